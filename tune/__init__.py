@@ -1,10 +1,10 @@
 """`relayc.tune`: a search for the numbers of schedules that are fastest on this machine.
 
-relayc.tune(model, minutes=10)                    # measures, and records what gains
+relayc.tune(model, minutes=10)                    # measures, and records improvements
 relayc.tune.kernel(text, trials=50)               # one function of the te stage, or a schedule with knobs
-relayc.tune.sketches(text)                        # schedules that rules make for it
+relayc.tune.sketches(text)                        # schedules that rules generate for it
 with relayc.tune.ApplyHistoryBest("tuning.sqlite"):
-    module = relayc.compile(model)                # by the records of a file; those of the default database always apply
+    module = relayc.compile(model)                # by the records of a file; records of the default database always apply
 """
 
 import importlib
@@ -35,11 +35,11 @@ __all__ = [
 ]
 
 MINUTES = 10.0
-"""How long to search where nothing is said."""
+"""Minutes of a search by default."""
 SAMPLERS = ("tpe", "random", "grid", "model", "near")
 """What proposes candidates; see `relayc.tune.tune`."""
 
-# Public names are looked up on first use: what searches is imported then.
+# Public names are looked up on first use; the search is imported then.
 _HOMES = {
     "kernel": ("single", "tune_kernel"),
     "tune": ("model", "tune"),
@@ -50,7 +50,7 @@ _HOMES = {
 
 
 class ApplyHistoryBest:
-    """What is compiled inside `with` gets the numbers that a tuning database records, in place of those of the default database.
+    """Programs compiled inside `with` use the records of the given tuning database instead of the default database.
 
     Args:
       database: its file; None for no records at all.

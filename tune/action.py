@@ -1,4 +1,4 @@
-"""`relayc tune`: the search as a command, and what the database holds."""
+"""`relayc tune`: the search as a command, and the contents of the database."""
 
 import argparse
 import sys
@@ -69,7 +69,7 @@ def _records(arguments: argparse.Namespace, database: Database, console: Console
 
 @contextmanager
 def _shown(arguments: argparse.Namespace) -> Iterator[Callable[[Status], None]]:
-    """A line on a terminal that says how far the search is, how much is gained, and what is measured."""
+    """Shows a line on a terminal: the progress of the search, the gain, and the current measurement."""
     console = Console(stderr=True)
     columns = [TextColumn("{task.description}", markup=False), BarColumn(bar_width=20), TextColumn("{task.fields[what]}", markup=False)]
     is_quiet = arguments.quiet or not console.is_terminal

@@ -1,7 +1,7 @@
-"""The rules by which sketches are made, named like those of TVM's MetaSchedule.
+"""The rules that generate sketches, with the names of TVM's MetaSchedule.
 
-Every block gets tiles of rows and vectors in the end; the rules before say where a block is computed, whether a reduction has partial
-results, and whether the sums of a tile stay in registers.
+The last rule gives every block tiles of rows and vectors; the rules before decide where a block is computed, whether a reduction has
+partial results, and whether the sums of a tile stay in registers.
 """
 
 from contextlib import suppress
@@ -15,7 +15,7 @@ from relayc.tune.sketch import SketchState, sketch_rule
 _MOST_LOADS = 32
 """Loads of a block up to which another one may be computed in it."""
 _OWN, _OUTER, _INNER = 0, 1, 2
-"""Where a block is computed: in loops of its own, for each block of rows of its consumer, or for each tile of it."""
+"""Where a block is computed: in separate loops, for each block of rows of its consumer, or for each tile of its consumer."""
 _ROWS, _BLOCKS, _VECTORS, _DEPTHS = (1, 2, 4, 6, 8), (1, 4, 16), (1, 2, 4), (16, 64, 256)
 _FEW_STEPS = 8
 """Steps of a reduction that may be written out."""
@@ -27,7 +27,7 @@ def _value(number: int | Chosen) -> int:
 
 @sketch_rule(plevel=9)
 def auto_inline(state: SketchState, block: BlockRV) -> bool:
-    """An elementwise block is computed where it is read: always where it is read once and only moves or converts, else as a choice."""
+    """Inlines an elementwise block: always if it is read once and only moves or converts elements, otherwise as a choice."""
     view, schedule = state.view(block), state.schedule
     consumers = schedule.get_consumers(block)
     if view.is_reduction or state.is_output(block) or not consumers or state.is_computed_at(block) or len(view.outputs()) != 1:
@@ -60,7 +60,7 @@ def cache_write(state: SketchState, block: BlockRV) -> bool:
 
 @sketch_rule(plevel=7)
 def random_compute_location(state: SketchState, block: BlockRV) -> bool:
-    """A block is computed in loops of its own, for each block of rows of its consumers, or for each tile of them, in registers."""
+    """Computes a block in separate loops, for each block of rows of its consumers, or for each tile of its consumers, in registers."""
     schedule = state.schedule
     consumers = schedule.get_consumers(block)
     if state.is_output(block) or not consumers or state.is_computed_at(block):
@@ -72,7 +72,7 @@ def random_compute_location(state: SketchState, block: BlockRV) -> bool:
         return False
     try:
         state.compute_at(block, points[where - 1])
-    except ScheduleError:  # as it is, in loops of its own
+    except ScheduleError:  # unchanged, in separate loops
         return False
     state.attach_points[block.name] = points[:where]
     if where == _INNER and len(state.view(block).outputs()) == 1:
@@ -110,7 +110,7 @@ def add_rfactor(state: SketchState, block: BlockRV) -> bool:
 
 @sketch_rule(plevel=5, optional=True)
 def multi_level_tiling_with_intrin(state: SketchState, block: BlockRV) -> bool:
-    """A tile of a product is a tensor intrinsic, where the block is such a product."""
+    """Replaces a tile of a product by a tensor intrinsic, if one matches the block."""
     elements, steps = state.loops(block)
     if len(elements) < 2 or len(steps) != 1 or not _is_product(state, block):
         return False
@@ -183,7 +183,7 @@ def parallelize_vectorize_unroll(state: SketchState, block: BlockRV) -> bool:
 
 
 def _tiles(state: SketchState, block: BlockRV, elements: list[LoopRV]) -> tuple[list[LoopRV], list[LoopRV], LoopRV]:
-    """Splits loops of elements: those outside of a tile, the rows of a tile, its lanes."""
+    """Splits loops of elements into the loops outside a tile, the rows of a tile, and its lanes."""
     schedule, lanes = state.schedule, state.lanes(block)
     *others, last = elements
     extent = state.extent(last)
@@ -208,7 +208,7 @@ def _tiles(state: SketchState, block: BlockRV, elements: list[LoopRV]) -> tuple[
 
 
 def _divisors(numbers: list[int], extent: int | None) -> list[int]:
-    """The numbers that divide an extent, where several do: what is left of others is guarded."""
+    """The numbers that divide an extent, if several do; for other numbers the remainder is guarded."""
     found = [number for number in numbers if extent is not None and extent % number == 0]
     return found if len(found) > 1 else numbers
 

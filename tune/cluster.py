@@ -1,12 +1,12 @@
-"""Measurements on other machines: a measurer that gives them to workers of a Dask scheduler.
+"""Measurements on other machines: a measurer that submits measurements to workers of a Dask scheduler.
 
 A worker is an ordinary `dask worker` process on a machine where the same relayc is installed. A resource states the level of its processor:
 
     dask worker tcp://HOST:8786 --nthreads 1 --resources "relayc:x86-64-v4=1"
 
-A measurement takes one of that resource, so a worker measures one candidate at a time, and a lock keeps the workers of one machine from
-measuring at the same time. The candidate is compiled and run in a process of its own below the worker (tune.process). The scheduler gives a
-measurement to another worker when its worker is lost, and the search hears of each measurement once.
+A measurement takes one unit of that resource, so a worker measures one candidate at a time, and a lock prevents the workers of one machine
+from measuring at the same time. The candidate is compiled and run in a child process of the worker (tune.process). If a worker is lost, the
+scheduler resubmits its measurement to another worker; the search receives each measurement once.
 """
 
 import fcntl
@@ -33,7 +33,7 @@ FIRST_SECONDS = 30.0
 MOST_ALONE_SECONDS = 60.0
 """How long a search waits for a worker after the last one is lost."""
 _ASKED_SECONDS = 0.5
-"""How often the scheduler is asked for its workers."""
+"""Interval at which the scheduler is queried for its workers."""
 
 _process: WorkerProcess | None = None
 """Of this worker."""
@@ -107,7 +107,7 @@ class Cluster(Measurer):
 
     @property
     def slots(self) -> int:
-        """One measurement for each worker. Raises ConnectionError where there has been none for some time."""
+        """One measurement for each worker. Raises ConnectionError if there has been no worker for some time."""
         found = len(self._find_workers())
         now = time.monotonic()
         self._seen = now if found else self._seen
@@ -116,11 +116,11 @@ class Cluster(Measurer):
         return found
 
     def measure(self, task: Task, base: Candidate, candidate: Candidate, seconds: float) -> Measured:
-        """As Measurer says."""
+        """See Measurer."""
         return self.submit(task, base, candidate, seconds).result()
 
     def submit(self, task: Task, base: Candidate, candidate: Candidate, seconds: float) -> "Future[Measured]":
-        """As Measurer says. A candidate whose workers die one after the other has crashed."""
+        """See Measurer. A candidate whose workers die one after the other has crashed."""
         answer: Future[Measured] = Future()
         given = self._executor.submit(measure_here, replace(task, schedule=None), base, candidate, seconds, source_digest())
         given.add_done_callback(partial(_hand_over, answer, self._killed))
@@ -149,10 +149,10 @@ def _hand_over(answer: "Future[Measured]", killed: type[Exception], given: "Futu
 
 
 def refusal(target: str, sources: str) -> str:
-    """Why this worker measures nothing for a target; "" where it does.
+    """Why this worker cannot measure for a target; "" if it can.
 
     Args:
-      sources: digest of the sources of relayc where the search runs.
+      sources: digest of the sources of relayc on the machine of the search.
     """
     lacking = Target(target).lacking
     if lacking:
@@ -161,7 +161,7 @@ def refusal(target: str, sources: str) -> str:
 
 
 def measure_here(task: Task, base: Candidate, candidate: Candidate, seconds: float, sources: str) -> Measured:
-    """Measures below this worker, when no other worker of this machine measures. Raises ValueError where this worker is refused."""
+    """Measures in a child process, when no other worker of this machine measures. Raises ValueError if this worker is unsuitable."""
     global _process
     why = refusal(task.target, sources)
     if why:

@@ -1,4 +1,4 @@
-"""The options of `relayc tune`: what every command line reads. What the command does is imported when it runs."""
+"""The options of `relayc tune`, which every command line reads. The action is imported when the command runs."""
 
 import argparse
 from pathlib import Path
@@ -11,7 +11,7 @@ from relayc.tune import MINUTES, SAMPLERS
 
 
 def parse_minutes(text: str) -> float:
-    """A number of minutes above 0, as argparse wants it."""
+    """Parses a positive number of minutes, for argparse."""
     try:
         found = float(text)
     except ValueError:
@@ -22,7 +22,7 @@ def parse_minutes(text: str) -> float:
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Adds the command to those of the command line."""
+    """Adds the command to the command line."""
     about = (
         "Search for the numbers of schedules with which the kernels of a model are fastest on this machine, and record them: whatever is "
         "compiled from then on gets them. ^C ends the search with all that is known; the same command goes on."

@@ -1,8 +1,8 @@
-"""A cost model: how long candidates would take, learned from measurements, so that only the promising ones are compiled.
+"""A cost model: predicts the times of candidates from earlier measurements, so that only promising candidates are compiled.
 
 The model is gradient-boosted trees (LightGBM) over the features of the scheduled tir (pipelines.tir.analysis.features), which predict the
-logarithm of the seconds of a call. It is fitted from all measurements in the database that have features, of any kernel and machine, and
-again as measurements come: a model for a new kernel begins with what others taught.
+logarithm of the seconds of a call. It is fitted to all measurements in the database that have features, of any kernel and machine, and
+again after new measurements: the model for a new kernel starts with the measurements of other kernels.
 """
 
 import math
@@ -14,7 +14,7 @@ import numpy as np
 Features = tuple[float, ...]
 
 FEWEST_EXAMPLES = 8
-"""Measurements without which the model says nothing."""
+"""Measurements below which the model predicts nothing."""
 _ROUNDS = 120
 _PARAMETERS = {
     "objective": "regression",
@@ -35,7 +35,7 @@ class CostModel:
     """Predicts times of candidates.
 
     Args:
-      examples: features and seconds of what was measured before.
+      examples: features and seconds of earlier measurements.
 
     Raises:
       ModuleNotFoundError: LightGBM is not installed.
@@ -78,7 +78,7 @@ class CostModel:
 
 
 def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
-    """Spearman's rank correlation of two lists: 1 where they rank alike, 0 where they have nothing to do with each other."""
+    """Spearman's rank correlation of two lists: 1 for equal ranks, 0 for no correlation."""
     ranks = [_ranks(np.asarray(values, float)) for values in (first, second)]
     if min(np.ptp(ranks[0]), np.ptp(ranks[1])) == 0:
         return 0.0

@@ -24,7 +24,7 @@ def with_sketches(task: Task, target: Target, only_general: bool) -> Task:
     """A task with the schedules that rules generate for its kernel.
 
     Args:
-      only_general: only where the kernel gets one of the schedules that are made for no kind of kernel.
+      only_general: whether to add them only for kernels whose strategy is a general one.
     """
     with PassContext(config={**task.config, DATABASE: ""}):
         if only_general and tuning_space(task.text, target, task.name)[0].strategy not in GENERAL:
@@ -34,8 +34,8 @@ def with_sketches(task: Task, target: Target, only_general: bool) -> Task:
 
 
 def sample_sketch(task: Task, strategy: str, seed: int, numbers: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Random numbers of a generated schedule of a kernel, beside those that are given; None for other strategies, and where these are not
-    possible."""
+    """Random values of the knobs of a generated schedule that are not given; None for other strategies, and if the given values are
+    impossible."""
     sketch = task.sketches.get(strategy)
     if sketch is None:
         return None
@@ -59,8 +59,8 @@ class _Seen(PassInstrument):
 
 
 def written_text(task: Task, candidate: Candidate) -> str:
-    """The trace of a written schedule with the decisions of a candidate, or the module that it gives in place of the kernel: texts, which a
-    worker process can read where it cannot have the function."""
+    """The trace of a written schedule with the decisions of a candidate, or the module that replaces the kernel: texts for a worker
+    process, to which the function cannot be sent."""
     settings = {f"{candidate.strategy}.{name}": value for name, value in candidate.numbers.items()}
     seen, schedule = _Seen(), task.sketches.get(candidate.strategy, task.schedule)
     config = {**task.config, DATABASE: "", "schedule.kernels": {task.name: settings}}

@@ -1,4 +1,4 @@
-"""`relayc.tune`: the kernels of a model, tuned; and whether the model gains by what they gain."""
+"""`relayc.tune`: tunes the kernels of a model, and checks whether faster kernels make the model faster."""
 
 import os
 import time
@@ -44,11 +44,11 @@ Checker = Callable[[Build, Module, Mapping[str, Any], Mapping[str, Mapping[str, 
 
 @dataclass(frozen=True)
 class Check:
-    """What the whole model says of records.
+    """A check of records by timing the whole model.
 
     Attributes:
-      comparison: of the model without them with the model with those that are kept; None where none is.
-      kept, refused: keys of those that gain in the model, and of the others.
+      comparison: the model without records and the model with the kept records; None if none is kept.
+      kept, refused: keys of the records that make the model faster, and of the others.
     """
 
     comparison: Comparison | None = None
@@ -76,7 +76,7 @@ class Options:
         return None if minutes is None else minutes * 60
 
     def open_database(self) -> Database:
-        """The database. Raises ValueError where there is none."""
+        """The database. Raises ValueError if there is none."""
         return open_database(self.database)
 
     def session(self, tasks: Sequence[Task], database: Database, measurer: Measurer, **more: Any) -> Session:
@@ -99,14 +99,14 @@ class Options:
 
 @dataclass
 class Tuning:
-    """What came of a search.
+    """The result of a search.
 
     Attributes:
-      states: of the kernels, those that take longest first.
-      gains: of the model, as measured kernel by kernel, after each trial.
-      check: what the whole model says; None where nothing gained or the search was interrupted.
-      seconds: how long it took; total: of a call of the model before.
-      graph: of the choices of the graph, in calls of the whole model; None where they were not searched.
+      states: one for each kernel, the slowest kernel first.
+      gains: gain of the model after each trial, computed from the kernels.
+      check: the check by the whole model; None if nothing was gained or the search was interrupted.
+      seconds: duration of the search; total: seconds of a call of the model before.
+      graph: the choices of the graph, timed by calls of the whole model; None if they were not searched.
     """
 
     name: str
@@ -126,7 +126,7 @@ class Tuning:
 
     @property
     def gain(self) -> float:
-        """Time of a call before in that after: of the whole model where it was measured, else as the kernels say."""
+        """Time of a call before relative to the time after: of the whole model if it was measured, otherwise computed from the kernels."""
         of_graph = 1.0 if self.graph is None else 1 / self.graph.relative
         if self.check is not None:
             return of_graph * (1.0 if self.check.comparison is None else self.check.comparison.ratio)
@@ -169,34 +169,34 @@ def tune(
     report: Callable[[Status], None] = lambda status: None,
     **options: Any,
 ) -> Tuning:
-    """Searches for the numbers with which the kernels of a model are fastest on this machine, and records them in a database: whatever is
-    compiled from then on and has these kernels gets them.
+    """Searches for the numbers with which the kernels of a model are fastest on this machine, and records them in a database, for all
+    later compilations of programs with these kernels.
 
-    Candidates are compiled and timed in a process of their own, next to the fastest so far, with results that must be those of the default
-    schedule. Kernels that may still gain most for the model come first. In the end the model is timed with and without what was found; what
-    does not gain in the model is not kept. Before the kernels, choices of the graph are measured in calls of the whole model; kernels
-    that no strategy is made for have generated schedules as candidates, too. An interrupt (^C) ends the search, with all that is known
-    by then, and another call goes on.
+    Candidates are compiled and timed in a separate process, in turns with the fastest candidate so far; their results must equal the
+    results of the default schedule. Kernels with the largest possible gain for the model are first. At the end the model is timed with and
+    without the new records; records that do not make the model faster are dropped. Before the kernels, choices of the graph are timed by
+    calls of the whole model. Kernels without a special strategy also have generated schedules as candidates. An interrupt (^C) ends the
+    search and keeps its results; another call continues the search.
 
     Args:
-      model: what `relayc.compile` takes.
-      minutes, trials: how long to search, and how many candidates to measure, at most; 10 minutes where neither is said.
+      model: a model as for `relayc.compile`.
+      minutes, trials: limits of the duration of the search and of the number of measured candidates; 10 minutes by default.
       kernels: a pattern of names of kernels, and of "graph", the choices of the graph.
-      database: its file; by default the one that is used when a program is compiled (RELAYC_TUNING_DB).
-      all_strategies: whether to try all strategies that take a kernel, not only the one that it gets.
+      database: its file; by default the database that compilations use (RELAYC_TUNING_DB).
+      all_strategies: whether to try all strategies that accept a kernel, not only the default strategy.
       sampler: "tpe" (Optuna), "random", "grid", "near" (one number of the fastest at a time), or "model": a cost model (LightGBM) that
-        learns from all measurements in the database; by default "tpe" where Optuna is installed, else "random", and "model" for kernels
-        with generated schedules where LightGBM is installed.
+        learns from all measurements in the database; by default "tpe" if Optuna is installed, otherwise "random", and "model" for
+        kernels with generated schedules if LightGBM is installed.
       seed: of the sampler, and of random inputs.
       sizes: of symbolic dimensions; by default typical ones.
       inputs: by name; by default random ones.
       scheduler: address of a Dask scheduler, "tcp://HOST:PORT", whose workers measure; by default this machine does (docs/tuning.md).
       report: called before each measurement.
-      options: of `relayc.compile`; the ambient PassContext holds, too. Kernels that it names are not tuned.
+      options: options of `relayc.compile`; the ambient PassContext applies, too. Kernels that it names are not tuned.
 
     Raises:
-      ValueError, TypeError: as `relayc.compile` and the call of the module do; this machine cannot run the program; no kernel has a name
-        that matches.
+      ValueError, TypeError: as raised by `relayc.compile` and by the call of the module; this machine cannot run the program; no name of
+        a kernel matches.
       ModuleNotFoundError: Optuna is not installed, for the sampler "tpe"; Dask is not installed, for a scheduler.
       ConnectionError: the scheduler does not answer, or its last worker is lost.
     """
@@ -222,11 +222,11 @@ def search(
     options: Options,
     check: "Checker | None" = None,
 ) -> Tuning:
-    """Does what `tune` does.
+    """Implements `tune`.
 
     Args:
-      make_inputs: gives the inputs of the module.
-      check: asks the whole model.
+      make_inputs: returns the inputs of the module.
+      check: checks records by timing the whole model.
     """
     start, config = time.perf_counter(), {**build.context.get("config", {}), DATABASE: ""}
     build = replace(build, context={**build.context, "config": config})
@@ -287,7 +287,7 @@ def _observed(build: Build, *instruments: PassInstrument) -> Module:
 
 
 def open_database(path: str | os.PathLike[str] | None) -> Database:
-    """The database of a file, by default the one that is used when a program is compiled. Raises ValueError where there is none."""
+    """The database of a file, by default the database that compilations use. Raises ValueError if there is none."""
     named = default_database() if path is None else Path(path)
     if named is None:
         raise ValueError("tune: expected a database, found none named, and RELAYC_TUNING_DB turns the default one off")
@@ -295,7 +295,7 @@ def open_database(path: str | os.PathLike[str] | None) -> Database:
 
 
 def task_spaces(task: Task, everything: bool = False) -> tuple[Sequence[TuningSpace], AskSpace]:
-    """The spaces of a kernel, and what answers questions about them. Those of generated schedules come after those of the table."""
+    """The tuning spaces of a kernel, and the function that queries them. Generated schedules are after the strategies of the table."""
     known: dict[str, TuningSpace | None] = {}
 
     def spaces(kernels: Mapping[str, Mapping[str, Any]], schedule: Any, everything: bool = False) -> list[TuningSpace]:

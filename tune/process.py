@@ -30,7 +30,7 @@ class Measurer(ABC):
 
     @abstractmethod
     def measure(self, task: Task, base: Candidate, candidate: Candidate, seconds: float) -> Measured:
-        """Times a candidate next to the base, for `seconds` at most where more says nothing."""
+        """Times a candidate in turns with the base, for `seconds` at most if more time would not change the outcome."""
 
     def submit(self, task: Task, base: Candidate, candidate: Candidate, seconds: float) -> "Future[Measured]":
         """The same, to be waited for; where measurements run one after the other it is done at once."""
@@ -39,16 +39,16 @@ class Measurer(ABC):
         return answer
 
     def close(self) -> None:  # noqa: B027 # nothing to end
-        """Ends what measures."""
+        """Ends the measuring process."""
 
 
 class WorkerProcess(Measurer):
-    """Measures in a process of its own.
+    """Measures in a separate process.
 
     Args:
-      memory: bytes that the process may take; 0 for no limit.
-      seconds: the most that a measurement may take beside the times.
-      module: what the process runs.
+      memory: most bytes of memory of the process; 0 for no limit.
+      seconds: most seconds of a measurement in addition to the timed calls.
+      module: the module that the process runs.
     """
 
     def __init__(self, memory: int | None = None, seconds: float = COMPILE_SECONDS, module: str = "relayc.tune.worker") -> None:
@@ -64,7 +64,7 @@ class WorkerProcess(Measurer):
         self.close()
 
     def measure(self, task: Task, base: Candidate, candidate: Candidate, seconds: float) -> Measured:
-        """As Measurer says; a process that dies, or takes too long, costs this candidate."""
+        """See Measurer; if the process dies or takes too long, the candidate has failed."""
         limit = self.seconds + 3 * seconds
         try:
             connection = self._connected()
@@ -95,9 +95,9 @@ class WorkerProcess(Measurer):
         if self._connection is None:
             ours, theirs = socket.socketpair()
             with ours, theirs:
-                # With the packages of this one; in a session of its own, where ^C does not reach it.
+                # With the packages of this process; in a separate session, which ^C does not reach.
                 environment = {**os.environ, "PYTHONPATH": os.pathsep.join(dict.fromkeys(map(os.path.abspath, sys.path)))}
-                # Not by -m: what is pickled must be of the module of its name.
+                # Not by -m: pickled classes must belong to the module of their name.
                 code = f"import sys; from {self.module} import main; main(sys.argv[1:])"
                 words = [sys.executable, "-c", code, str(theirs.fileno()), str(self.memory)]
                 self._errors = tempfile.TemporaryFile()  # noqa: SIM115 # close() closes it
@@ -118,7 +118,7 @@ class WorkerProcess(Measurer):
 
 
 def half_of_memory() -> int:
-    """Half of the bytes of memory of this machine; 0 where the system does not tell."""
+    """Half of the bytes of memory of this machine; 0 if unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     except (ValueError, OSError, AttributeError):

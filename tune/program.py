@@ -36,14 +36,14 @@ class ProgramKey(PassInstrument):
 
 
 def with_records(build: Build, records: Mapping[str, Mapping[str, Any]]) -> Build:
-    """A build by some records, which are settings by key, beside those that it has."""
+    """A build with further records, which are settings by key."""
     config = build.context.get("config", {})
     own = config[RECORDS].settings if RECORDS in config else {}
     return replace(build, context={**build.context, "config": {**config, RECORDS: records_of({**own, **records})}})
 
 
 def graph_spaces(build: Build, task: Task) -> tuple[Sequence[TuningSpace], AskSpace]:
-    """The choices of a program, and what answers questions about them: choices that give the same kernels have the same loops."""
+    """The choices of a program, and the function that queries them: choices with the same kernels have the same loops."""
     values = {name: tuple(ways) for name, ways in CHOICES.items()}
     known: dict[str, str | None] = {}
 

@@ -12,37 +12,37 @@ from relayc.tune.cost_model import CostModel, Features
 from relayc.tune.worker import Candidate
 
 _FAILED = 3.0
-"""What a sampler hears of a candidate that does not work: log2 of its time in that of the default."""
+"""The value of a failed candidate for samplers: log2 of its time relative to the default."""
 _MOST_REPEATS = 8
-"""How often a sampler may propose what is known, before the grid is asked."""
+"""Number of known candidates that a sampler may propose before the grid is used."""
 _MOST_KNOWN = 400
 """How many combinations of the grid may be known, one after the other, before there are no more: to ask for each takes 20 ms."""
 
 _STEPS = (1, -1, 2, -2, 4, -4)
-"""How far the values are from those of the fastest which the sampler "tpe" tries, in every second candidate."""
+"""Distance of values from the values of the fastest candidate, which the sampler "tpe" tries in every second candidate."""
 
 _POPULATION, _BATCH, _RANDOM, _KEPT, _PARENTS = 32, 6, 2, 0.7, 4
-"""Of the sampler "model": candidates that are ranked, how many of the best are measured before others are drawn, how many random ones
-beside them, the probability that a number of one of the fastest candidates is kept, and of how many fastest."""
+"""Parameters of the sampler "model": number of ranked candidates, number of the best that are measured before new ones are drawn, number of
+random ones in addition, probability that a number of one of the fastest candidates is kept, and number of these fastest candidates."""
 
 SampleKnobs = Callable[[str, int, Mapping[str, Any]], Mapping[str, Any] | None]
-"""Random numbers of a strategy that samples them itself, by a seed, beside those that are given; None where these are not possible, or the
-strategy is none of those."""
+"""Random values, by a seed, of the numbers that are not given, for a strategy that samples its numbers itself; None if the given values are
+impossible, or for any other strategy."""
 
 AskSpace = Callable[[str, Mapping[str, Any]], TuningSpace | None]
-"""The space of a kernel by a strategy with some numbers set: what is chosen for the others, and which values these have. None where the
-strategy does not take the kernel with them."""
+"""The tuning space of a kernel by a strategy with some numbers set: the chosen values and the possible values of the others. None if the
+strategy does not accept the kernel with these numbers."""
 
 
 class Search:
-    """Proposes candidates and hears of their times.
+    """Proposes candidates and receives their times.
 
     Args:
-      spaces: of the kernel, by strategy: the default's first.
+      spaces: tuning spaces of the kernel, by strategy: the default strategy is first.
       ask: see AskSpace.
-      sampler: "tpe" (Optuna's Tree-structured Parzen Estimator, in turns with values near to those of the fastest), "random", or "grid":
-        first combinations where one number differs from the default, then two, and so on; or "model": of many random candidates and
-        variants of the fastest, those that `model` ranks best; or "near": only values near to those of the fastest, one number at a time.
+      sampler: "tpe" (Optuna's Tree-structured Parzen Estimator, in turns with values near the values of the fastest candidate); "random";
+        "grid": combinations in which one number differs from the default, then two, and so on; "model": the candidates that `model` ranks
+        best among many random candidates and variants of the fastest; or "near": values near the fastest candidate, one number at a time.
       seed: of the sampler.
       model: the cost model, for "model".
       sample: see SampleKnobs.
@@ -65,7 +65,7 @@ class Search:
         self.spaces = {space.strategy: space for space in spaces if space.chosen}
         self._ask = ask
         self.seen: dict[str, float | None] = {}
-        """Times of candidates in that of the default, by name; None of those that do not work."""
+        """Times of candidates relative to the default, by name; None for candidates that fail."""
         self._by_loops: dict[str, Candidate] = {}
         self._proposed: dict[str, Candidate] = {}
         self._default: dict[str, Candidate] = {}
@@ -90,7 +90,7 @@ class Search:
         return sum(space.size for space in self.spaces.values())
 
     def next(self) -> Candidate | None:
-        """A candidate that has not been measured; None where there are no more."""
+        """A candidate that has not been measured; None if there are no more."""
         self._is_near = self._sampler == "near" or (self._sampler == "tpe" and not self._is_near)
         near = self._near() if self._is_near else None
         if near is not None or self._sampler == "near":
@@ -110,7 +110,7 @@ class Search:
         return None
 
     def tell(self, candidate: Candidate, relative: float | None) -> None:
-        """The time of a candidate in that of the default; None where it does not work."""
+        """The time of a candidate relative to the default; None if it fails."""
         self.seen[candidate.name] = relative
         self._proposed.setdefault(candidate.name, candidate)
         trial = self._open.pop(candidate.name, None)
@@ -124,7 +124,7 @@ class Search:
         return self._features.get(candidate.name, ())
 
     def _near(self) -> Candidate | None:
-        """A variant of the fastest in one number, which is a value near to that; None where all are known."""
+        """A variant of the fastest candidate with a nearby value of one number; None if all are known."""
         known = self._default | self._proposed
         times = {name: relative for name, relative in self.seen.items() if relative is not None and name in known}
         best = next((known[name] for name in sorted(times, key=times.__getitem__)), None)
@@ -141,7 +141,7 @@ class Search:
         return None
 
     def _promising(self) -> Candidate | None:
-        """The next of a batch: of those that were drawn, the ones that the model ranks best, and some others."""
+        """The next candidate of a batch: the best of the drawn candidates by the model, and some random ones."""
         if not self._batch:
             drawn = {one.name: one for one in map(self._fitted, self._population()) if one is not None and one.name not in self.seen}
             found = list(drawn.values())
@@ -169,8 +169,8 @@ class Search:
             yield Candidate(strategy, numbers)
 
     def _fitted(self, candidate: Candidate | None) -> Candidate | None:
-        """A candidate with the numbers that the strategy makes of it: those that are not possible it brings to others. Of candidates with
-        the same loops there is one."""
+        """A candidate with the numbers that the strategy would use: the strategy replaces impossible values. Candidates with the same loops
+        become one candidate."""
         space = None if candidate is None else self._ask(candidate.strategy, candidate.numbers)
         if space is None:
             return None
@@ -181,7 +181,7 @@ class Search:
         return found
 
     def _drawn(self, trial: Any) -> Candidate | None:
-        """Numbers one after the other, each out of the values that it has with those before."""
+        """Chooses numbers one after the other, each from its possible values given the numbers before it."""
         names = list(self.spaces)
         strategy = names[0] if len(names) == 1 else trial.suggest_categorical("strategy", names) if trial else self._random.choice(names)
         space: TuningSpace | None = self.spaces[strategy]
@@ -197,7 +197,7 @@ class Search:
         return None
 
     def _unseen(self) -> Iterator[Candidate]:
-        """All combinations, those that differ least from the defaults first."""
+        """All combinations, in the order of the number of differences from the defaults."""
         widest = max((len(space.values) for space in self.spaces.values()), default=-1)
         for count in range(widest + 1):
             for strategy, space in self.spaces.items():

@@ -1,4 +1,4 @@
-"""The search over several kernels: which kernel is next, what its measurements say, what is recorded."""
+"""The search over several kernels: the choice of the next kernel, its measurements, and the records."""
 
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -22,10 +22,10 @@ SECONDS = 1.0
 _VISIT = 4
 """Measurements of a kernel before another one may be next: a kernel that comes anew is compiled as it was."""
 _DECAY = 0.85
-"""What is left of the expected gain after a measurement that brought none."""
+"""Factor of the expected gain after a measurement without a gain."""
 
 _WAIT_SECONDS = 1.0
-"""How long to wait for a measurement before the measurer is asked for free slots."""
+"""Seconds to wait for a measurement before the measurer is queried for free slots."""
 
 Steps = Generator[tuple[Task, Candidate, Candidate, float], Measured, None]
 """Requests to a measurer one after the other, each answered before the next."""
@@ -35,16 +35,16 @@ SpacesOf = Callable[[Task], tuple[Sequence[TuningSpace], AskSpace]]
 
 @dataclass
 class State:
-    """What is known of a kernel.
+    """The state of the search for a kernel.
 
     Attributes:
-      best: the fastest candidate; relative: its time in that of the default; record: what the database has of it.
-      previous: what the database had before.
-      trials: of this session, in order; known: measured in earlier ones.
-      seconds: a call by the default schedule.
+      best: the fastest candidate; relative: its time relative to the default; record: its record in the database.
+      previous: the record in the database before.
+      trials: trials of this session, in order; known: trials of earlier sessions.
+      seconds: seconds of a call by the default schedule.
       stale: measurements since the last gain.
-      skipped: why it is not tuned, or not any more.
-      visits: how many visits of it are under way.
+      skipped: why the kernel is not tuned, or no longer tuned.
+      visits: number of its visits in progress.
     """
 
     task: Task
@@ -78,13 +78,13 @@ class State:
 
 @dataclass(frozen=True)
 class Status:
-    """How far a session is, for who shows it.
+    """The progress of a session, for display.
 
     Attributes:
-      kernel, candidate: what is measured now.
-      trials: how many measurements there have been, and at most; None where time is the limit.
-      seconds: since the beginning, and at most; None where the number of trials is the limit.
-      gain: of the model, as measured kernel by kernel: its time before in that after.
+      kernel, candidate: the current measurement.
+      trials: number of measurements so far, and its limit; None if only time is limited.
+      seconds: seconds since the beginning, and their limit; None if only the number of trials is limited.
+      gain: time of the model before relative to the time after, computed from the kernels.
     """
 
     kernel: str
@@ -95,15 +95,15 @@ class Status:
 
 
 class Session:
-    """Searches until an end is reached; everything is in the database as soon as it is measured.
+    """Searches until a limit is reached; every measurement is stored in the database immediately.
 
     Args:
-      spaces_of: gives the spaces of a kernel, and what answers questions about them.
-      sampler, of_sketches: what proposes candidates (see Search), and of kernels with generated schedules; by default the same.
+      spaces_of: returns the tuning spaces of a kernel, and the function that queries them.
+      sampler, of_sketches: sampler of candidates (see Search), and of kernels with generated schedules; by default the same.
       total: seconds of a call of the model.
-      before: an earlier session, whose gains these come on top of.
-      schedule_text: gives the text of a written schedule with some decisions.
-      clock: gives seconds.
+      before: an earlier session, to whose gains the gains of this session are added.
+      schedule_text: returns the text of a written schedule with some decisions.
+      clock: returns seconds.
       sample: random numbers of a strategy of a kernel (see SampleKnobs).
     """
 
@@ -142,10 +142,10 @@ class Session:
         return self._before * self._total / max(self._total - sum(state.saved for state in self.states), 1e-12)
 
     def run(self, trials: int | None, seconds: float | None) -> None:
-        """Measures until there were as many trials, until the time is over, or until nothing is left to be measured.
+        """Measures until the number of trials is reached, the time is over, or nothing is left to measure.
 
-        A kernel is visited for some measurements at a time. The measurer says how many measurements may be under way: with several, kernels
-        are visited at the same time, and one kernel more than once where no other can gain as much.
+        A kernel is visited for several measurements at a time. The measurer gives the number of measurements that may be in progress: with
+        several, kernels are visited at the same time, and one kernel more than once if no other kernel can gain as much.
         """
         start = self._clock()
         under_way: dict[Future[Measured], tuple[State, Steps]] = {}
@@ -181,11 +181,11 @@ class Session:
                 return
             else:
                 time.sleep(_WAIT_SECONDS)
-            if not slots and is_over():  # what is under way has no worker
+            if not slots and is_over():  # the measurements in progress have no worker
                 return
 
     def _visit(self, state: State, is_over: Callable[[], bool], tell: Callable[[State, str], None]) -> Steps:
-        """Some measurements of a kernel: gives each as a request, and is sent what came of it."""
+        """Some measurements of a kernel: yields each as a request, and is sent its result."""
         if state.search is None:
             tell(state, "default")
             yield from self._open(state)
@@ -203,7 +203,7 @@ class Session:
             self.gains.append(self.gain)
 
     def _open(self, state: State) -> Steps:
-        """Asks for the space of a kernel, and for what was measured before."""
+        """Queries the tuning space of a kernel, and its earlier measurements."""
         spaces, ask = self._spaces_of(state.task)
         sampler = self._of_sketches if state.task.sketches else self._sampler
         search = Search(spaces, ask, sampler, self._seed, self._model, partial(self._sample, state.task))
@@ -229,7 +229,7 @@ class Session:
                 state.best, state.relative = best, 1 / again.ratio
 
     def _recorded(self, state: State, record: Record) -> Candidate | None:
-        """The candidate that a record is of; None where the search knows nothing of its strategy."""
+        """The candidate of a record; None if the search does not know its strategy."""
         if record.strategy == SKETCH:
             return Candidate(SKETCH, {}, record.numbers[SCRIPT])
         assert state.search is not None
@@ -244,7 +244,7 @@ class Session:
         return replace(candidate, schedule=self._text(task, candidate))
 
     def _try(self, state: State, candidate: Candidate) -> Steps:
-        """Measures a candidate next to the best one, and where it is faster, next to the default."""
+        """Measures a candidate in turns with the best one, and if it is faster, in turns with the default."""
         assert state.search is not None
         task, written = state.task, self._with_text(state.task, candidate)
         best, best_relative = state.best, state.relative
@@ -261,9 +261,9 @@ class Session:
             relative = None if again is None else 1 / again.ratio
             found = again
         if relative is not None and not is_best:
-            relative = max(relative, best_relative)  # what seemed faster was noise
+            relative = max(relative, best_relative)  # the apparent gain was noise
         if is_best and relative is not None and state.best != best and relative >= state.relative:
-            is_best = False  # what another worker found meanwhile is faster
+            is_best = False  # another worker has found a faster candidate meanwhile
         trial = replace(self._trial(task, candidate, relative, measured), features=state.search.features(candidate))
         if self._model is not None and found is not None:
             self._model.add(trial.features, found.seconds)
@@ -303,8 +303,8 @@ class Session:
         return Trial(task.key, candidate.strategy, candidate.numbers, relative, measured.outcome, measured.message, *times, machine=machine)
 
     def settle(self, refused: Sequence[str], checked: Sequence[str]) -> None:
-        """Notes what the whole model says of records, by their keys: those that gain in it are checked. The place of a refused one is taken
-        by the record before it, where a model has checked that."""
+        """Stores the results of the check by the whole model, by the keys of records: records that make it faster are marked as checked. A
+        refused record is replaced by the record before it, if a model has checked that record."""
         for state in self.states:
             record = state.record
             if record is not None and record.key in checked:

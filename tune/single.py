@@ -51,16 +51,16 @@ def tune_kernel(
 
     Args:
       kernel: as for `relayc.compile_kernel`.
-      schedule: a schedule with knobs, whose values are searched. What is found is recorded, for another search to go on, and applies only
-        where it is set: `tuning.settings` says it for `relayc.compile_kernel(..., schedule=schedule, tuning=...)`.
-      sketches: whether schedules that rules generate (`relayc.tune.sketches`) are tried as well; by default for a kernel that no strategy
-        is made for, which gets "loops" or plain loops. Their records apply when the kernel is compiled, as those of strategies do.
-      name: which function, where there are several.
-      sizes: of symbols; by default typical ones.
-      params: positions of arguments that are parameters, beside those with the attribute `relay.param`.
-      measurer: what measures; by default a process of its own.
+      schedule: a schedule with knobs, whose values are searched. The result is recorded, so that another search can continue, but applies
+        only on request: `tuning.settings` has it for `relayc.compile_kernel(..., schedule=schedule, tuning=...)`.
+      sketches: whether schedules that rules generate (`relayc.tune.sketches`) are also tried; by default only for a kernel without a
+        special strategy, which gets "loops" or plain loops. Their records apply when the kernel is compiled, like records of strategies.
+      name: name of the function, if there are several.
+      sizes: sizes of symbols; by default typical sizes.
+      params: positions of arguments that are parameters, in addition to arguments with the attribute `relay.param`.
+      measurer: the measurer; by default a separate process.
 
-    The other arguments are those of `relayc.tune`, `relayc.compile_kernel` and `relayc.tuning_space`. Raises as these do.
+    The other arguments and the errors are the same as for `relayc.tune`, `relayc.compile_kernel` and `relayc.tuning_space`.
     """
     if sketches and schedule is not None:
         raise ValueError("tune.kernel: expected a schedule or sketches, found both")
@@ -95,7 +95,7 @@ def kernel_task(
     params: Sequence[int],
     threads: int,
 ) -> Task:
-    """The task of one kernel. Raises ValueError where there is no such function, or several; TypeError for what is no schedule."""
+    """The task of one kernel. Raises ValueError if there is no such function, or several; TypeError if `schedule` is not a schedule."""
     mod, label = parsed(kernel, "tune"), ""
     if schedule is not None:
         from relayc.pipelines.tir.schedule.written_strategy import name_of

@@ -32,8 +32,8 @@ class SketchState:
     """A kernel while rules schedule it.
 
     Attributes:
-      schedule, target: what is scheduled, and for what.
-      scheduled: names of the blocks that no rule is asked for any more.
+      schedule, target: the schedule, and its target.
+      scheduled: names of the finished blocks, to which no rule is applied any more.
       attach_points: by name of a block, the loops in which its producers may be computed, the outermost first.
     """
 
@@ -53,12 +53,12 @@ class SketchState:
         return block in self.schedule.get_blocks()
 
     def view(self, block: BlockRV) -> Block:
-        """What the block tells of itself."""
+        """The view of the block."""
         with self.schedule.nest.head.operation.context:
             return self.schedule.nest.blocks()[block.name]
 
     def choose(self, block: BlockRV, what: str, options: Sequence[int]) -> int | Chosen:
-        """One of several numbers for a block: a knob where there is a choice. Blocks of equal iterators and extents share their knobs."""
+        """Chooses one of several numbers for a block: a knob if there is a choice. Blocks with equal iterators and extents share knobs."""
         if len(options) == 1:
             return options[0]
         view = self.view(block)
@@ -81,8 +81,8 @@ class SketchState:
         return max(self.target.lanes(_bits(buffer.type.element_type)) for buffer in self.view(block).outputs())
 
     def loops(self, block: BlockRV) -> tuple[list[LoopRV], list[LoopRV]]:
-        """The loops of the block alone, those of elements and those of a reduction. Of a block that is computed in a loop of another one
-        these are the loops in that."""
+        """The loops of the block only: loops of elements, and loops of a reduction. For a block computed in a loop of another block: the
+        loops inside that loop."""
         own = self.schedule.get_loops(block)[self._computed_at.get(block.name, 0) :]
         nest = self.schedule.nest
         with nest.head.operation.context:
@@ -115,7 +115,7 @@ class SketchState:
 
 
 RuleFunction = Callable[[SketchState, BlockRV], bool]
-"""Schedules a block, or leaves it as it is and says False. What it adds to `state.scheduled` no other rule is asked for."""
+"""Schedules a block, or leaves it unchanged and returns False. No other rule is applied to blocks that it adds to `state.scheduled`."""
 
 
 @dataclass(frozen=True)
@@ -132,15 +132,15 @@ _RULES: dict[str, SketchRule] = {}
 
 
 def sketch_rule(*, name: str | None = None, plevel: int = 10, optional: bool = False) -> Callable[[RuleFunction], RuleFunction]:
-    """Decorator: adds a rule by which `relayc.tune.sketches` schedules blocks, beside those of the package.
+    """Decorator: adds a rule by which `relayc.tune.sketches` schedules blocks, in addition to the rules of the package.
 
-    The function gets a `SketchState` and a block, schedules the block by primitives and says True, or leaves it and says False. A rule of
-    the same name is replaced.
+    The function gets a `SketchState` and a block. It schedules the block by primitives and returns True, or leaves it unchanged and
+    returns False. A rule of the same name is replaced.
 
     Args:
-      name: by which it is shown and removed (default: that of the function).
-      plevel: rules of a higher one are asked first, of equals the one that was added last; the package's have 1 to 9.
-      optional: whether there are also to be sketches without it.
+      name: name of the rule for display and removal (default: the name of the function).
+      plevel: priority: rules with a higher plevel are applied first, among equals the newest; the package's rules have 1 to 9.
+      optional: whether sketches without the rule are also generated.
     """
 
     def register(function: RuleFunction) -> RuleFunction:
@@ -153,7 +153,7 @@ def sketch_rule(*, name: str | None = None, plevel: int = 10, optional: bool = F
 
 
 def remove_sketch_rule(name: str) -> None:
-    """Takes a rule away. Raises ValueError where there is none of this name."""
+    """Removes a rule. Raises ValueError if there is no rule of this name."""
     if name not in (rule.name for rule in sketch_rules()):
         raise ValueError(f"remove_sketch_rule: expected one of {', '.join(rule.name for rule in sketch_rules())}, found {name!r}")
     del _RULES[name]
@@ -167,11 +167,11 @@ def sketch_rules() -> list[SketchRule]:
 
 
 class Sketch:
-    """A schedule with knobs that rules make: for `schedule` of `relayc.compile_kernel` and of `relayc.tune.kernel`.
+    """A schedule with knobs that rules generate: for `schedule` of `relayc.compile_kernel` and of `relayc.tune.kernel`.
 
     Attributes:
-      rules: that it may use, in order.
-      used: names of those that scheduled a block, once it has been applied.
+      rules: the rules that it may use, in order.
+      used: names of the rules that scheduled a block, once the schedule has been applied.
     """
 
     def __init__(self, target: Target, rules: Sequence[SketchRule], label: str = SKETCH) -> None:
@@ -197,9 +197,9 @@ class Sketch:
         state.scheduled.add(block.name)
 
     def sample(self, kernel: Any, seed: int, decisions: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], Schedule]:
-        """Random values of its knobs for a kernel, beside those that are decided, and the schedule that they make.
+        """Random values for the undecided knobs of a kernel, and the resulting schedule.
 
-        Raises ScheduleError where the rules cannot schedule it so.
+        Raises ScheduleError if the rules cannot schedule the kernel with these values.
         """
         schedule = Schedule(kernel, seed, decisions)
         self(schedule)
@@ -210,15 +210,15 @@ class Sketch:
 
 
 def sketches(kernel: "Source", target: str | Target = "cpu", name: str | None = None) -> list[Sketch]:
-    """Schedules with knobs for a kernel, made by rules: each a function of a `relayc.tir.Schedule`, whose knobs a search can set.
+    """Schedules with knobs that rules generate for a kernel: each a function of a `relayc.tir.Schedule`, whose knobs a search can set.
 
     Args:
       kernel: as for `relayc.compile_kernel`.
-      target: as for `relayc.compile`; there are rules for CPUs alone.
-      name: which function, where there are several.
+      target: as for `relayc.compile`; there are rules for CPUs only.
+      name: name of the function, if there are several.
 
     Raises:
-      ValueError, TypeError: text that does not parse; there is no such function, or several.
+      ValueError, TypeError: the text does not parse; there is no such function, or several.
     """
     target = target if isinstance(target, Target) else Target(target)
     mod = parsed(kernel, "sketches")

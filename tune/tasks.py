@@ -1,4 +1,4 @@
-"""Kernels to be tuned: what each computes, with which sizes it is called, how much of a model's time it takes."""
+"""Kernels to be tuned: the computation of each, the sizes of its calls, and its share of a model's time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -19,7 +19,7 @@ from relayc.pipelines.tir.strategy.table import FUNCTIONS
 from relayc.runtime import Module, Profile
 
 MOST_ROOM, LEAST_ROOM, UNKNOWN_ROOM = 0.5, 0.02, 0.25
-"""Shares of a kernel's time that a search may save: by how far it is from what the machine can do, within limits."""
+"""Limits of the share of a kernel's time that a search may save, which follows from its distance to the peak of the machine."""
 
 
 @dataclass(frozen=True)
@@ -28,16 +28,16 @@ class Task:
 
     Attributes:
       key: see history.keys.
-      name, ops: of the kernel; text: a te module of it alone.
+      name, ops: name and operators of the kernel; text: a te module with only the kernel.
       params: positions of the arguments that are parameters.
-      shapes: of the arguments in a call; of parameters (), as the text says them.
-      target: text of the target; threads: of a call, None for what holds for the process.
-      config: of the PassContext that it is compiled in.
-      schedule: the schedule that a person wrote, where it is none of the table's.
-      sketches: generated schedules by name, which are tried beside those of the table.
-      seconds: of all its calls in a call of the model; calls: how many these are, one for each place in the text.
-      room: the share of that which a search may save at most, as is known before it.
-      others: bytes that the model touches between two calls of the kernel: what is not in caches any more.
+      shapes: shapes of the arguments in a call; () for parameters, whose shapes are in the text.
+      target: text of the target; threads: threads of a call, None for the setting of the process.
+      config: config of the PassContext that compiles it.
+      schedule: a schedule that the user wrote, in place of the strategies of the table.
+      sketches: generated schedules by name, which are tried in addition to the strategies of the table.
+      seconds: seconds of all its calls in a call of the model; calls: number of these calls, one for each call site.
+      room: estimated upper bound of the share of these seconds that a search may save.
+      others: bytes that the model accesses between two calls of the kernel, which evict its data from caches.
     """
 
     key: str
@@ -82,7 +82,7 @@ def params_of(function: ir.OpView) -> tuple[int, ...]:
 
 
 def module_text(mod: IRModule, function: ir.OpView) -> str:
-    """A function of a module as the text of a module, with what is known of symbols."""
+    """A function of a module as the text of a module, with the ranges of symbols."""
     lines = str(function).splitlines()
     aliases = [line for line in lines if line.startswith("#")]
     attributes = mod.module.operation.attributes
@@ -93,12 +93,12 @@ def module_text(mod: IRModule, function: ir.OpView) -> str:
 def model_tasks(
     texts: KernelTexts, module: Module, profile: Profile, target: Target, threads: int | None, config: Mapping[str, Any]
 ) -> list[Task]:
-    """The kernels of a model that a call of it reached, those that take longest first. Kernels of one key are one task; those whose
-    schedule the user says, by pattern of names, are none.
+    """The kernels that a call of a model reached, the slowest first. Kernels with one key are one task; kernels whose schedule the user
+    specifies, by a pattern of names, are left out.
 
     Args:
-      config: of the PassContext.
-      profile: of the call.
+      config: config of the PassContext.
+      profile: profile of the call.
     """
     params_bytes = sum(array.nbytes for array in module.params.values())
     taken = [*config.get("schedule.kernels", {}), *config.get(FUNCTIONS, {})]
@@ -112,7 +112,7 @@ def model_tasks(
         task = found.get(key)
         if task is None:
             shapes = tuple(() if i in params else tuple(map(int, spec.shape)) for i, spec in enumerate(at))
-            # What a loop calls again finds its data where they were.
+            # A kernel that a loop calls again still has its data in caches.
             own = sum(int(at[i].num_bytes) for i in params)
             others = max(0, params_bytes - own) if row.calls == 1 else 0
             room = UNKNOWN_ROOM if profile.peak is None else row.lost(profile.peak) / max(row.seconds, 1e-12)

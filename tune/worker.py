@@ -1,7 +1,7 @@
-"""Measurements in a process of their own, which answers requests over a socket.
+"""Measurements in a separate process, which answers requests over a socket.
 
-A request is (task, base, candidate, seconds), an answer a Measured. The process compiles the kernel, compares what it gives with what the
-default schedule gives, and times both in turns. It may crash, hang, or run out of memory: see tune.process.
+A request is (task, base, candidate, seconds), an answer a Measured. The process compiles the kernel, compares its results with the results
+of the default schedule, and times both in turns. It may crash, hang, or run out of memory: see tune.process.
 """
 
 import contextlib
@@ -43,12 +43,12 @@ _ROUNDS, _MOST_SECONDS = 20, 10.0
 _HOPELESS = 0.8
 """Ratio of the base's time to a candidate's below which a few rounds are enough."""
 _KEPT = 3
-"""Compiled candidates: the default, the best, and the one that is measured."""
+"""Number of compiled candidates to keep: the default, the best, and the measured candidate."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A way to compile a kernel: a strategy with its numbers, or where it is "" what relayc chooses.
+    """A way to compile a kernel: a strategy with its numbers; "" for the default strategy.
 
     Attributes:
       schedule: text of a trace or a module, in place of a strategy of the table.
@@ -72,13 +72,13 @@ DEFAULT = Candidate()
 
 @dataclass(frozen=True)
 class Measured:
-    """What came of a candidate.
+    """The result of measuring a candidate.
 
     Attributes:
       outcome: "measured", "wrong" results, "failed" to compile or run, "crashed", "timeout".
-      comparison: of the base with the candidate.
-      message: what the error said.
-      machine: where it was measured; "" on this machine.
+      comparison: comparison of the base with the candidate.
+      message: message of the error.
+      machine: name of the machine; "" for this machine.
     """
 
     outcome: str
@@ -121,7 +121,7 @@ class Bench:
                 return Measured("failed", message=" ".join(f"{type(error).__name__}: {error}".split())[:500])
 
     def _compiled(self, task: Task, candidate: Candidate) -> Callable[[], Any]:
-        """A call of a candidate, whose results are those of the default schedule."""
+        """A call of a candidate whose results equal the results of the default schedule."""
         found = self._calls.pop(candidate.name, None)
         if found is None:
             if candidate != DEFAULT and not self._expected:
@@ -130,7 +130,7 @@ class Bench:
             if candidate == DEFAULT:
                 self._expected = results
             check_results(specs, results, self._expected)
-        self._calls[candidate.name] = found  # those used last are last
+        self._calls[candidate.name] = found  # in the order of their last use
         while len(self._calls) > _KEPT:
             self._calls.pop(next(name for name in self._calls if name != DEFAULT.name))
         return found
@@ -157,7 +157,7 @@ class Bench:
         return turns[0] if copies == 1 else lambda: next(following)()
 
     def _tensor(self, spec: TensorSpec, sizes: Mapping[str, int], copy: int) -> tvm_ffi.Tensor:
-        """Memory that all candidates use: where it lies can make a kernel half as fast again."""
+        """Memory that all candidates share: its addresses can change the speed of a kernel by half."""
         found = self._memory.setdefault((spec.name, spec.dtype, spec.at(sizes)), [])
         while len(found) <= copy:
             found.append(tvm_ffi.from_dlpack(random_inputs([spec], len(found), sizes)[spec.name]))
@@ -175,10 +175,10 @@ def copies_of(num_bytes: int, task: Task) -> int:
 
 
 def compiled(task: Task, candidate: Candidate, params: dict[str, np.ndarray]) -> tuple[Kernel, Mapping[str, Any]]:
-    """The kernel as a candidate compiles it, and inputs for it.
+    """The kernel compiled by a candidate, and inputs for it.
 
     Args:
-      params: the parameters by name, which are made where there are none.
+      params: the parameters by name; missing parameters are generated.
     """
     mod = IRModule.parse(task.text)
     with mod.context:
@@ -215,7 +215,7 @@ def check_results(specs: Sequence[TensorSpec], found: list[np.ndarray], expected
 
 
 def clock_of(threads: int | None) -> Callable[[], float]:
-    """What times calls: where one thread computes, its own time, in which what others take of the processor does not count."""
+    """The clock for calls: with one computing thread, the CPU time of the thread, which excludes the time of other processes."""
     return time.thread_time if threads == 1 else time.perf_counter
 
 

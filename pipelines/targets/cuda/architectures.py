@@ -8,13 +8,13 @@ class Architecture:
     """An architecture that code is generated for.
 
     Attributes:
-      name: as ptxas takes it; the letter behind the number says that code runs on this architecture alone, with all its instructions.
+      name: the name for ptxas; with a letter after the number, code runs on this architecture only, and may use all its instructions.
       capability: compute capability, (9, 0) for sm_90a.
-      multiprocessors, l2_bytes: of the largest common product of the architecture; schedules plan for them where no device is asked.
-      shared_bytes: the most shared memory of a block; `multiprocessor_shared_bytes` of all blocks of a multiprocessor.
+      multiprocessors, l2_bytes: of the largest common product of the architecture; schedules use them if no device is queried.
+      shared_bytes: the most shared memory of a block; `multiprocessor_shared_bytes`: of all blocks of a multiprocessor.
       multiprocessor_threads, multiprocessor_blocks: the most threads, and blocks, that are resident on a multiprocessor.
-      features: instructions beyond those of sm_75, by names of ours.
-      ptx: the version of the PTX ISA that the code is written in: the oldest with these instructions, so that older drivers take it.
+      features: instructions beyond sm_75, by relayc's names.
+      ptx: version of the PTX ISA of the code: the oldest version with these instructions, so that older drivers accept it.
     """
 
     name: str
@@ -66,8 +66,8 @@ STATIC_SHARED_BYTES = 48 << 10
 
 
 def native_architecture(name: str) -> Architecture | None:
-    """The architecture to compile for on devices of an architecture ("sm_103"): of those with the same number the one with the most
-    instructions, else the nearest older one whose code runs on others; None for a device that is older than all of them."""
+    """The architecture to compile for, given the architecture of a device ("sm_103"): with the same number, the one with the most
+    instructions; otherwise the nearest older one whose code runs on later devices; None for a device older than all architectures."""
     number = int(name.removeprefix("sm_"))
     fitting = [a for a in ARCHITECTURES.values() if a.number == number or (a.number < number and a.name[-1].isdigit())]
     return max(fitting, key=lambda a: (a.number, len(a.features)), default=None)

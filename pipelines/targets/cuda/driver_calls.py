@@ -1,4 +1,4 @@
-"""Calls of the driver's functions, as text in the LLVM dialect; what a context holds is said by runtime.cuda.context."""
+"""Calls of the driver's functions, as text in the LLVM dialect; runtime.cuda.context describes the contents of a context."""
 
 from collections.abc import Sequence
 
@@ -91,18 +91,17 @@ _MAP = _MLIR["map"]
 
 
 def data_type(element: ir.Type) -> int:
-    """CUtensorMapDataType of an element type. Raises ValueError where there is none."""
+    """CUtensorMapDataType of an element type. Raises ValueError if there is none."""
     if str(element) not in _DATA_TYPES:
         raise ValueError(f"target cuda: tensor map: expected elements of {', '.join(_DATA_TYPES)}, found {element}")
     return _DATA_TYPES[str(element)]
 
 
 def tensor_map_text(name: str, facts: Sequence[int]) -> str:
-    """A function of a context, the address of the map, that of the tensor, its sizes and, in bytes, its strides but the innermost.
+    """A function of a context, the address of the map, the address of the tensor, its sizes, and its strides in bytes except the innermost.
 
     Args:
-      facts: numbers of the type and of the swizzle, how many dimensions there are, the box, and the numbers of the window where there is
-        one.
+      facts: the numbers of the type and of the swizzle, the number of dimensions, the box, and the numbers of the window, if there is one.
     """
     type_, swizzle, rank, *rest = facts
     is_tiled = len(rest) == rank

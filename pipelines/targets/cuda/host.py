@@ -1,15 +1,15 @@
 """Host code of programs on NVIDIA GPUs: launches, memory and reading of elements become calls of the driver.
 
-Every function with a body takes one argument more, the address of what the runtime tells it of the call (runtime.cuda.context): the stream,
-the kernels of the device by number, and the addresses of the driver's functions, which the code calls without knowing any library. So the
-code can be kept, loaded into other processes, and be called by several threads on several devices.
+Every function with a body takes one more argument, the address of the context of the call (runtime.cuda.context): the stream, the kernels
+of the device by number, and the addresses of the driver's functions, which the code calls without linking to a library. The code can
+therefore be stored, loaded into other processes, and called by several threads on several devices.
 
-- A launch gives its kernel to the stream, and waits for nothing. Where the driver refuses something, that is noted in the context, and
-  nothing more is launched; the entry that was called from outside raises it when the program has run to its end.
-- An element that a program reads (a size, a condition of a branch or loop) is copied to the host, which waits for the stream: only there.
-- Memory of the heap is the device's, from its pool, in the stream's order.
+- A launch enqueues its kernel on the stream, and waits for nothing. An error of the driver is recorded in the context, and nothing more is
+  launched; the entry that was called from outside raises the error at the end of the program.
+- An element that a program reads (a size, a condition of a branch or loop) is copied to the host, which waits for the stream only there.
+- Heap memory is memory of the device, from its pool, in the order of the stream.
 
-`use_driver` works on the tir stage, `add_driver_calls` gives what it declares its bodies once all else is in the LLVM dialect.
+`use_driver` works on the tir stage; `add_driver_calls` adds the bodies of the declared functions once the module is in the LLVM dialect.
 """
 
 from collections.abc import Sequence
@@ -51,11 +51,10 @@ def take_kernels(module: ir.Module) -> None:
 
 
 def use_driver(module: ir.Module, kernels: Sequence[str]) -> None:
-    """Makes calls of what the host does with the device, in place. `kernels` are their names by number.
+    """Replaces operations of the host on the device by calls, in place. `kernels` are the names of kernels by number.
 
     Raises:
-      ValueError: the host reads or writes memory in another way than programs do, or calls a packed function, which takes memory of the
-        host.
+      ValueError: the host accesses memory in a way that programs do not, or calls a packed function, which needs memory of the host.
     """
     with module.context, module.operation.location:
         give_bare_pointers(module)  # where nothing is launched, outlining has not done it
@@ -141,7 +140,7 @@ class _Host:
         counts, operands = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])), list(op.operands)
         ends = [sum(counts[: i + 1]) for i in range(len(counts))]
         sizes = operands[ends[0] : ends[0] + _DIMENSIONS]
-        # Behind grid and block: the clusters, dynamic shared memory, the kernel's arguments, what is asynchronous.
+        # After grid and block: the clusters, dynamic shared memory, the kernel's arguments, asynchronous dependencies.
         shared = operands[ends[9] : ends[10]] if len(counts) > 11 else []
         arguments = operands[ends[-3] : ends[-2]]
         dynamic = _as_index(shared[0]) if shared else emit.index_constant(0)
@@ -235,7 +234,7 @@ llvm.mlir.global internal constant @__relayc_kernel_names() : !llvm.array<{count
 
 
 def add_driver_calls(module: ir.Module, kernels: Sequence[str]) -> None:
-    """Gives what `use_driver` declared its bodies; the module is in the LLVM dialect. `kernels` are their names by number."""
+    """Adds the bodies of functions that `use_driver` declared to a module in the LLVM dialect. `kernels`: names of kernels by number."""
     functions = [op.operation for op in module.body.operations if op.operation.name == "llvm.func"]
     declared = {symbol_name(op): op for op in functions if not len(op.regions[0].blocks)}
     launchers = [op for op in declared.values() if LAUNCHER.on(op)]

@@ -1,4 +1,4 @@
-"""Passes on kernels of NVIDIA GPUs, under their command-line names, and what can be set for their code."""
+"""Passes on kernels of NVIDIA GPUs, by their command-line names, and the config options of their code."""
 
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.context.passes import PassContext, config_option, module_pass

@@ -1,4 +1,4 @@
-"""How fast a GPU can be: what its multiprocessors compute at their highest frequency, and the measured bandwidth of a copy."""
+"""The peak of a GPU: the rate of its multiprocessors at their highest frequency, and the measured bandwidth of a copy."""
 
 import time
 from functools import cache
@@ -19,7 +19,7 @@ _COPIES = 10
 
 @cache
 def quick_peak(threads: int) -> Peak:
-    """The peak of device 0; `threads` are those of the host, which compute nothing.
+    """The peak of device 0; `threads` are threads of the host, which compute nothing.
 
     Raises:
       ImportError: there is no device.

@@ -17,7 +17,7 @@ from relayc.runtime.device import Device, DeviceError
 from relayc.runtime.threads import checked_threads, usable_cpus
 
 DEFAULT_ARCH = "sm_80"
-"""Where none is given and no device is found: its PTX runs on all later ones."""
+"""The architecture if none is given and no device is found: its PTX runs on all later architectures."""
 _LOG = logging.getLogger(__name__)
 _MOST_MULTIPROCESSORS = 1024
 _VECTOR_BYTES = 16
@@ -26,20 +26,20 @@ _VECTOR_BYTES = 16
 
 @dataclass(frozen=True, init=False, repr=False)
 class CudaTarget(Target):
-    """An NVIDIA GPU. Without `arch` it is device 0 of this machine; where there is none, a product of the architecture DEFAULT_ARCH.
+    """An NVIDIA GPU. Without `arch` it is device 0 of this machine, or without a device a product of the architecture DEFAULT_ARCH.
 
-    Attributes that are not given are those of the device, or with `arch` those of the largest common product of the architecture.
+    Attributes that are not given come from the device, or with `arch` from the largest common product of the architecture.
 
     Attributes:
       arch: an architecture as ptxas names it: "sm_80", "sm_90a" (see architectures.ARCHITECTURES).
-      device: name of the device that the attributes are from, with "_" for spaces: "NVIDIA_H200"; "" where no device was asked.
-      features: of the architecture; none are added or taken away.
-      num_multiprocessors: that schedules plan for.
-      shared_bytes: of a block, at most.
-      memory_bytes: of the device; 0 where none was asked.
+      device: name of the device that gave the attributes, with "_" for spaces: "NVIDIA_H200"; "" if no device was queried.
+      features: features of the architecture; none can be added or removed.
+      num_multiprocessors: multiprocessors that schedules plan for.
+      shared_bytes: most shared memory of a block.
+      memory_bytes: memory of the device; 0 if no device was queried.
       num_threads: threads of the host that an emulated program uses.
-      vector_bytes: 16, what a thread loads or stores at once at most; num_vector_registers: its registers of 32 bits.
-      l1_bytes, l2_bytes, l3_bytes: shared memory of a block, the cache of the device, and that again.
+      vector_bytes: 16, the most bytes that a thread loads or stores at once; num_vector_registers: its registers of 32 bits.
+      l1_bytes: shared memory of a block; l2_bytes, l3_bytes: the cache of the device.
       emulate: whether the same kernels run on the CPU, thread by thread, with the results of the device: for tests, and for machines
         without one; slow.
     """
@@ -139,13 +139,13 @@ class CudaTarget(Target):
 
     @property
     def fingerprint(self) -> str:
-        """The code of the host, and that of emulated kernels, is for this machine."""
+        """Code of the host and of emulated kernels is for this machine."""
         host = Target("cpu")
         return f"{host} {host.fingerprint}"
 
 
 def _of_device() -> dict[str, Any]:
-    """The attributes of device 0; none where there is no device, or one that is older than all architectures, as the log says."""
+    """The attributes of device 0; empty if there is no device, or if it is older than all architectures, which is logged."""
     try:
         facts = Device("cuda").facts
     except DeviceError as error:

@@ -19,7 +19,6 @@ from relayc.dialects.operations import walk
 from relayc.dialects.relay.later import TensorMap as TensorMapOp
 from relayc.pipelines.emission import emit
 
-"""Attribute of an argument of a kernel that is a tensor map."""
 MAP_BYTES, MAP_ALIGNMENT = 128, 64
 MOST_RANK = 5
 SWIZZLE_BYTES = 128

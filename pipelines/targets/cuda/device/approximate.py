@@ -2,8 +2,8 @@
 
 Errors of the instructions (PTX ISA, "ex2", "lg2", "rsqrt", "sqrt" with `.approx`) are about 2**-22: relative for exp2, rsqrt and sqrt; for
 log2 relative outside of [0.5, 2] and absolute inside, where the result is near 0. exp multiplies its argument by log2(e) first, which adds
-a relative error of |x| * 2**-24. Results below the smallest normal number are 0. Schedules use these functions where such errors are small
-beside the tolerance of the result, for example in softmax.
+a relative error of |x| * 2**-24. Results below the smallest normal number are 0. Schedules use these functions if such errors are small
+compared to the tolerance of the result, for example in softmax.
 
 tanh, sin and cos always become arithmetic (llvm.expand_math), as all functions without the flag do: tanh.approx has a relative error of
 2**-11, and sin.approx and cos.approx have absolute errors that grow with the argument. Results of f32 would show these errors.

@@ -30,14 +30,14 @@ class DeviceCode:
 
     Attributes:
       arch: the architecture of the target.
-      images: the kernels for it, and for others that were asked for.
+      images: the kernels for this architecture, and for other requested ones.
     """
 
     arch: str
     images: Images
 
     def figures(self, arch: str | None = None) -> list[KernelFigures]:
-        """What each kernel needs of a multiprocessor of an architecture, that of the target unless another one is named."""
+        """The resources of a multiprocessor that each kernel needs, on an architecture (default: the architecture of the target)."""
         with ThreadPoolExecutor(usable_cpus(), "relayc-sass") as pool:
             return list(pool.map(lambda kernel: kernel_figures(kernel, arch or self.arch), self.images.kernels.values()))
 
@@ -50,7 +50,7 @@ def kept_code(images: bytes, arch: str) -> DeviceCode:
 def lower_device(module: ir.Module, target: CudaTarget, architectures: Sequence[str] | None = None) -> DeviceCode:
     """The device code of an outlined module (pipelines.targets.gpu.outline), whose kernels are lowered to the LLVM dialect in place.
 
-    Functions of the host stay as they are, with their `gpu.launch_func`. The rest is that of `lower_kernels` and `compile_kernels`.
+    Functions of the host and their `gpu.launch_func` do not change. Arguments and errors: see `lower_kernels` and `compile_kernels`.
     """
     lower_kernels(module, target)
     return compile_kernels(module, target, architectures)
@@ -59,14 +59,14 @@ def lower_device(module: ir.Module, target: CudaTarget, architectures: Sequence[
 def compile_kernels(module: ir.Module, target: CudaTarget, architectures: Sequence[str] | None = None) -> DeviceCode:
     """The device code of a module whose kernels are in the LLVM dialect (lowering.lower_kernels).
 
-    Code is taken from the cache on disk where it has been made before. Without ptxas there is PTX alone, which the driver compiles.
+    Code comes from the cache on disk if it was compiled before. Without ptxas the result is PTX only, which the driver compiles.
 
     Args:
-      architectures: names of more architectures to compile for; they must have all that the target's has, as kernels may use it. By
-        default those of the ambient PassContext ("cuda.architectures").
+      architectures: names of further architectures to compile for; they must have all features of the target's architecture, because
+        kernels may use them. By default the architectures of the ambient PassContext ("cuda.architectures").
 
     Raises:
-      DeviceCodeError: a kernel has no code on an architecture; an architecture is not known, or lacks what the target has.
+      DeviceCodeError: a kernel cannot be compiled for an architecture; an architecture is unknown, or lacks a feature of the target.
       ModuleNotFoundError: llvmlite is not installed.
     """
     more = PassContext.current().get(ARCHITECTURES_OPTION) if architectures is None else architectures
@@ -84,7 +84,7 @@ def compile_kernels(module: ir.Module, target: CudaTarget, architectures: Sequen
 
 
 def make_image(name: str, text: str, arch: str) -> Image:
-    """The image of a kernel, from the cache where it has been made before; may be called by several threads at once.
+    """The image of a kernel, from the cache if it was compiled before; several threads may call this at once.
 
     Raises what `make_ptx` and `assemble` raise.
     """

@@ -1,4 +1,4 @@
-"""What a kernel needs of a multiprocessor, and what its instructions are."""
+"""Figures of a kernel: the resources of a multiprocessor that it needs, and its instructions."""
 
 import re
 from collections import Counter
@@ -16,7 +16,7 @@ _TENSOR_CORE_PTX = ("mma", "wmma", "wgmma", "tcgen05")
 _REGISTERS_UNIT, _WARPS_UNIT = 256, 4
 """Registers are given to a warp in such units, and warps to the four schedulers of a multiprocessor."""
 _SHARED_UNIT, _SHARED_OF_SYSTEM = 128, 1 << 10
-"""Bytes in which shared memory is given to a block, and those of each block that the system keeps."""
+"""Granularity in bytes of the shared memory of a block, and the bytes of each block that the system reserves."""
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,12 @@ class KernelFigures:
     """Figures of a kernel on an architecture.
 
     Attributes:
-      threads: the most of a block.
+      threads: the most threads of a block.
       report: registers, spills, shared memory and warnings by ptxas; None without ptxas.
       static_shared_bytes, dynamic_shared_bytes: shared memory of a block.
-      blocks: that are resident on a multiprocessor at once; None without ptxas.
-      instructions: how often each instruction stands in the code, by its first word: of SASS, or where nvdisasm is not installed of PTX.
-      is_sass: which of the two.
+      blocks: resident blocks of a multiprocessor; None without ptxas.
+      instructions: count of each instruction in the code, by its first word: of SASS, or of PTX if nvdisasm is not installed.
+      is_sass: whether instructions are SASS.
     """
 
     name: str
@@ -60,10 +60,10 @@ def kernel_figures(kernel: KernelImages, arch: str, disassembled: bool = True) -
     """The figures of a kernel as it was compiled for an architecture.
 
     Args:
-      disassembled: whether instructions are those of SASS where nvdisasm is installed, which takes it most of a second; else of PTX.
+      disassembled: whether to count SASS instructions if nvdisasm is installed, which takes most of a second; otherwise PTX is counted.
 
     Raises:
-      ValueError: it was not compiled for it.
+      ValueError: the kernel was not compiled for the architecture.
     """
     image = kernel.of(arch)
     report = read_report(image.report) if image.cubin else None
@@ -101,10 +101,10 @@ def resident_blocks(architecture: Architecture, threads: int, registers: int, sh
 
 
 def count_sass(text: str) -> dict[str, int]:
-    """How often each instruction stands in the text of nvdisasm, by its name without modifiers."""
+    """Counts each instruction in the text of nvdisasm, by its name without modifiers."""
     return dict(Counter(re.findall(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)", text, re.M)))
 
 
 def count_ptx(text: str) -> dict[str, int]:
-    """How often each instruction stands in PTX, by its name without modifiers."""
+    """Counts each instruction in PTX, by its name without modifiers."""
     return dict(Counter(re.findall(r"^\s*(?:@!?%p\d+\s+)?([a-z][a-z0-9_]*)\b[^;]*;", text, re.M)))

@@ -1,4 +1,4 @@
-"""What launches say of the arguments of kernels: threads of a block, alignment of buffers, and which buffers are memory of their own."""
+"""Facts about kernels from their launches: threads of a block, alignment of buffers, and which buffers do not overlap others."""
 
 from dataclasses import dataclass
 from math import gcd
@@ -16,12 +16,12 @@ _SAME_ADDRESS = ("memref.cast", "memref.collapse_shape", "memref.expand_shape", 
 
 @dataclass
 class LaunchFacts:
-    """What all launches of a kernel have in common.
+    """The facts that all launches of a kernel share.
 
     Attributes:
-      block: threads of a block along each axis; None where they are not constants, or differ.
-      alignments: by argument, bytes that a buffer begins at a multiple of; 1 for numbers.
-      distinct: by argument, whether it is a buffer that no other argument lies in.
+      block: threads of a block along each axis; None if they are not constant, or differ.
+      alignments: for each argument, the alignment of a buffer in bytes; 1 for numbers.
+      distinct: for each argument, whether it is a buffer that overlaps no other argument.
     """
 
     block: tuple[int, int, int] | None
@@ -30,10 +30,10 @@ class LaunchFacts:
 
 
 def launch_facts(module: ir.Module) -> dict[str, LaunchFacts]:
-    """What the launches of a module say, by name of the kernel.
+    """The facts of all launches in a module, by name of the kernel.
 
-    Tensors that callers give begin at multiples of ARGUMENT_ALIGNMENT bytes; views of them, of arenas and of parameters where the calls of
-    the module say.
+    Tensors of callers are aligned to ARGUMENT_ALIGNMENT bytes; the alignment of views of tensors, arenas and parameters follows from the
+    calls in the module.
     """
     functions = {symbol_name(f): f for f in module.body.operations if isinstance(f, func.FuncOp) and len(f.operation.regions[0].blocks)}
     alignments = _Alignments(functions)
@@ -53,9 +53,9 @@ def _kernel_name(launch: ir.Operation) -> str:
 def _facts(launch: ir.Operation, alignments: "_Alignments") -> LaunchFacts:
     segments = list(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"]))
     operands = list(launch.operands)
-    first = segments[0] + _AXES  # behind the asynchronous dependencies and the grid
+    first = segments[0] + _AXES  # after the asynchronous dependencies and the grid
     sizes = [constant_of(v) for v in operands[first : first + _AXES]]
-    # The last groups: arguments, and what an asynchronous launch depends on.
+    # The last groups: arguments, and the dependencies of an asynchronous launch.
     start = sum(segments[:-2])
     arguments = operands[start : start + segments[-2]]
     roots = [_root(v) for v in arguments if isinstance(v.type, ir.MemRefType)]

@@ -30,7 +30,7 @@ class KernelText:
 
 
 def kernel_texts(module: ir.Module) -> list[KernelText]:
-    """The kernels of a module whose gpu.module is lowered (see lowering.lower_kernels), each by itself."""
+    """The kernels of a module whose gpu.module is lowered (see lowering.lower_kernels), each as a separate text."""
     found = []
     with module.context, ir.Location.unknown():
         for gpu_module in [op.operation for op in module.body.operations if op.operation.name == "gpu.module"]:
@@ -70,7 +70,7 @@ def _variables_of(kernel: ir.Operation) -> list[str]:
 
 @dataclass(frozen=True)
 class _Format:
-    """A binary format: bits of mantissa and exponent, and what stands before the 16 bits of a literal."""
+    """A binary format: bits of mantissa and exponent, and the prefix of the digits of a literal."""
 
     mantissa: int
     exponent: int
@@ -127,7 +127,7 @@ def _double_of_single(bits: int) -> int:
 
 
 def _bits(text: str, format_: _Format) -> int:
-    """The bits that a literal of a format stands for."""
+    """The bits of the value of a literal of a format."""
     if text.startswith("f0x"):
         return int(text[3:], 16)
     if "nan" not in text:

@@ -1,7 +1,6 @@
-"""The process in which LLVM makes PTX: it reads requests and writes answers, so that an error of LLVM, which ends the process, ends
-nothing else.
+"""The process in which LLVM compiles PTX: it reads requests and writes answers. A fatal error of LLVM terminates only this process.
 
-Request: {"text": LLVM text, "arch": "sm_90a", "ptx": 80}. Answer: {"ptx": text}, or {"error": what is wrong with the text}.
+Request: {"text": LLVM text, "arch": "sm_90a", "ptx": 80}. Answer: {"ptx": text}, or {"error": message}.
 """
 
 import sys
@@ -15,7 +14,7 @@ OPT_LEVEL = 3
 
 
 def to_ptx(text: str, arch: str, ptx: int) -> str:
-    """LLVM text without a triple to PTX. Raises RuntimeError for text that is no module; what cannot be selected ends the process."""
+    """Compiles LLVM text without a triple to PTX. Raises RuntimeError for invalid text; an unselectable operation ends the process."""
     machine = llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=arch, features=f"+ptx{ptx}", opt=OPT_LEVEL)
     module = llvm.parse_assembly(f'target triple = "{TRIPLE}"\ntarget datalayout = "{machine.target_data}"\n{text}')
     module.verify()

@@ -25,8 +25,6 @@ from relayc.pipelines.targets.cuda.device.threads import lower_thread_operations
 from relayc.pipelines.targets.cuda.target import CudaTarget
 from relayc.pipelines.tir.gpu.tensor_maps import MAP_ALIGNMENT, MAP_BYTES, map_arguments
 
-"""Attributes of lowered kernels: the most threads of a block, bytes of shared memory that the launch says, and that it does not."""
-
 _CANONICAL = "canonicalize{top-down=false},cse"
 _TO_BRANCHES = "arith-expand,convert-vector-to-scf{full-unroll=true},convert-scf-to-cf,expand-strided-metadata,lower-affine"
 _TO_VALUES = "convert-math-to-llvm,convert-vector-to-llvm{reassociate-fp-reductions=true},convert-arith-to-llvm"
@@ -49,13 +47,13 @@ class _Kernel:
 
 
 def lower_kernels(module: ir.Module, target: CudaTarget) -> None:
-    """Lowers the kernels of an outlined module (pipelines.targets.gpu.outline) to the LLVM dialect in place; the host's functions stay as
-    they are.
+    """Lowers the kernels of an outlined module (pipelines.targets.gpu.outline) to the LLVM dialect in place; functions of the host do not
+    change.
 
     Kernels become `llvm.func` with `nvvm.kernel` in the same gpu.module. Buffers are bare pointers, index values i64.
 
     Raises:
-      DeviceCodeError: a kernel that has no lowering, names it and says why.
+      DeviceCodeError: a kernel cannot be lowered; the message gives its name and the reason.
       MLIRError: a pass fails.
     """
     with module.context, ir.Location.unknown():
@@ -136,7 +134,7 @@ def _is_row_major(type_: ir.MemRefType) -> bool:
 
 
 def _block_size(kernel: ir.Operation, facts: LaunchFacts | None) -> tuple[int, int, int] | None:
-    """Threads of a block: those that the launches say, else those that the kernel says it is launched with."""
+    """Threads of a block: from the launches, otherwise from the attribute of the kernel."""
     if facts is not None and facts.block is not None:
         return facts.block
     if "known_block_size" not in kernel.attributes:
@@ -163,7 +161,7 @@ def _check_lowered(device: ir.Module) -> None:
 
     device.operation.walk(visit)
     if left:
-        # A cast that is left says less than the operation which needs it.
+        # A remaining cast is less informative than the operation that needs it.
         op = next((op for op in left if op.name != "builtin.unrealized_conversion_cast"), left[0])
         raise DeviceCodeError(f"{place_of(op)}: expected operations with a lowering to device code, found {op.name}")
 
@@ -180,8 +178,8 @@ def _finish_kernel(function: ir.Operation, kernel: _Kernel) -> None:
 
 
 def _say_of_arguments(function: ir.Operation, kernel: _Kernel) -> None:
-    """Alignment of pointers, and that buffers do not overlap: LLVM makes wide accesses of the one, and reads through the texture cache
-    (ld.global.nc) where a buffer is then seen to be read only."""
+    """Records the alignment of pointers, and that buffers do not overlap: LLVM then emits wide accesses, and loads through the texture
+    cache (ld.global.nc) from buffers that are only read."""
     count = len(kernel.arguments)
     alignments, distincts = ([1] * count, [False] * count) if kernel.facts is None else (kernel.facts.alignments, kernel.facts.distinct)
     found = []
@@ -199,8 +197,9 @@ def _say_of_arguments(function: ir.Operation, kernel: _Kernel) -> None:
 
 
 def _order_atomics(function: ir.Operation) -> None:
-    """Atomic updates are of the device, not of the whole system, and order nothing, but for those of integers in global memory whose old
-    value is read: these count who is done, and the last one reads what the others wrote before. LLVM forgets the order of its own updates.
+    """Sets the scope and ordering of atomic updates: device scope, and no ordering, except for updates of integers in global memory whose
+    old value is used. These count finished blocks, and the last block reads the data that the other blocks wrote before their update. LLVM
+    drops the ordering of its own atomic updates.
     """
     updates: list[ir.Operation] = []
 
@@ -221,7 +220,7 @@ def _order_atomics(function: ir.Operation) -> None:
 
 
 def _dynamic(variable: ir.Operation) -> ir.Operation:
-    """A variable whose size the launch says in place of another one: external, and of no elements."""
+    """Replaces a variable by one whose size the launch specifies: external, with no elements."""
     attributes = {name: variable.attributes[name] for name in variable.attributes}
     attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<external>")
     attributes["global_type"] = ir.TypeAttr.get(ir.Type.parse("!llvm.array<0 x i8>"))
@@ -231,7 +230,7 @@ def _dynamic(variable: ir.Operation) -> ir.Operation:
 
 
 def _by_value() -> dict[str, ir.Attribute]:
-    """Of an argument that is a tensor map: its bytes are those of the kernel's parameters, where copies read them."""
+    """Attributes of an argument that is a tensor map: it is passed by value in the kernel's parameters, where copies read it."""
     return {
         "llvm.align": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), MAP_ALIGNMENT),
         "llvm.byval": ir.TypeAttr.get(ir.Type.parse(f"!llvm.array<{MAP_BYTES} x i8>")),

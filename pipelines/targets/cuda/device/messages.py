@@ -8,7 +8,7 @@ _HEAD = struct.Struct("<Q")
 
 
 def read_message(stream: IO[bytes]) -> Any:
-    """The next message; None where the other side is gone."""
+    """The next message; None if the other side has closed the pipe."""
     head = stream.read(_HEAD.size)
     if len(head) < _HEAD.size:
         return None
@@ -18,7 +18,7 @@ def read_message(stream: IO[bytes]) -> Any:
 
 
 def write_message(stream: IO[bytes], message: Any) -> None:
-    """Raises BrokenPipeError where the other side is gone."""
+    """Raises BrokenPipeError if the other side has closed the pipe."""
     body = json.dumps(message).encode()
     stream.write(_HEAD.pack(len(body)) + body)
     stream.flush()

@@ -1,4 +1,4 @@
-"""LLVM text to PTX, by LLVM in processes of its own (llvm_worker)."""
+"""Compiles LLVM text to PTX, by LLVM in separate processes (llvm_worker)."""
 
 import atexit
 import os
@@ -71,7 +71,7 @@ class _Worker:
         )
 
     def ask(self, request: dict[str, Any]) -> dict[str, str]:
-        """Raises EOFError where the process has ended."""
+        """Raises EOFError if the process has ended."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None
         try:
@@ -84,7 +84,7 @@ class _Worker:
         return answer
 
     def last_words(self) -> str:
-        """What a process that has ended said of the reason."""
+        """The error output of a process that has ended."""
         code = self._process.wait()
         self._errors.seek(0)
         lines = self._errors.read().decode(errors="replace").splitlines()
@@ -102,7 +102,7 @@ class _Worker:
 
 
 class _Pool:
-    """The processes that wait for requests: those of this process, not of the one that it was forked from."""
+    """The idle workers of this process; not the workers of the process from which it was forked."""
 
     def __init__(self) -> None:
         self._lock, self._idle, self._owner = threading.Lock(), list[_Worker](), os.getpid()

@@ -1,4 +1,4 @@
-"""PTX to cubins by ptxas, and cubins to instructions by nvdisasm, where the packages of the maker are installed."""
+"""Assembles PTX to cubins by ptxas, and disassembles cubins by nvdisasm, if NVIDIA's packages are installed."""
 
 import re
 import shutil
@@ -22,15 +22,15 @@ _PACKAGES = {"ptxas": "nvidia-cuda-nvcc", "nvdisasm": "nvidia-cuda-nvdisasm"}
 
 @dataclass(frozen=True)
 class Report:
-    """What ptxas says of a kernel (`ptxas -v`).
+    """The report of ptxas about a kernel (`ptxas -v`).
 
     Attributes:
       registers: of a thread.
-      spill_stores, spill_loads: bytes that a thread writes to memory and reads back for want of registers, as they stand in the code.
+      spill_stores, spill_loads: bytes that a thread spills to memory and reads back, counted in the code.
       stack_bytes: memory of a thread besides registers.
       shared_bytes: static shared memory of a block.
-      barriers: that the block uses.
-      warnings: what ptxas warns of, such as that wgmma instructions wait for one another.
+      barriers: barriers that the block uses.
+      warnings: warnings of ptxas, for example that wgmma instructions are serialised.
     """
 
     registers: int
@@ -44,7 +44,7 @@ class Report:
 
 @cache
 def tool(name: str) -> Path | None:
-    """A program of the maker: of its package, else of the system; None where there is none."""
+    """The path of a program of NVIDIA: from its package, otherwise from the system; None if it is not installed."""
     package = find_spec("nvidia")
     for home in (package.submodule_search_locations or ()) if package is not None else ():
         for folder in _FOLDERS:
@@ -57,7 +57,7 @@ def tool(name: str) -> Path | None:
 
 @cache
 def tool_version(name: str) -> str:
-    """What says which version of a program made something: that of its package, else its path."""
+    """Identifies the version of a program: the version of its package, otherwise its path."""
     try:
         return version(_PACKAGES[name])
     except PackageNotFoundError:
@@ -65,14 +65,14 @@ def tool_version(name: str) -> str:
 
 
 def assemble(name: str, ptx: str, arch: str) -> tuple[bytes, str]:
-    """The cubin of PTX with one kernel, and what ptxas says of it (see `read_report`).
+    """The cubin of PTX with one kernel, and the report of ptxas (see `read_report`).
 
-    By itself ptxas spills a register or two where another block fits a multiprocessor for it. A kernel that spills is assembled again with
-    the registers of fewer and fewer blocks, and stays as ptxas likes it only where it spills with all registers of a thread too.
+    By default ptxas spills a register or two if another block then fits a multiprocessor. A kernel that spills is assembled again with
+    the registers of fewer and fewer blocks; the default result remains only if the kernel spills with all registers of a thread too.
 
     Raises:
-      DeviceCodeError: ptxas refuses the PTX.
-      ModuleNotFoundError: there is no ptxas.
+      DeviceCodeError: ptxas rejects the PTX.
+      ModuleNotFoundError: ptxas is not installed.
     """
     cubin, said = _assemble(name, ptx, arch)
     report = read_report(said)
@@ -86,12 +86,12 @@ def assemble(name: str, ptx: str, arch: str) -> tuple[bytes, str]:
 
 _BLOCK_SIZE = re.compile(r"^\.maxntid ([\d, ]+)$", re.M)
 _FEWER = 0.85
-"""Blocks of a multiprocessor that are tried next, of those tried before."""
+"""Ratio of the blocks of a multiprocessor that are tried next to the blocks tried before."""
 
 
 def register_limits(ptx: str, registers: int) -> Iterator[int]:
-    """Registers of a thread with which fewer blocks fit a multiprocessor than with `registers`, ever more of them; none where the PTX does
-    not say the size of a block."""
+    """Increasing register limits of a thread with which fewer blocks fit a multiprocessor than with `registers`; none if the PTX does not
+    specify the size of a block."""
     block = _BLOCK_SIZE.search(ptx)
     if block is None:
         return

@@ -1,6 +1,6 @@
 """Shared memory: the workgroup attributions of a kernel as global variables of the block.
 
-What takes more than STATIC_SHARED_BYTES together is dynamic: one variable whose size the launch says.
+Attributions of more than STATIC_SHARED_BYTES together are dynamic: one variable whose size the launch specifies.
 """
 
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from relayc.pipelines.targets.cuda.device.errors import DeviceCodeError, place_o
 SPACE = 3
 """The address space of shared memory (NVPTX)."""
 MOST_ALIGNMENT, LEAST_ALIGNMENT = 1024, 16
-"""In bytes: what swizzled copies by the tensor memory accelerator want, and vector loads of a thread."""
+"""Alignments in bytes: for swizzled copies by the tensor memory accelerator, and for vector loads of a thread."""
 _SPACES = {"workgroup": SPACE, "global": 1, "private": 0}
-"""Address spaces of the gpu dialect in LLVM. Memory of a thread is in no space of its own there."""
+"""Address spaces of the gpu dialect in LLVM. Memory of a thread is in the generic address space."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,14 @@ class SharedMemory:
 
 
 def place_shared(function: ir.Operation, block: ir.Block, count: int, most: int) -> SharedMemory:
-    """Makes variables of the workgroup attributions of a gpu.func, in front of it, and replaces their uses; private ones become allocas.
+    """Replaces the workgroup attributions of a gpu.func by variables before the function; private attributions become allocas.
 
     Args:
       block: its body, whose arguments from `count` on are attributions.
-      most: bytes that a block may have.
+      most: most bytes of a block.
 
     Raises:
-      DeviceCodeError: they are too large, or not of static size.
+      DeviceCodeError: the attributions are too large, or not of static size.
     """
     attributions = [ir.BlockArgument(a) for a in list(block.arguments)[count:]]
     shared = [a for a in attributions if _space(a.type) == SPACE]

@@ -13,17 +13,17 @@ Block = tuple[int, int, int] | None
 _AXES = "xyz"
 _ALL_LANES = -1
 _LANE_BITS = 8
-"""Where the segment of lanes stands in the last operand of shfl.sync (PTX ISA, "shfl.sync")."""
+"""Position of the segment of lanes in the last operand of shfl.sync (PTX ISA, "shfl.sync")."""
 
 
 def lower_thread_operations(function: ir.Operation, block: Block) -> None:
     """Replaces the operations of the gpu dialect in a function, in place.
 
     Args:
-      block: threads of a block along each axis, where they are known.
+      block: threads of a block along each axis, if known.
 
     Raises:
-      DeviceCodeError: an operation that kernels may not have.
+      DeviceCodeError: an operation that kernels do not support.
     """
     found: list[ir.Operation] = []
 
@@ -148,7 +148,7 @@ def _exchanged(mode: str, value: ir.Value, by: ir.Value, clamp: int, wants_valid
 
 
 def _by_words(value: ir.Value, exchange: Callable[[ir.Value], ir.Value], op: ir.Operation) -> ir.Value:
-    """What `exchange` makes of a value, 32 bits at a time."""
+    """Applies `exchange` to a value, 32 bits at a time."""
     i32, type_ = ir.IntegerType.get_signless(32), value.type
     if isinstance(type_, (ir.F32Type,)) or type_ == i32:
         return exchange(value)
@@ -174,7 +174,7 @@ def _by_words(value: ir.Value, exchange: Callable[[ir.Value], ir.Value], op: ir.
 
 
 def _of_vector(value: ir.Value, exchange: Callable[[ir.Value], ir.Value], op: ir.Operation) -> ir.Value:
-    """Elements of 8 and 16 bits go together where they fill words."""
+    """Applies `exchange` to a vector; elements of 8 and 16 bits are exchanged together if they fill words."""
     type_, i32 = ir.VectorType(value.type), ir.IntegerType.get_signless(32)
     if type_.rank != 1:
         raise DeviceCodeError(f"{place_of(op)}: gpu.shuffle: expected a vector of one dimension, found {type_}")

@@ -1,6 +1,6 @@
-"""What instructions of NVIDIA's GPUs do when kernels are emulated: the nvvm dialect. Importing the package registers them.
+"""Emulation of the instructions of NVIDIA's GPUs: the nvvm dialect. Importing the package registers them.
 
-How an instruction is written stands in pipelines.targets.gpu.emulate.registry.
+pipelines.targets.gpu.emulate.registry describes how to write an instruction.
 """
 
 from relayc.pipelines.targets.cuda.emulate import (  # noqa: F401 (they register instructions)

@@ -10,7 +10,7 @@ from relayc.pipelines.targets.gpu.emulate.thread import WaitingThread
 
 @instruction("nvvm.barrier", waits=True)
 def barrier(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
-    """A barrier of a number, to which as many threads come as it says, of different operations as well."""
+    """A barrier with a number, for a given count of threads, which may arrive from different operations."""
     has_number, has_threads = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
     operands = list(op.operands)
     number = operands.pop(0) if has_number else 0

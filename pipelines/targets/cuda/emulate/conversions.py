@@ -15,7 +15,7 @@ _INFINITY = 0x7F800000
 
 @instruction("nvvm.convert.float.to.tf32")
 def to_tf32(op: ir.Operation, thread: Thread) -> Sequence[ir.Value]:
-    """cvt.rna.tf32.f32: to the nearest, ties away from zero; NaNs become the one that PTX has."""
+    """cvt.rna.tf32.f32: rounds to nearest, ties away from zero; every NaN becomes the canonical NaN of PTX."""
     if "rna" not in str(op.attributes["rnd"]):
         raise ValueError(f"kernel {thread.kernel} at {op.location}: expected rounding to the nearest, ties away, found {op}")
     i32 = ir.IntegerType.get_signless(32)

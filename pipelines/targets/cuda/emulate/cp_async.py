@@ -1,8 +1,8 @@
 """Copies to shared memory that arrive when a thread waits for them (PTX ISA, "cp.async").
 
-A copy reads and writes as late as it may: at the wait for its group. So a kernel that does not wait for what it reads, or that overwrites
-what is still to be read, gives wrong numbers here as it may on the device. Where races are checked for, a copy counts as a write from when
-it is begun, and as one when it is waited for.
+A copy reads and writes as late as possible: at the wait for its group. A kernel that reads data without waiting for it, or overwrites data
+before it is read, therefore gives wrong numbers in emulation, as it may on the device. The check for races counts a copy as a write at its
+start, and again at the wait.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from relayc.pipelines.targets.gpu.emulate.thread import WRITES, WaitingThread
 _QUEUE = "cp.async"
 _COPY, _CHECKED_COPY = "__relayc_gpu.cp_async", "__relayc_gpu.cp_async_checked"
 _SITE_SHIFT = 16
-"""In the word that has the number of a thread, the one of the site begins at this bit."""
+"""First bit of the number of the site in the word that holds the number of a thread."""
 _MLIR = mlir_texts(__file__)
 _TEXT = _MLIR["text"].substitute(copy=_COPY)
 _CHECKED_TEXT = _MLIR["checked"].substitute(
@@ -28,7 +28,7 @@ _CHECKED_TEXT = _MLIR["checked"].substitute(
 
 @instruction("nvvm.cp.async.shared.global", waits=True)
 def copy(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
-    """4, 8 or 16 bytes; with a third operand, as many of them as it says, and zeros."""
+    """Copies 4, 8 or 16 bytes; a third operand gives the number of bytes that are read, the others are zeros."""
     to, source, *there = op.operands
     size = word(ir.IntegerAttr(op.attributes["size"]).value)
     words = [to, source, size, there[0] if there else size]
@@ -51,6 +51,6 @@ def commit(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
 
 @instruction("nvvm.cp.async.wait.group", waits=True)
 def wait(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
-    """Waits for all groups but the last n ones; copies that are in no group yet go on being on their way."""
+    """Waits for all groups except the last n; copies that are not yet in a group stay in flight."""
     thread.deliver(thread.queue(_QUEUE), keep=ir.IntegerAttr(op.attributes["n"]).value)
     return []

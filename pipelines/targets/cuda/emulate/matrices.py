@@ -1,12 +1,12 @@
-"""ldmatrix and mma.sync: what the lanes of a warp do together with fragments of matrices (PTX ISA, "Warp Level Matrix Instructions").
+"""ldmatrix and mma.sync: operations of a whole warp on fragments of matrices (PTX ISA, "Warp Level Matrix Instructions").
 
 A matrix of ldmatrix has eight rows of 16 bytes, whose addresses eight lanes give; lane l gets word l % 4 of row l / 4, or, transposed, the
 16-bit elements (2 * (l % 4), l / 4) and the one below.
 
 mma.sync multiplies 16 rows of A by 8 columns of B, both 32 bytes deep. Word w of row r of A is word r / 8 + 2 * (w / 4) of lane
 4 * (r % 8) + w % 4; word w of column n of B is word w / 4 of lane 4 * n + w % 4; lane l has the sums of rows l / 4 and l / 4 + 8 in columns
-2 * (l % 4) and the next. Products are exact, as on the device. Sums are rounded to f32 at every step of the depth, which the device does
-not promise: it may round more of them at once.
+2 * (l % 4) and 2 * (l % 4) + 1. Products are exact, as on the device. Sums are rounded to f32 at every step of the depth; the device does
+not guarantee this: it may add several products before it rounds.
 """
 
 import re
@@ -86,7 +86,7 @@ _FLOATS = {"f16": "f16", "bf16": "bf16", "tf32": "f32"}
 
 
 def _kind(op: ir.Operation, attribute: str) -> str:
-    """The PTX type of an operand; that of its values where it is not said."""
+    """The PTX type of an operand; f16 unless the operation states it."""
     if attribute not in op.attributes:
         return "f16"
     found = re.search(r"<(\w+)>", str(op.attributes[attribute]))
@@ -94,8 +94,8 @@ def _kind(op: ir.Operation, attribute: str) -> str:
 
 
 def _multiply_add_text(name: str, a: str, b: str) -> str:
-    """A function of the lanes that have a row of A and the one eight below, and of those of two columns of B, four of each, and of four
-    sums, that gives the new sums."""
+    """A function that returns the new sums, given the four lanes that have a row of A and the row eight below it, the four lanes of each of
+    two columns of B, and four sums."""
     pointers = ", ".join(f"%{line}{i}: !llvm.ptr" for line in "abd" for i in range(_WORDS))
     is_float = a in _FLOATS
     type_ = "f32" if is_float else "i32"

@@ -1,4 +1,4 @@
-"""Special registers, and what has nothing to do where one thread runs after the other."""
+"""Special registers, and instructions without an effect when threads run one after the other."""
 
 from collections.abc import Callable, Mapping, Sequence
 

@@ -1,7 +1,7 @@
-"""Copies by the tensor memory accelerator, which barriers count (PTX ISA, "cp.async.bulk.tensor", "Tensors").
+"""Copies by the tensor memory accelerator, whose bytes barriers count (PTX ISA, "cp.async.bulk.tensor", "Tensors").
 
-A copy is made as late as it may be: when no thread can go on without it, or when products are waited for (see warp_groups). So who reads
-its data without having waited gets what was there before.
+A copy is executed as late as possible: when no thread can continue without it, or at a wait for products (see warp_groups). A thread that
+reads the data without waiting therefore reads the old data.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ COPIES = "tma"
 """The queue of copies of a block."""
 
 _PIXEL_RANK = 4
-"""Dimensions of a tensor of which pixels are copied: channels, two spatial ones and images."""
+"""Dimensions of a tensor whose pixels are copied: channels, two spatial dimensions, and images."""
 _CORNER_BITS, _OFFSET_BITS = 8, 16
 
 PERMUTED = "__relayc_cuda.permuted"
@@ -62,7 +62,7 @@ def _pair(low: ir.Value, high: ir.Value, bits: int) -> ir.Value:
 
 
 def _begin(name: str, rank: int, words: int, boxes: int) -> list[str]:
-    """The beginning of a function of (destination, map, barrier, further words): it loads all of them, and what the map says."""
+    """The beginning of a function of (destination, map, barrier, further words): it loads these, and the fields of the map."""
     lines = [f"func.func private @{name}(%words: !llvm.ptr) {{", *(f"  %c{i} = arith.constant {i} : i64" for i in range(2))]
     for i, what in enumerate(("to", "map", "barrier")):
         lines += [f"  %p{what} = llvm.getelementptr %words[{i}] : (!llvm.ptr) -> !llvm.ptr, i64"]
@@ -141,7 +141,7 @@ def _box_text(name: str, rank: int) -> str:
 
 def _pixels_text(name: str, rank: int) -> str:
     """A function that copies pixels; the further words are pairs: first channel and image, the coordinates of the first pixel, and the
-    offsets at which pixels are read from those that are gone over (PTX ISA, "im2col mode")."""
+    offsets of the pixels that are read from the pixels that are traversed (PTX ISA, "im2col mode")."""
     lines = _begin(name, rank, 3, 2)
     for result, at, shift in (("at0", 0, 0), ("image", 0, 32), ("x", 1, 0), ("y", 1, 32)):
         lines += _signed(result, f"%word{at}", shift, 32)

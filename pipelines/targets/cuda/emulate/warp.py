@@ -19,7 +19,7 @@ def kind_of(op: ir.Operation) -> str:
 
 @instruction("nvvm.shfl.sync", waits=True)
 def shuffle(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
-    """As the pseudocode of shfl.sync says; a lane that does not take part gives a lane its own value."""
+    """Follows the pseudocode of shfl.sync; a lane that reads from a lane outside the mask gets its own value."""
     mask, value, offset, clamps = op.operands
     lanes = thread.exchange(op, [value], mask)
     lane, by = thread.lane, emit.arith("andi", to_word(offset), word(WARP - 1))
@@ -47,13 +47,13 @@ def shuffle(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
 
 
 def takes_part(lanes: WarpExchange, lane: ir.Value) -> ir.Value:
-    """Whether a lane, an i64 below WARP, is one of those that left values."""
+    """Whether a lane, an i64 below WARP, has left a value."""
     bit = emit.arith("andi", emit.arith("shrui", lanes.participants, lane), word(1))
     return emit.compare("ne", bit, word(0))
 
 
 def over_lanes(lanes: WarpExchange, initial: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
-    """Combines the lanes that take part, first to last: `combine` takes what there is so far, and the number of a lane (an i64)."""
+    """Combines the participating lanes, first to last: `combine` gets the result so far, and the number of a lane (an i64)."""
     lane = Var(0, WARP - 1)
     with emit.for_loop(0, WARP, 1, lane, [initial]) as loop:
         number, so_far = to_word(lane.value), loop.inner_iter_args[0]
@@ -86,7 +86,7 @@ def vote(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
 
 @instruction("nvvm.match.sync", waits=True)
 def match(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
-    """The lanes that have the value of this one; with `all`, those of the mask where they all have, and whether they have."""
+    """The lanes with the value of this lane; with `all`, the lanes of the mask if all have this value, and whether all have."""
     mask, value = op.operands
     lanes = thread.exchange(op, [value], mask)
     same = over_lanes(

@@ -1,12 +1,12 @@
 """Products of a warp group (PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions").
 
-A thread computes its own sums when it comes to the product: it reads 64 rows of A and the columns of B where descriptors say. On the device
-the operands may be read, and the sums may come, up to the wait for the group of products. So the wait makes all copies that are on their
-way, and looks whether the operands of the products that it waits for are what they were: who lets copies overwrite them too early is stuck
-at the wait, which is an error. That sums are used before the wait is not seen.
+A thread computes its own sums when it reaches the product: it reads 64 rows of A and the columns of B from the addresses in descriptors. On
+the device the operands may be read, and the sums written, at any time up to the wait for the group of products. The wait therefore executes
+all copies in flight, and checks that the operands of its products have not changed: a kernel that lets copies overwrite operands too early
+is stuck at the wait, which is an error. A use of sums before the wait is not detected.
 
-Products are exact, as on the device. Sums of floats are rounded to f32 once every 16 steps of the depth, which the device does not promise;
-sums of integers wrap.
+Products are exact, as on the device. Sums of floats are rounded to f32 once every 16 steps of the depth, which the device does not
+guarantee; sums of integers wrap.
 """
 
 import re
@@ -24,7 +24,7 @@ from relayc.pipelines.targets.gpu.emulate.thread import WaitingThread
 _GROUP_SHIFT, _GROUP = 7, 128
 """Threads of a group."""
 _FIRST_BARRIER = 8
-"""Of the barriers of a block those at which groups meet when they wait: kernels use the ones below by themselves."""
+"""First of the barriers of a block at which groups meet when they wait; kernels use the barriers below."""
 _ROWS = 64
 _LINE_BYTES = 32
 """Of a row of A, or a column of B, along the depth of an instruction."""
@@ -121,12 +121,12 @@ func.func private @{_LINE}.1(%base: i64, %descriptor: i64, %line: i64) -> vector
 }}
 """,
 }
-"""Functions that read a line, by whether it lies across the depth (PTX ISA, "Strides" of the matrices in shared memory, and "Canonical
-Layouts" of tiles that are permuted by 128 bytes)."""
+"""Functions that read a line, by whether the line runs across the depth (PTX ISA, "Strides" of matrices in shared memory, and "Canonical
+Layouts" of tiles with a swizzle of 128 bytes)."""
 
 
 _Function = tuple[str, list[str]]
-"""The name of a function, and the texts of it and of those that it calls, one each."""
+"""The name of a function, and the texts of the function and of the functions that it calls, one each."""
 
 
 def _line(is_across: bool) -> _Function:
@@ -135,7 +135,7 @@ def _line(is_across: bool) -> _Function:
 
 
 def _hash(is_across: bool) -> _Function:
-    """Gives a number that changes with what is in the lines of an operand."""
+    """Computes a hash of the lines of an operand."""
     name, (line, texts) = f"{_HASH}.{int(is_across)}", _line(is_across)
     words = _LINE_BYTES // 8
     steps = "".join(
@@ -163,8 +163,8 @@ func.func private @{name}(%base: i64, %descriptor: i64, %lines: i64, %begin: i64
 
 
 def _check(are_across: tuple[bool, bool]) -> _Function:
-    """Notes whether operands are not what they were; of the start of shared memory, descriptors, the number of columns,
-    the number that the operands gave, and the note."""
+    """Notes whether operands have changed. Words: the start of shared memory, the descriptors, the number of columns, the hash of the
+    operands at the product, and the address of the note."""
     name = f"{_CHECK}.{int(are_across[0])}{int(are_across[1])}"
     (hash_a, texts_a), (hash_b, texts_b) = map(_hash, are_across)
     text = f"""
@@ -195,8 +195,8 @@ func.func private @{name}(%words: !llvm.ptr) {{
 
 
 def _product(kinds: tuple[str, str], are_across: tuple[bool, bool], columns: int) -> _Function:
-    """Adds the products of an instruction to a thread's sums, in memory; of these, the start of shared memory, two descriptors and the
-    number of the thread in its group."""
+    """Adds the products of an instruction to a thread's sums in memory. Arguments: the sums, the start of shared memory, two descriptors,
+    and the number of the thread in its group."""
     sum_type = _ELEMENTS[_SUMS[kinds]]
     lanes = _LINE_BYTES // _BYTES[kinds[0]]
     readers = [_line(is_across) for is_across in are_across]

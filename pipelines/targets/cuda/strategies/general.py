@@ -1,8 +1,8 @@
-"""The general schedule, by primitives: whatever blocks can say runs on threads.
+"""The general schedule, by primitives: runs any kernel that can be expressed as blocks on threads.
 
-What is no reduction is computed where it is read. A result is computed in one launch with the reductions that only it reads: softmax and
-normalisations along their rows. Elementwise computations, gathers and paddings have a thread for each vector of 16 bytes, or
-for each element. A reduction has a thread for each element, or, where its steps follow each other in memory, a warp or a whole block of
+A computation that is not a reduction is inlined where it is read. A result is computed in one launch with the reductions that only it
+reads: softmax and normalisations along their rows. Elementwise computations, gathers and padding have a thread for each vector of 16 bytes,
+or for each element. A reduction has a thread for each element, or, if its steps are contiguous in memory, a warp or a whole block of
 threads, which reduce together.
 """
 
@@ -36,8 +36,8 @@ class Numbers:
 
     Attributes:
       threads: of a block.
-      vector_bytes: what a thread loads and stores at once.
-      warp_steps: steps of a reduction up to which a warp computes an element, beyond it a block of threads.
+      vector_bytes: bytes that a thread loads and stores at once.
+      warp_steps: number of steps of a reduction up to which a warp computes an element; longer reductions get a block of threads.
     """
 
     threads: int = 256
@@ -46,10 +46,10 @@ class Numbers:
 
 
 def schedule_general(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled:
-    """Schedules any kernel that blocks can say.
+    """Schedules any kernel that can be expressed as blocks.
 
     Raises:
-      NotStructured: it has an operation that is none of blocks (sorting, scans, tables of constants), or a tensor without elements.
+      NotStructured: the kernel has an operation that blocks do not support (sorts, scans, tables of constants), or an empty tensor.
     """
     values: dict[str, Callable[[Numbers], list[int]]] = {
         "threads": lambda n: powers_of_two(WARP, 1024),
@@ -67,7 +67,7 @@ def schedule_general(kernel: Kernel, target: Target, tuning: Tuning) -> Schedule
     try:
         return schedule_built_in(lambda s: _Writer(s, numbers).write(), kernel, target, tuning)
     except (NotStructured, Undecided):
-        for op in list(block.operations)[before:]:  # what was emitted until the operation that is not legal
+        for op in list(block.operations)[before:]:  # operations emitted before the illegal one
             op.operation.erase()
         return schedule_built_in(lambda s: _Writer(s, numbers).write_each(), kernel, target, tuning)
 
@@ -100,7 +100,7 @@ class _Writer:
             self._bind_threads(elements)
 
     def _inline(self) -> None:
-        """Computes where it is read what is no reduction and no result."""
+        """Inlines every block that is neither a reduction nor a result."""
         for block in list(self.s.nest.blocks().values()):
             if not block.is_reduction and not any(map(self.s.nest.is_output, block.outputs())):
                 try:
@@ -144,7 +144,7 @@ class _Writer:
             self._in_groups(name, elements, inner, steps, group, width)
 
     def _rows(self, block: Block, group: Sequence[str]) -> list[int]:
-        """The iterators that decide on what is read of the results of other blocks; of a reduction all its elements."""
+        """The iterators on which the elements read from the results of other blocks depend; of a reduction, all parallel iterators."""
         if block.is_reduction:
             return block.parallel
         made = {buffer for name in group for buffer in self.s.nest.blocks()[name].outputs()}
@@ -183,7 +183,7 @@ class _Writer:
             self._keep_local(name)
 
     def _in_groups(self, name: str, rows: list[LoopRV], inner: list[LoopRV], steps: list[LoopRV], group: Sequence[str], width: int) -> None:
-        """Some threads for each row, which share what is along it."""
+        """Assigns some threads to each row; they share the elements along it."""
         s = self.s
         count = prod(s.nest.loops()[loop.name].extent for loop in rows)
         together = max(1, self.numbers.threads // width)
@@ -212,7 +212,7 @@ class _Writer:
             self._share(inner, block, width)
 
     def _share(self, loops: Sequence[LoopRV], block: Block, width: int) -> None:
-        """Gives the iterations of loops to some threads, each several that follow each other in memory where that can be."""
+        """Distributes the iterations of loops over threads; each thread gets several that are contiguous in memory, if possible."""
         iterators = block.reduction if block.is_reduction else block.parallel
         extents = [self.s.nest.loops()[loop.name].extent for loop in loops]
         lanes = self._lanes(block, block.vars[iterators[-1]], extents[-1])
@@ -238,7 +238,7 @@ class _Writer:
     # ---- how memory is read
 
     def _shared_by(self, block: Block, group: Sequence[str]) -> int:
-        """How many threads compute a row: one where neighbouring rows lie side by side in memory, or where a row is short."""
+        """How many threads compute a row: one if neighbouring rows are contiguous in memory, or if a row is short."""
         reductions = [b for b in (block, *(self.s.nest.blocks()[name] for name in group)) if b.is_reduction]
         steps = max((guess(prod(b.extents[i] for i in b.reduction)) for b in reductions), default=0)
         if steps < WARP or not all(map(self._is_along_memory, reductions)) or not all(map(_is_simple, reductions)):
@@ -271,7 +271,7 @@ class _Writer:
 
 
 def _is_simple(block: Block) -> bool:
-    """Whether a reduction is of one element by one commutative operation, so that threads may share its steps."""
+    """Whether a reduction updates one element by one commutative operation, so that threads may share its steps."""
     try:
         reducer = find_reducer(block)
     except ScheduleError:

@@ -1,7 +1,7 @@
-"""Sorts: a block for each line that it has room for, or for several; longer lines by merges of tiles, and a few of many by selection.
+"""Sorts: a block for one line or several lines that fit in it; longer lines by merges of tiles, and the first few of many by selection.
 
-How a line is sorted its length decides, on the host where that is a symbol. Elements become integers in their order, together with their
-places, so that equal elements stay in theirs (see targets.gpu.sorting.orders). Places have 32 bits.
+The length of a line decides how it is sorted; the host decides if the length is symbolic. Elements become integers of the same order,
+together with their positions, so that the sort is stable (see targets.gpu.sorting.orders). Positions have 32 bits.
 """
 
 from collections.abc import Callable
@@ -22,13 +22,13 @@ from relayc.pipelines.tir.values import nest
 from relayc.symbolic import Size, ceil_div, guess, proves
 
 _ITEMS, _ROWS = 11, 1
-"""Of a thread. An odd number, so that threads side by side, each with its own items, meet at no bank of shared memory. By SASS of sm_90a a
-merge of tiles of f32 takes 112 instructions an element with 7 items, 82 with 11 and 69 with 15; registers are for 8, 6 and 5 blocks of
-256 threads on a multiprocessor. Rows are compared in a loop, which each exchange of two of them would be."""
+"""Items of a thread. An odd number avoids bank conflicts in shared memory between neighbouring threads. By SASS of sm_90a a merge of tiles
+of f32 takes 112 instructions an element with 7 items, 82 with 11 and 69 with 15; the registers allow 8, 6 and 5 blocks of 256 threads on a
+multiprocessor. Rows are compared in a loop, and each exchange of two rows would be such a loop."""
 _SHORT_THREADS = 16
-"""Of a line, where a symbol says how long it is, in the launch for short ones."""
+"""Elements of a line of symbolic length, at most, in the launch for short lines."""
 _PART_TILES = 4
-"""Tiles of a part of a line at least, where several blocks select from it."""
+"""Tiles of a part of a line, at least, if several blocks select from the line."""
 _BLOCKS_PER_MULTIPROCESSOR = 2
 """That parts, or lines of which a block has several, are to make."""
 
@@ -84,7 +84,7 @@ def _shape(numbers: Numbers) -> Shape:
 
 
 def _selected(sorting: Sorting, numbers: Numbers) -> int | None:
-    """How many elements are selected of a line that a block does not sort; None where the line is sorted."""
+    """How many elements are selected from a line that does not fit in a block; None if the line is sorted."""
     count = sorting.count
     if not isinstance(count, int) or sorting.columns is not None or count > most_count(_shape(numbers)):
         return None
@@ -107,9 +107,9 @@ class _Plan:
     """How one kernel is sorted.
 
     Attributes:
-      selection: of lines for which a block has no room, where a few elements of them are wanted.
-      tiles: of such lines, where they are sorted.
-      workspace_bytes: that these take.
+      selection: for lines that do not fit in a block, of which a few elements are selected.
+      tiles: for lines that do not fit in a block, which are sorted.
+      workspace_bytes: bytes of workspace for the selection or the tiles.
     """
 
     def __init__(self, sorting: Sorting, target: CudaTarget, numbers: Numbers) -> None:

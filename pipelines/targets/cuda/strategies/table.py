@@ -1,4 +1,4 @@
-"""The strategy table of NVIDIA GPUs: what kernels are offered to, in which order, and the numbers that can be set."""
+"""The strategy table of NVIDIA GPUs: the strategies in the order in which kernels are offered to them, and their tunable numbers."""
 
 from relayc.pipelines.targets.cuda.strategies.attention import flash, flash_mma, tensor_choice, versions
 from relayc.pipelines.targets.cuda.strategies.general import Numbers, schedule_general

@@ -1,10 +1,10 @@
-"""Transposes through shared memory: elementwise kernels that read an operand along another axis than that along which they store.
+"""Transposes through shared memory: elementwise kernels whose operand is contiguous along another axis than the result.
 
-A block has a tile of two loops: the one along which the result lies in memory, and the one along which operands do. Its threads read the
-tile along the second and store it along the first, both in runs. In between it lies in shared memory. Where all runs begin at vectors a
-thread reads a square of vectors and turns it in registers, so that shared memory too is accessed in vectors.
+A block has a tile of two loops: the loop along which the result is contiguous, and the loop along which operands are. Its threads read the
+tile along the second loop and store it along the first, both contiguously, through shared memory. If all runs are aligned to vectors, a
+thread reads a square of vectors and transposes it in registers, so that shared memory is accessed in vectors too.
 
-What lies in shared memory is the result where nothing large is read along it; else the operands that are turned.
+Shared memory holds the result if no large operand is contiguous along the first loop; otherwise it holds the transposed operands.
 """
 
 from collections.abc import Sequence
@@ -32,9 +32,9 @@ _BANKS, _BANK_BYTES = 32, 4
 _MOST_LANES = 8
 """Of a vector: a thread holds as many of them."""
 _SIDE, _SQUARE_SIDE = 32, 16
-"""Units of a tile along each loop, where these are elements, and where they are squares."""
+"""Units of a tile along each loop, if units are elements, and if units are squares of vectors."""
 _NARROW = 16
-"""Extents up to which a tile has just as many lines: what it reads or stores of several lines may then be one run."""
+"""Extents up to which a tile has exactly as many lines: several lines may then be one contiguous run."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Numbers:
 
     Attributes:
       threads: of a block, at most.
-      vector_bytes: what a thread loads and stores at once, at most.
+      vector_bytes: bytes that a thread loads and stores at once, at most.
     """
 
     threads: int = 256
@@ -78,12 +78,12 @@ class Move:
     """A result that is read across memory.
 
     Attributes:
-      node: what is stored, in row-major order.
+      node: the stored value, in row-major order.
       variables: loops over the dimensions of the node.
-      loops: those with several iterations, merged; the last one is along memory.
-      position: of the loop along which operands lie.
-      reads: (operand, offset) of what lies along that loop.
-      operands: those of the reads that go to shared memory; where there are none the result does.
+      loops: the loops with several iterations, merged; the last one is contiguous in memory.
+      position: position of the loop along which operands are contiguous.
+      reads: (operand, offset) of the operands that are contiguous along that loop.
+      operands: the operands that go to shared memory; if there are none, the result does.
     """
 
     node: Node
@@ -95,12 +95,12 @@ class Move:
 
     @property
     def along(self) -> MergedLoop:
-        """The loop along which the result lies."""
+        """The loop along which the result is contiguous."""
         return self.loops[-1]
 
     @property
     def across(self) -> MergedLoop:
-        """The loop along which the operands lie."""
+        """The loop along which the operands are contiguous."""
         return self.loops[self.position]
 
     @property
@@ -114,7 +114,7 @@ class Move:
 
     @property
     def staged(self) -> list[ir.Type]:
-        """Element types of what lies in shared memory."""
+        """Element types of the values in shared memory."""
         return [node.element for node, _ in self.operands] or [self.node.element]
 
     def indices(self, point: Point) -> list[Index]:
@@ -123,7 +123,7 @@ class Move:
 
 
 def move_of(result: Node, memory: Sequence[Node]) -> Move | None:
-    """A result as it is read across memory, where it is elementwise, has elements, and is read so; `memory` are the kernel's arguments."""
+    """The transposed reads of an elementwise result that is not empty; None without such reads. `memory` are the kernel's arguments."""
     node = result
     while node.kind == "view":
         node = node.inputs[0]
@@ -146,12 +146,12 @@ def move_of(result: Node, memory: Sequence[Node]) -> Move | None:
 
 
 def _along(accesses: Accesses, across: Var, along: Var) -> list[tuple[Node, Index]]:
-    """What lies along one loop and not along another."""
+    """The reads that are contiguous along one loop and not along another."""
     return [(n, o) for n, o in accesses.offsets if o.coefficient(across) == 1 and o.coefficient(along) not in (0, 1, -1)]
 
 
 def _operands(accesses: Accesses, reads: list[tuple[Node, Index]], across: Var, along: Var) -> list[tuple[Node, Index]]:
-    """The reads, where something else of the size of the result lies along it, and where they are reads of the same element each time."""
+    """The reads, if another operand is contiguous along the loop of the result, and no access is guarded or irregular; otherwise none."""
     others = [o for _, o in accesses.offsets if o.coefficient(along) in (1, -1) and o.coefficient(across) != 0]
     return reads if others and not accesses.bounds and not accesses.irregular else []
 
@@ -187,16 +187,16 @@ class TransposeTile:
         return self.lanes * self.across * self.pitch * self.lanes
 
     def shared_bytes(self, move: Move) -> int:
-        """Of all that lies in shared memory."""
+        """Bytes of all values in shared memory."""
         return self.elements * sum(map(element_bytes, move.staged))
 
     def place(self, row: int, across: Index, along: Index) -> Index:
-        """Where in shared memory vector `row` of a unit lies. Lines of which threads side by side write one each are side by side."""
+        """The position of vector `row` of a unit in shared memory. Lines that neighbouring threads write are adjacent."""
         return ((across + row * self.across) * self.pitch + along) * self.lanes
 
 
 def tile_of(move: Move, numbers: Numbers) -> TransposeTile:
-    """The tile of a block: where one loop has few elements, all of these and more of the other."""
+    """The tile of a block: if one loop has few elements, the tile has all of them and more of the other loop."""
     size = max(map(element_bytes, [*move.staged, move.node.element]))
     lanes = min(_MOST_LANES, max(1, numbers.vector_bytes // size))
     while lanes > 1 and not _begins_at(move, lanes):
@@ -289,7 +289,7 @@ class _Launch:
         return {**self.point, **self.move.across.at(across), **self.move.along.at(along)}
 
     def _read(self, across: Index, along: Index, shared: Sequence[ir.Value]) -> None:
-        """A unit to shared memory. Those behind the last one are others again, and not stored: so all can be read at the same time."""
+        """Copies a unit to shared memory. Units after the last repeat others and are not stored, so that all loads can be in flight."""
         move, tile, evaluator = self.move, self.tile, self.evaluator
         starts = []
         for unit, first, loop in zip((across, along), self.first, (move.across, move.along), strict=True):
@@ -308,7 +308,7 @@ class _Launch:
         return self.evaluator.load(node, offset.at(point))
 
     def _if_inside(self, across: Index, along: Index, shared: Sequence[ir.Value], output: ir.Value) -> None:
-        """Stores a unit where it is one of the result."""
+        """Stores a unit if it is inside the result."""
         move, lanes = self.move, self.tile.lanes
         starts, conditions = [], []
         facts = zip((across, along), self.first, (move.across, move.along), (self.tile.across, self.tile.along), strict=True)

@@ -1,9 +1,9 @@
-"""Depthwise convolutions and poolings: windows that slide over each channel by itself.
+"""Depthwise convolutions and poolings: windows that slide over each channel separately.
 
-Threads side by side compute neighbours in memory: vectors of 16 bytes of channels where these lie together (channels last), else columns. A
-thread computes several outputs along the axis that is not along memory, neighbouring columns or rows, and reads what their windows share
-once. Paddings are read as elements that are there, which a padding then takes the place of: so no load waits for a branch. Weights that are
-parameters come packed with the channels of a vector side by side.
+Neighbouring threads compute neighbouring elements in memory: vectors of 16 bytes of channels if channels are last, otherwise columns. A
+thread computes several outputs along the axis that is not contiguous (neighbouring columns or rows), and reads the elements that their
+windows share once. Padding is read as an element inside the input, which is then replaced by the padding, so that no load waits for a
+branch. Constant weights are packed with the channels of a vector side by side.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ _MOST_TAPS = 1024
 _UNROLLED = 512
 """Elements that a thread adds up to which it does so without a loop; beyond, rows of taps are one."""
 _MOST_OUTPUTS = 4
-"""Of a thread, where nothing else is said."""
+"""Outputs of a thread by default."""
 _WORD = 32
 
 
@@ -45,7 +45,7 @@ class Numbers:
 
     Attributes:
       threads: of a block.
-      lanes: channels of a vector; 1 where channels do not lie together.
+      lanes: channels of a vector; 1 unless channels are last.
       rows, columns: outputs of a thread.
     """
 
@@ -75,8 +75,8 @@ def schedule_window(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled
 
 
 def _numbers(window: Window, target: CudaTarget) -> Numbers:
-    """Vectors of 16 bytes of what is read; of the numbers of outputs that one with which all threads together read least, as long as there
-    are threads for all multiprocessors."""
+    """Vectors of 16 bytes of the input; and the number of outputs of a thread with which all threads together read the fewest elements, as
+    long as there are threads for all multiprocessors."""
     lanes = _lanes(window, VECTOR_BYTES)
     is_last = isinstance(window, ChannelWindow)
     axis = window.columns if is_last else window.rows
@@ -172,7 +172,7 @@ class _WindowKernel:
                 self._store(point, row + i // self.numbers.columns, column + i % self.numbers.columns, value)
 
     def _store(self, point: Point, row: Index, column: Index, value: ir.Value) -> None:
-        """Stores an output, where it is one."""
+        """Stores an output, if it is inside the result."""
         w = self.w
         outside = [(i, a.outputs) for i, a in ((row, w.rows), (column, w.columns)) if not i.is_within(0, a.outputs - 1)]
 
@@ -203,7 +203,7 @@ class _WindowKernel:
     def _row(
         self, point: Point, vector: Index, source: Index, users: Sequence[tuple[int, Index]], column: Index, sums: list[ir.Value]
     ) -> list[ir.Value]:
-        """Adds what an input row gives to the output rows that use it, each with the row of taps."""
+        """Adds the products of an input row to the output rows that use it, each with its row of taps."""
         axis, sums = self.w.columns, list(sums)
         for reach, columns in axis.users(self.numbers.columns):
             element = self._element(point, source, column * axis.stride + (reach - axis.low))
@@ -214,7 +214,7 @@ class _WindowKernel:
         return sums
 
     def _element(self, point: Point, row: Index, column: Index) -> ir.Value:
-        """The input at a row and a column, or what surrounds it."""
+        """The input at a row and a column, or its padding."""
         w, flags, at = self.w, list[ir.Value](), list[Index]()
         for index, axis in ((row, w.rows), (column, w.columns)):
             if not index.is_within(0, axis.size - 1):
@@ -242,7 +242,7 @@ class _WindowKernel:
 
 
 def _selected(condition: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
-    """`a` where a condition holds, else `b`: vectors of narrow elements by words."""
+    """Selects `a` if a condition holds, otherwise `b`; vectors of narrow elements are selected as words."""
     type_ = a.type
     if not emit.is_vector(a) or type_.element_type.width >= _WORD or type_.shape[0] * type_.element_type.width % _WORD:
         return emit.select(condition, a, b)

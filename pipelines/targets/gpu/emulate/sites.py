@@ -9,7 +9,6 @@ from relayc.pipelines.llvm.tables import Strings
 
 _MOST_TEXT = 160
 """Characters of an operation's text in an error."""
-"""Attribute of an operation: its number."""
 
 
 class Sites:

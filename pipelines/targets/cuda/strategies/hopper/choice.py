@@ -1,7 +1,7 @@
-"""Which tile a product by warp groups gets: the one of the fewest cycles by a model of the device. Its numbers are estimates, not measured.
+"""Chooses the tile of a product by warp groups: the fewest cycles by a model of the device, whose numbers are estimates, not measurements.
 
-Copies, products and the reads of products overlap: of a turn the slowest of them counts. What nothing hides is the end of a tile, whose
-sums go through shared memory before the next products begin; its stores are on their way beside them.
+Copies, products and the reads of products overlap: the slowest of the three gives the time of a turn. Nothing overlaps the end of a tile,
+whose sums go through shared memory before the next products begin; only its stores overlap the next products.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -33,7 +33,7 @@ CACHE_BYTES = 5120
 """Bytes a cycle that all multiprocessors together read of the cache of the device, or write to it; one has PORT_BYTES at most."""
 PORT_BYTES = 64
 END = 600
-"""Cycles at the end of a tile beside those of its bytes: the last products, and barriers."""
+"""Cycles at the end of a tile in addition to the cycles for its bytes: the last products, and barriers."""
 
 
 @dataclass(frozen=True)
@@ -100,12 +100,12 @@ class Product:
         return max(turn * turns, copies) + END + 2 * 4 * elements / SHARED_BYTES
 
     def share(self, tile: GroupTile, target: CudaTarget) -> float:
-        """Of what tensor cores could multiply in this time."""
+        """The time that tensor cores need for the products alone, relative to the time of the tile."""
         least = self._results * self.sizes.depth / (self.multiply_adds * target.num_multiprocessors)
         return least / self.cycles(tile, target)
 
     def best(self, target: CudaTarget) -> GroupTile:
-        """The tile of the fewest cycles; of several the one with fewer splits, then of fewer columns."""
+        """The tile with the fewest cycles; among equals, with fewer splits, then with fewer columns."""
         return min(self._candidates(target), key=lambda tile: (self.cycles(tile, target), tile.splits, tile.columns))
 
     def _candidates(self, target: CudaTarget) -> Iterator[GroupTile]:
@@ -144,7 +144,7 @@ class Product:
 
 
 def staged(tile: GroupTile, target: CudaTarget) -> GroupTile:
-    """The tile with as many stages as shared memory holds, of those that are wanted."""
+    """The tile with as many of the wanted stages as fit in shared memory."""
     stages = max(2, min(tile.stages, MOST_STAGES))
     while stages > 2 and replace(tile, stages=stages).shared_bytes > target.shared_bytes:
         stages -= 1

@@ -1,7 +1,7 @@
-"""Convolutions as products by warp groups: images whose channels are last, and weights that are parameters.
+"""Convolutions as products by warp groups: images with channels last, and constant weights.
 
-A turn is a tap of the window and a line of channels. Of the images copies bring the pixels that the tap reads for neighbouring results, in
-the mode "im2col" of tensor maps, which puts zeros where there are no pixels; of the weights those of the tap.
+A turn is a tap of the window and a line of channels. The turn copies the pixels of the images that the tap reads for neighbouring results,
+in the mode "im2col" of tensor maps, which writes zeros for pixels outside the image, and the weights of the tap.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,7 +54,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Convolution:
-    """What a product is made of: rows are results, image by image and row by row, the depth are taps, row by row, and channels."""
+    """A convolution as a product: rows are results, image by image and row by row; the depth is taps, row by row, and channels."""
 
     images: Size
     y: Axis
@@ -75,7 +75,7 @@ class Convolution:
 
 
 def convolution_of(problem: Problem, ways: Sequence[Way]) -> Convolution | None:
-    """The convolution that a product is; None for any other, and for what maps cannot say."""
+    """The convolution that a product computes; None for any other product, and for convolutions that tensor maps cannot express."""
     images, weights = ways
     operand, line = images.operand, bulk.LINE_BYTES // images.element_bytes
     shape = operand.node.shape
@@ -110,13 +110,13 @@ def convolution_of(problem: Problem, ways: Sequence[Way]) -> Convolution | None:
 
 
 def _loops(loops: Sequence[MergedLoop]) -> list[Var]:
-    """The loops of several steps that merged loops are made of."""
+    """The loops, of more than one iteration, from which loops were merged."""
     return [v for loop in loops for v in loop.members if v.extent != 1]
 
 
 @dataclass(frozen=True)
 class _Position:
-    """An index: what is added, and the loops of several steps with their factors."""
+    """An index: its constant, and the loops of more than one iteration with their factors."""
 
     const: Size
     terms: Mapping[Var, Size]
@@ -131,7 +131,7 @@ class _Position:
 
 
 def _axis(position: _Position, size: int, rows: Sequence[Var], depth: Sequence[Var]) -> Axis | None:
-    """A spatial dimension by the index of its pixels, which moves along a loop of rows and along one of taps, where there are any."""
+    """A spatial dimension, from the index of its pixels, which depends on a loop of rows and on a loop of taps, if these loops exist."""
     numbers = []
     for loops in (position.along(rows), position.along(depth)):
         if len(loops) > 1:
@@ -211,7 +211,7 @@ class WeightOperand(TileOperand):
 
 
 def operands_of(problem: Problem, convolution: Convolution, ways: Sequence[Way], lines: tuple[int, int]) -> tuple[TileOperand, TileOperand]:
-    """The operands in a stage, one behind the other, of tiles of so many rows and columns."""
+    """The operands in a stage, one after the other, for tiles of the given rows and columns."""
     (a, b), second = ways, lines[0] * bulk.LINE_BYTES
     images = PixelOperand(problem, a, lines[0], 0, convolution)
     if b.packing is None:

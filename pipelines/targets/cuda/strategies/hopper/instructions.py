@@ -18,10 +18,10 @@ _ENCODED_SHIFT = 4
 
 
 def descriptor(address: ir.Value, leading_bytes: int = 0) -> ir.Value:
-    """Of a tile of lines of LINE_BYTES, eight of which are permuted together, at an address in shared memory (index).
+    """The descriptor of a tile of lines of LINE_BYTES, eight of which are permuted together, at an address in shared memory (index).
 
     Args:
-      leading_bytes: where lines run across the depth, from the lines with 64 rows or columns to those with the next 64.
+      leading_bytes: if lines run across the depth, the distance between the lines of 64 rows or columns and the lines of the next 64.
     """
     i64 = ir.IntegerType.get_signless(64)
     low = emit.arith("andi", emit.create("arith.index_cast", [i64], [address]), emit.number((1 << 18) - 1, i64))
@@ -31,7 +31,7 @@ def descriptor(address: ir.Value, leading_bytes: int = 0) -> ir.Value:
 
 
 def moved(descriptor: ir.Value, num_bytes: int) -> ir.Value:
-    """The descriptor of what begins some bytes further."""
+    """The descriptor of the tile that begins some bytes further."""
     if num_bytes == 0:
         return descriptor
     return emit.arith("addi", descriptor, emit.number(num_bytes >> _ENCODED_SHIFT, descriptor.type))
@@ -53,10 +53,10 @@ def sums_of(values: Sequence[ir.Value]) -> ir.Value:
 def multiply_add(
     a: ir.Value, b: ir.Value, sums: ir.Value, columns: int, instruction: Instruction, along_depth: tuple[bool, bool]
 ) -> ir.Value:
-    """The sums with the products of an instruction's steps of two tiles; they are there when `wait_products` says so.
+    """The sums plus the products of two tiles over the steps of an instruction; valid after `wait_products`.
 
     Args:
-      a, b: descriptors; along_depth: whether the lines of each run along the depth, as those of 8-bit integers must.
+      a, b: descriptors; along_depth: whether the lines of each operand run along the depth, as required for 8-bit integers.
     """
     attributes = {
         "shape": emit.parsed(f"#nvvm.shape<m = {ROWS}, n = {columns}, k = {instruction.depth}>"),

@@ -1,8 +1,9 @@
-"""The launch of a product by warp groups: one warp brings tiles of the operands, the other groups multiply and store.
+"""The launch of a product by warp groups: one warp copies tiles of the operands, the other groups multiply and store.
 
-Blocks are as many as there are multiprocessors, and go from tile to tile of the result. Shared memory has a ring of stages. Two barriers
-of each stage tell the groups that its tiles are there ("full"), and the warp that brings them that all warps have read them ("free"). The
-ring goes on from one tile of the result to the next: the first operands of a tile come while the one before is stored.
+There are as many blocks as multiprocessors, and each block computes tile after tile of the result. Shared memory has a ring of stages.
+Each stage has two barriers: one signals to the groups that its tiles have arrived ("full"), the other signals to the copying warp that all
+warps have read them ("free"). The ring continues from one tile of the result to the next: the first operands of a tile are copied while the
+previous tile is stored.
 """
 
 from dataclasses import dataclass
@@ -91,7 +92,7 @@ class GroupNest:
     # ---- the host
 
     def _launch_tiles(self, destination: Destination) -> None:
-        """Launches what sums tiles, where there are any: a tensor without elements has no map."""
+        """Launches the kernel that sums tiles, if there are tiles: a tensor without elements has no tensor map."""
         self.destination = destination
         size = self.tiles
         if proves(lambda: size >= 1):
@@ -146,7 +147,7 @@ class GroupNest:
         bulk.fence_barriers()
 
     def _barrier(self, stage: ir.Value, is_free: bool) -> ir.Value:
-        """The barrier that says that a stage (i32) is full, or that it is free."""
+        """The barrier that signals that a stage (i32) is full, or that it is free."""
         index = emit.create("arith.index_castui", [ir.IndexType.get()], [stage])
         place = emit.arith("muli", index, emit.index_constant(bulk.BARRIER_BYTES))
         return self.barriers.pointer(added(place, bulk.BARRIER_BYTES * self.tile.stages if is_free else 0))
@@ -165,7 +166,7 @@ class GroupNest:
         return Matrix(split, batch, digits(batch, self.problem.batch)), hoisted(row), hoisted(column)
 
     def _turns(self, number: Index) -> tuple[ir.Value, ir.Value]:
-        """The first turn of the tile of a number, and the one behind its last."""
+        """The range of turns of a tile, by its number: its first turn, and the turn after its last."""
         rows, columns = self.grid
         split = divided(divided(number, rows * columns)[0], self.tile.splits)[1] if self.tile.splits > 1 else Index()
         return turns_of(split, self.turns, self.tile.splits)
@@ -200,7 +201,7 @@ class GroupNest:
 
     def _multiply(self, group: Index, warp: Index, lane: Index) -> None:
         self.group, self.warp, self.lane = group, warp, lane
-        # A wait for products covers those of the executing threads alone (PTX ISA, "wgmma.wait_group"): each warp frees a stage by itself.
+        # A wait covers the products of the executing threads only (PTX ISA, "wgmma.wait_group"): each warp frees a stage for itself.
         self.leads = emit.compare("eq", emit.materialize(lane), emit.index_constant(0))
         number = Var(0, self.tiles - 1, name="tile")
         step = emit.index_constant(minimum(self.tiles, self.blocks))
@@ -210,7 +211,7 @@ class GroupNest:
             emit.yield_values([ring.stage, ring.phase])
 
     def _sum(self, start: _Ring, first: ir.Value, end: ir.Value) -> tuple[ir.Value, _Ring]:
-        """The sums of some turns, at least one, and where the ring is after."""
+        """The sums of some turns, at least one, and the position in the ring after them."""
         tile = self.tile
         turn = Var(0, self.turns - 1, name="turn")
         begin = [hopper.no_sums(tile.columns, self.problem.sums), start.stage, start.phase, start.stage]
@@ -243,7 +244,7 @@ class GroupNest:
     # ---- results
 
     def _store(self, sums: ir.Value, matrix: Matrix, row: Index, column: Index) -> None:
-        """Strip by strip, through memory of the warp, so that lanes store along the result."""
+        """Stores the sums strip by strip, through shared memory of the warp, so that lanes store contiguous elements of the result."""
         first_row = hoisted(row * self.tile.rows + self.group * hopper.ROWS + self.warp * STRIP_ROWS)
         first_column = hoisted(column * self.tile.columns)
         warps = hopper.GROUP_THREADS // WARP
@@ -269,7 +270,7 @@ class GroupNest:
                 self._unit(place, first_row + in_row, first_column + in_column + strip * STRIP, lanes, matrix)
 
     def _unit(self, place: Index, row: Index, column: Index, lanes: int, matrix: Matrix) -> None:
-        """Stores some neighbouring elements, where they are of the result, whose sums are at a place of the strips."""
+        """Stores neighbouring elements, if they are inside the result, from their sums at a position in the strips."""
         p, along = self.problem, self.destination.direction.along_columns
 
         def inside() -> None:

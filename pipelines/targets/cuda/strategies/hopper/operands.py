@@ -39,9 +39,9 @@ class TileOperand(ABC):
     """An operand of a product by warp groups, in shared memory.
 
     Attributes:
-      way: how it lies in memory.
-      lines: rows or columns of the tile of a block, multiples of 64 where the tile is across the depth.
-      start: where the tile is in a stage, in bytes.
+      way: how it is copied from memory.
+      lines: rows or columns of the tile of a block, a multiple of 64 if the lines run across the depth.
+      start: offset of the tile in a stage, in bytes.
     """
 
     problem: Problem
@@ -74,8 +74,8 @@ class TileOperand(ABC):
         """Starts the copies of a turn.
 
         Args:
-          stage: where the stage begins in the ring (index); tensor_map: address of the map; place: see `place`.
-          barrier: that is told the bytes.
+          stage: offset of the stage in the ring (index); tensor_map: address of the map; place: see `place`.
+          barrier: the barrier that counts the bytes.
         """
 
     @property
@@ -92,7 +92,7 @@ class TileOperand(ABC):
         return hopper.descriptor(begin, 0 if self.way.along_depth else self.block_bytes)
 
     def step(self, descriptor: ir.Value, steps: int) -> ir.Value:
-        """The descriptor of what is some steps of the depth further."""
+        """The descriptor of the tile some steps further along the depth."""
         return hopper.moved(descriptor, steps * (self.way.element_bytes if self.way.along_depth else bulk.LINE_BYTES))
 
 

@@ -47,7 +47,7 @@ def schedule_wgmma(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled 
 
 
 def _operands(problem: Problem, ways: Sequence[Way], convolution: Convolution | None, tile: GroupTile) -> tuple[TileOperand, TileOperand]:
-    """The operands in a stage, one behind the other."""
+    """The operands in a stage, one after the other."""
     if convolution is not None:
         return operands_of(problem, convolution, ways, (tile.rows, tile.columns))
     a, b = ways
@@ -55,7 +55,7 @@ def _operands(problem: Problem, ways: Sequence[Way], convolution: Convolution | 
 
 
 def _way(problem: Problem, takes_lines: bool, position: int) -> Way:
-    """How an operand is copied: across the depth where products take that, but for parameters, which may lie along it."""
+    """How an operand is copied: across the depth if the product instruction accepts it; parameters are packed along the depth."""
     operand = (problem.contraction.a, problem.contraction.b)[position]
     return way_of(problem, operand, operand.node.element, True, takes_lines and not can_pack(problem.kernel, operand))
 

@@ -1,4 +1,4 @@
-"""The numbers of a product by warp groups: its tile, and what of a multiprocessor it takes."""
+"""The tunable numbers of a product by warp groups: its tile, and the resources of a multiprocessor that the tile needs."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from relayc.pipelines.targets.cuda.strategies.hopper import instructions as hopp
 from relayc.pipelines.tir.gpu.bulk_copies import LINE_BYTES
 
 BRINGER_REGISTERS, GROUP_REGISTERS = 40, 232
-"""Of a thread of the group that brings tiles, and of two others (PTX ISA, setmaxnreg: multiples of 8): what it gives back is theirs."""
+"""Registers of a thread of the copying group, and of the two other groups, which get the registers it releases (PTX ISA, setmaxnreg)."""
 _OTHER_REGISTERS = 70
 """Of a thread beside its sums, with some to spare: ptxas takes 29 to 51."""
 STRIP = 32
@@ -42,7 +42,7 @@ class GroupTile:
 
     @property
     def moves_registers(self) -> bool:
-        """Whether the groups that multiply need more registers than each thread has of its own: then the one that does not gives of its."""
+        """Whether the multiplying groups need more registers than a thread has at launch; the copying group then releases some."""
         return self.columns // 2 + _OTHER_REGISTERS > REGISTERS // self.threads
 
     @property

@@ -21,24 +21,24 @@ LINE_BYTES = 16
 _MATRIX = 8
 """Lines of such a matrix."""
 TYPES = {"f16": ("float16", 16), "bf16": ("bfloat16", 16), "s8": ("int8", 8)}
-"""Element types of operands, by their names in PTX: those of te, and bits."""
+"""Element types of operands, by their names in PTX: the dtype in te, and the bits."""
 SUM_TYPES = {"f32": "float32", "i32": "int32"}
 
 
 def operand_fragments(which: str, bits: int, transposed: bool = False) -> Fragments:
-    """How A ("a") or B ("b") lies: lines along the depth, or across it."""
+    """The layout of A ("a") or B ("b"): lines along the depth, or across it."""
     lines = ROWS if which == "a" else COLUMNS
     tile = (("line", lines), ("depth", STEP_BYTES * 8 // bits))
     return Fragments(f"mma.{which}", tile[::-1] if transposed else tile, lines * STEP_BYTES // (32 * 4), "i32")
 
 
 def sum_fragments(element: str) -> Fragments:
-    """How sums lie."""
+    """The layout of sums."""
     return Fragments("mma.sums", (("row", ROWS), ("column", COLUMNS)), ROWS * COLUMNS // 32, element)
 
 
 def group_sums(element: str) -> Fragments:
-    """How sums of a group of warps lie: registers are those of 8 columns (see hopper.instructions.sum_of)."""
+    """The layout of the sums of a group of warps: registers hold 8 columns (see hopper.instructions.sum_of)."""
     return Fragments(
         "wgmma.sums", (("row", GROUP_ROWS), ("column", COLUMNS)), GROUP_ROWS * COLUMNS // GROUP_THREADS, element, GROUP_THREADS
     )
@@ -46,13 +46,13 @@ def group_sums(element: str) -> Fragments:
 
 @dataclass(frozen=True)
 class LoadMatrix:
-    """Fragments of an operand out of shared memory: two or one of eight lines, and two pieces of 16 bytes of the depth at once.
+    """Fragments of an operand from shared memory: one or two groups of eight lines, and two pieces of 16 bytes of the depth at once.
 
     Attributes:
       which: "a" or "b".
       lines, steps: of the operand.
       bits: of an element.
-      transposed: whether what lies side by side runs across the depth.
+      transposed: whether contiguous elements run across the depth.
     """
 
     name: str

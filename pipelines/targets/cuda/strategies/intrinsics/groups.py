@@ -14,9 +14,9 @@ from relayc.pipelines.tir.gpu.bulk_copies import EIGHT_BYTES, LINE_BYTES
 from relayc.pipelines.tir.tree.views import ScheduleError
 
 _MOST_COLUMNS, _FEW_COLUMNS = 256, 32
-"""Of an instruction, and from how many on those of integers are multiples of 16 (PTX ISA, "Matrix Shape")."""
+"""Columns of an instruction at most, and the number from which on columns of integers are multiples of 16 (PTX ISA, "Matrix Shape")."""
 _TYPES = {**TYPES, "tf32": ("float32", 32)}
-"""Element types of operands, by their names in PTX: those of te, and bits."""
+"""Element types of operands, by their names in PTX: the dtype in te, and the bits."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class _SharedOperand:
         return hopper.descriptor(address, self._block if self.across else 0)
 
     def step(self, descriptor: ir.Value, step: int, first: int) -> ir.Value:
-        """The descriptor of what is some steps of the depth, and `first` rows or columns, a multiple of 64, further."""
+        """The descriptor of the tile some steps of the depth, and `first` rows or columns (a multiple of 64), further."""
         if self.across:
             return hopper.moved(descriptor, first * self.bytes // LINE_BYTES * self._block + step * LINE_BYTES)
         block, within = divmod(self.within + step * self.bytes, LINE_BYTES)

@@ -1,4 +1,4 @@
-"""Which tile a product gets: the one of the fewest cycles by a model of a multiprocessor."""
+"""Chooses the tile of a product: the tile with the fewest cycles by a model of a multiprocessor."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -11,31 +11,31 @@ from relayc.pipelines.tir.strategy.tuning import power_of_two, powers_of_two
 from relayc.symbolic import ceil_div, guess
 
 MEMORY_BYTES = 48
-"""Bytes a cycle that a multiprocessor gets of the cache of the device, where all of them read."""
+"""Bytes per cycle that a multiprocessor reads from the second-level cache while all multiprocessors read."""
 SHARED_BYTES = 128
 """Bytes a cycle that threads read of shared memory."""
 SPLIT_BYTES = 12
-"""Bytes a cycle that a multiprocessor gets of the memory of the device: sums of splits come from there."""
+"""Bytes per cycle that a multiprocessor reads from device memory, which holds the sums of splits."""
 RESERVED_BYTES = 1 << 10
 """Shared memory of a block that the driver takes."""
 LATENCY = 1200
-"""Cycles of a block that nothing of its own hides: its first copies, its last sums."""
+"""Cycles of a block that nothing else in the block overlaps: its first copies and its last sums."""
 DELAY = 800
 """Cycles from the start of a copy until its data is there."""
 BARRIER = 60
 """Cycles of a turn in which a block waits for its own threads."""
 BESIDE = 0.15
-"""Share of what is not the bottleneck that shows all the same."""
+"""Share of the time of the other resources that adds to the time of the bottleneck."""
 LAUNCH = 4000
 """Cycles of another launch."""
 LEAST_LINES = 16
 """Rows or columns of a tile at least."""
 MOST_LINES, MOST_UNIT_LINES, MOST_STAGES, MOST_SPLITS = 256, 64, 8, 64
-"""Of a tile: rows or columns, those of a unit, stages, and parts of the depth."""
+"""Limits of a tile: rows or columns, rows or columns of a unit, stages, and parts of the depth."""
 FEWEST_TURNS = 4
 """Of a split: fewer do not fill the stages."""
 MOST_LINE_BYTES = 128
-"""Of a line along the depth: what all banks hold."""
+"""Bytes of a line along the depth: one element of four bytes in each bank."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Copies of operands from memory to a stage of shared memory: asynchronous ones, and those through registers."""
+"""Copies of operands from memory to a stage of shared memory: asynchronous copies, and copies through registers."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from relayc.symbolic import Size, proves
 
 @dataclass(frozen=True)
 class Unit:
-    """What a thread copies at once: `part` of `line`, and where it lies in the tile, in bytes."""
+    """The unit that a thread copies at once: `part` of `line`, and its offset in the tile, in bytes."""
 
     line: Index
     part: Index
@@ -28,8 +28,8 @@ class Unit:
 class Copy(ABC):
     """Copies of one operand, tile by tile along the depth.
 
-    `prepare` computes what holds for all tiles of a block. Then for each tile `issue` starts the copy to a stage, and `finish` completes
-    it, with what `issue` gave.
+    `prepare` computes values that all tiles of a block share. Then for each tile `issue` starts the copy to a stage, and `finish`
+    completes the copy with the result of `issue`.
     """
 
     def __init__(self, problem: Problem, way: Way, tile: SharedTile, start: int, threads: int) -> None:
@@ -82,12 +82,12 @@ class Copy(ABC):
         return [(inner, outer) if line_by_line else (outer, inner) for outer, inner in found]
 
     def _is_active(self, thread: Var) -> ir.Value | None:
-        """Whether a thread has units; None where all have."""
+        """Whether a thread has units to copy; None if all threads have."""
         total = self.tile.lines * self.per_line
         return None if total >= self.threads else emit.below(Index.of(thread), total)
 
     def _clamped(self, line: Index, most: Size) -> Index:
-        """A line that is there: those behind the last are computed with another's elements, and not stored."""
+        """Clamps a line to the last one: lines after the last are computed with the elements of another line, and are not stored."""
         return line if is_below(line, most + 1) else emit.at_most(line, most)
 
     @property
@@ -103,7 +103,7 @@ class Copy(ABC):
 
 
 class AsynchronousCopy(Copy):
-    """cp.async: the thread goes on, and waits for groups of copies."""
+    """cp.async: the thread continues, and later waits for groups of copies."""
 
     @property
     def per_line(self) -> int:
@@ -149,7 +149,7 @@ class AsynchronousCopy(Copy):
             if is_there is None or not way.operand.fill:
                 copy_asynchronously(self.shared.pointer(place), source, way.copied, is_there)
                 continue
-            # Copies put zeros where they read nothing: paddings of other values are stored.
+            # Copies write zeros for elements that they do not read; padding of any other value is stored.
             nest.when(
                 is_there,
                 self.evaluator,
@@ -158,7 +158,7 @@ class AsynchronousCopy(Copy):
             )
 
     def _fill(self, place: ir.Value) -> None:
-        """Stores what a padding is of, and behind the depth, where B is 0, as well."""
+        """Stores the value of the padding, also after the end of the depth, where B is 0."""
         way = self.way
         value = emit.number(way.operand.fill, emit.vector_of(way.run, way.element))
         store(value, self.shared.elements(way.element), element_of(place, way.element_bytes))
@@ -173,8 +173,8 @@ class AsynchronousCopy(Copy):
 
 
 class GatheredCopy(Copy):
-    """Elements are read one by one, or computed, into registers, and stored in chunks: for operands that do not lie in runs, and for those
-    that the kernel computes."""
+    """Elements are read one by one, or computed, into registers, and stored in chunks: for operands that are not contiguous, and for
+    operands that the kernel computes."""
 
     @property
     def per_line(self) -> int:
@@ -206,7 +206,7 @@ class GatheredCopy(Copy):
         return found
 
     def _at_depth(self, number: Index) -> tuple[list[Part], list[ir.Value | None]]:
-        """The parts of the indices that the steps of a chunk say, and whether they are there; behind the last one it stands again."""
+        """The parts of the indices that depend on the steps of a chunk, and whether each step exists; the last step is repeated."""
         depth, count = self.problem.depth, self.tile.chunk_elements
         inner = self.problem.reduction[-1].extent
         together = not self.is_computed and proves(lambda: inner % count == 0)  # a chunk is all there, or not at all, and in one run
@@ -243,7 +243,7 @@ class GatheredCopy(Copy):
         return self._converted(value, conditions)
 
     def _checked(self, outer: Part, inner: Part, conditions: list[ir.Value]) -> ir.Value:
-        """An element of what is computed where it is not a padding."""
+        """An element of a computed operand, outside its padding."""
         operand = self.way.operand
         indices = [hoisted(a + b) for a, b in zip(outer.indices, inner.indices, strict=True)]
         checked = {index.key: extent for index, extent in operand.checks}

@@ -16,7 +16,7 @@ RUN = 4
 """Elements that a thread reads at once."""
 
 Read = Callable[[int, ir.Value], list[list[ir.Value]]]
-"""Emits what a thread reads of an operand for RUN steps: its elements by line and step. Arguments: which RUN steps, and the stage."""
+"""Loads the elements of an operand that a thread needs for RUN steps, by line and step. Arguments: which RUN steps, the stage."""
 
 
 class ThreadTiles(Sums):

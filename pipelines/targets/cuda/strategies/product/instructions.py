@@ -1,8 +1,9 @@
 """Instructions of warps on tensor cores as operations: mma.sync, and the matrix loads that feed it.
 
-Which lane holds which element says the PTX ISA, "Matrix Fragments for mma.m16n8k8", "m16n8k16" and "m16n8k32". In words of four bytes the
-fragments of all element types are alike: a step reads 32 bytes of the depth, word `w` of row `r` of A is in lane (r % 8) * 4 + w % 4, and a
-column of B is as a row of A. Of the sums lane `l` has columns (l % 4) * 2 and the next of row l / 4, and the same of the row 8 after it.
+The PTX ISA specifies which lane holds which element, in "Matrix Fragments for mma.m16n8k8", "m16n8k16" and "m16n8k32". In words of
+four bytes the fragments of all element types are the same: a step reads 32 bytes of the depth, word `w` of row `r` of A is in lane
+(r % 8) * 4 + w % 4, and a column of B has the layout of a row of A. Lane `l` has the sums of columns (l % 4) * 2 and (l % 4) * 2 + 1 in
+rows l / 4 and l / 4 + 8.
 """
 
 from collections.abc import Sequence
@@ -72,7 +73,7 @@ def operand_words(words: Sequence[ir.Value], kind: str) -> list[ir.Value]:
 
 
 def operand_pair(pair: ir.Value) -> ir.Value:
-    """A vector of two 16-bit floats as an mma.sync takes it: those of bf16 as a word."""
+    """A vector of two 16-bit floats as an operand of mma.sync: two bf16 floats are passed as one word."""
     return pair if pair.type.element_type == ir.F16Type.get() else as_word(pair)
 
 
@@ -114,7 +115,7 @@ def along_depth(tile: SharedTile, lane: Index, is_b: bool, first: Index, steps: 
     eight, one = divided(lane, 8)
     sixteen = divided(lane, 16)[0]
     middle = divided(eight, 2)[1]
-    # The second matrix of A is the next eight rows, that of B the next chunk.
+    # The second matrix of A is the next eight rows, the second matrix of B is the next chunk.
     line, chunk = (one + sixteen * 8, middle) if is_b else (one + middle * 8, sixteen)
     at = emit.materialize(first + line)
     return [tile.place_from(at, chunk, s * STEP_CHUNKS) for s in range(steps)]

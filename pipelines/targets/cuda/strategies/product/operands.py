@@ -1,4 +1,4 @@
-"""How an operand comes to shared memory: where its elements are, in which direction they are copied, and whether it is packed before."""
+"""How an operand is copied to shared memory: the offsets of its elements, the direction of the copies, and whether it is packed before."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ class Way:
     """How an operand is copied.
 
     Attributes:
-      operand: what is copied; loops: of its lines (the rows of A, the columns of B), extent: how many there are.
-      element: what shared memory holds of it.
-      along_depth: whether a line of shared memory runs along the depth, else along rows or columns.
-      copied: bytes of an asynchronous copy; 0 where elements go through registers.
-      line_by_line: whether neighbouring threads read neighbouring lines, where elements go through registers.
-      packing: the layout in which it is passed, where that is another: lines of the depth, completed by zeros to `pitch` elements.
+      operand: the operand; loops: the loops of its lines (the rows of A, the columns of B); extent: the number of lines.
+      element: the element type in shared memory.
+      along_depth: whether a line of shared memory runs along the depth; otherwise it runs along rows or columns.
+      copied: bytes of an asynchronous copy; 0 if elements go through registers.
+      line_by_line: whether neighbouring threads read neighbouring lines, if elements go through registers.
+      packing: the layout in which a packed operand is passed: lines of the depth, padded with zeros to `pitch` elements.
     """
 
     operand: ProductOperand
@@ -55,11 +55,11 @@ class Way:
 
 
 def way_of(problem: Problem, operand: ProductOperand, element: ir.Type, is_asynchronous: bool, takes_lines: bool) -> Way:
-    """The way of the widest copies; a parameter that has none of CHUNK bytes is packed.
+    """Chooses the way with the widest copies; a parameter without copies of CHUNK bytes is packed.
 
     Args:
-      element: what shared memory is to hold.
-      is_asynchronous: whether the target copies from memory to shared memory by itself.
+      element: the element type in shared memory.
+      is_asynchronous: whether the target has asynchronous copies from memory to shared memory.
       takes_lines: whether tiles may run along rows or columns.
     """
     c = problem.contraction
@@ -79,7 +79,7 @@ def way_of(problem: Problem, operand: ProductOperand, element: ir.Type, is_async
 
 
 def _widest(problem: Problem, operand: ProductOperand, element: ir.Type, loops: Sequence[MergedLoop], along_depth: bool) -> int:
-    """Bytes of the widest copies of an operand in memory in a direction; 0 where there are none."""
+    """Bytes of the widest copies of an operand in memory in a direction; 0 if it cannot be copied in this direction."""
     every = [*problem.batch, *loops, *problem.reduction]
     line = problem.reduction[-1] if along_depth else loops[-1] if loops else None
     if line is None or operand.offset.coefficient(line.var) != 1:
@@ -109,10 +109,10 @@ def _packed(problem: Problem, operand: ProductOperand, loops: Sequence[MergedLoo
 
 @dataclass(frozen=True)
 class Part:
-    """A part of an operand's indices, to which another part is added: what the line says, or the depth.
+    """One of the two parts whose sum is the index of an operand: the part that depends on the line, or on the depth.
 
     Attributes:
-      offset: in elements; checks: what is compared with the extents that paddings run out of; indices: of each dimension.
+      offset: in elements; checks: indices that are compared with extents, because of padding; indices: one for each dimension.
     """
 
     offset: Index
@@ -121,14 +121,14 @@ class Part:
 
 
 class Places:
-    """Where the elements of an operand are, as sums of what its line says and what the depth says."""
+    """The indices of the elements of an operand, as sums of a part that depends on the line and a part that depends on the depth."""
 
     def __init__(self, problem: Problem, way: Way) -> None:
         self.problem, self.way = problem, way
         self.variables = {v for loop in problem.reduction for v in loop.members}
 
     def of_line(self, line: Index, batch: Point, computes_indices: bool = False) -> Part:
-        """What a line says, computed here once."""
+        """The part that depends on the line, computed once, at the ambient insertion point."""
         way = self.way
         if way.packing is not None:
             number = self.problem.contraction.batch_at(batch) * prod(loop.extent for loop in way.loops) + line
@@ -140,7 +140,7 @@ class Places:
         return Part(hoisted(operand.offset.at(point)), tuple(hoisted(index.at(point)) for index, _ in operand.checks), ())
 
     def of_depth(self, depth: Index, computes_indices: bool = False) -> Part:
-        """What a step of the depth says."""
+        """The part that depends on a step of the depth."""
         if self.way.packing is not None:
             return Part(depth, (), ())
         operand, loops = self.way.operand, self.problem.reduction
@@ -150,10 +150,10 @@ class Places:
         return Part(self._own(operand.offset).at(point), tuple(self._own(index).at(point) for index, _ in operand.checks), ())
 
     def _own(self, index: Index) -> Index:
-        """The terms of an index that the depth says."""
+        """The terms of an index that depend on the depth."""
         return Index(0, {v: c for v, c in index.terms.items() if v in self.variables})
 
 
 def _single(loops: Sequence[MergedLoop]) -> list[MergedLoop]:
-    """The loops that merged loops are made of: what is computed may not walk them as one, as memory does."""
+    """The loops from which loops were merged: a computed operand may need them apart, although memory does not."""
     return [MergedLoop([v], v.extent) for loop in loops for v in loop.members]

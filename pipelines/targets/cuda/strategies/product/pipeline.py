@@ -1,7 +1,7 @@
 """The stages of a block along the depth.
 
-While the sums of one stage are computed, the copies of the next ones are on their way. Each turn waits for its own stage, meets the other
-threads at one barrier, which also says that the stage read before is free, starts the copy that goes there, and computes.
+While the sums of one stage are computed, the copies of the next stages are in flight. Each turn waits for its own stage, joins the other
+threads at one barrier, after which the stage of the previous turn is free, starts the copy to the free stage, and computes.
 """
 
 from collections.abc import Sequence
@@ -54,8 +54,8 @@ class Pipeline:
         return emit.select(emit.compare("eq", after, ring), emit.index_constant(0), after)
 
     def _issue(self, turn: ir.Value, last: ir.Value, stage: ir.Value) -> list[list[ir.Value]]:
-        """Starts the copies of a turn, where it is there. What goes through registers is read behind the last turn as well: something that
-        nobody uses."""
+        """Starts the copies of a turn, if the turn exists. Copies through registers also read after the last turn; nothing uses these
+        elements."""
         plan = self.plan
         depth = hoisted(Index.of(Var(0, plan.turns + plan.tile.stages, turn, name="turn")) * plan.tile.depth)
 

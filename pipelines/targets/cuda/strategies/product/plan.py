@@ -1,4 +1,4 @@
-"""How a product is run: its tile, how operands come to shared memory, and how products are summed."""
+"""The plan of a product: its tile, how operands are copied to shared memory, and which instruction sums products."""
 
 from dataclasses import dataclass
 

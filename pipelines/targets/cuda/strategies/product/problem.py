@@ -18,11 +18,11 @@ Point = dict[Var, Index]
 
 @dataclass(frozen=True)
 class Problem:
-    """What a kernel multiplies.
+    """The product that a kernel computes.
 
     Attributes:
-      kernel, contraction: where it comes from.
-      reduction: the loops of the depth, outermost first, merged as far as A allows, and B where it is not packed.
+      kernel, contraction: the kernel, and the contraction in it.
+      reduction: the loops of the depth, outermost first, merged as far as A allows, and B unless it is packed.
     """
 
     kernel: Kernel
@@ -65,8 +65,8 @@ class Problem:
 
 
 def find(kernel: Kernel, fills: bool = False) -> list[Contraction]:
-    """The roles in which a kernel is a product of matrices whose columns are one loop; the role whose result is stored along the columns
-    comes first. With `fills` paddings of integers may be of other values than 0."""
+    """The roles in which a kernel is a product of matrices whose columns are one loop; the role whose result is contiguous along the
+    columns is first. With `fills`, the padding of integers may have any value."""
     found = [c for c in match(kernel, fills=fills) if len(c.columns) == 1 and c.batches != 0]
     found = [c for c in found if not c.a.fill or isinstance(c.node.element, ir.IntegerType)]
     return sorted(found, key=lambda c: c.store_stride(c.column) != 1)
@@ -87,7 +87,7 @@ def _distance(stride: Size) -> int:
 
 
 def can_pack(kernel: Kernel, operand: ProductOperand) -> bool:
-    """Whether an operand is a parameter that may lie otherwise: of sizes that are numbers, and none of it a padding."""
+    """Whether an operand is a parameter whose layout may change: its sizes are numbers, and it has no padding."""
     node = operand.node
     return is_param(kernel, node) and not operand.checks and all(isinstance(d, int) for d in node.shape)
 
@@ -102,8 +102,8 @@ def digits(number: Index, loops: Sequence[MergedLoop]) -> Point:
 
 
 def divided(number: Index, by: Size) -> tuple[Index, Index]:
-    """Quotient and remainder of an index that is not negative, by a size; computed where they do not fold. By 0, which has no elements to
-    be divided among, they are those by 1: a division by 0 ends an emulated program."""
+    """Quotient and remainder of a nonnegative index by a size; emitted if they do not fold. A division by 0, for a tensor without elements,
+    is a division by 1 instead, because a division by 0 terminates an emulated program."""
     split = number.split(by)
     if split is not None:
         return split

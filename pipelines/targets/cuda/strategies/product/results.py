@@ -1,4 +1,4 @@
-"""What becomes of sums: the elementwise computation behind the product, several elements at a time, and stores along the result."""
+"""The epilogue of a product: elementwise operators on the sums, several elements at a time, and stores along the result."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -27,7 +27,7 @@ class Direction:
 
 
 def direction_of(problem: Problem) -> Direction:
-    """The direction in which the result lies in runs, and the lanes of 16 bytes or fewer that divide all runs."""
+    """The direction in which the result is contiguous, and the lanes, of 16 bytes or fewer, that divide all contiguous runs."""
     c = problem.contraction
     most = max(1, CHUNK * 8 // max(8, c.root.element.width))
     by_rows = c.store_stride(c.column) != 1 and bool(c.rows) and c.store_stride(c.rows[-1].var) == 1
@@ -70,7 +70,7 @@ class Destination(Protocol):
 
 
 class Results:
-    """The kernel's result: what becomes of sums is computed and stored."""
+    """The kernel's result: the epilogue is computed from the sums and stored."""
 
     def __init__(self, problem: Problem, evaluator: Evaluator, output: ir.Value) -> None:
         self.problem, self.evaluator, self.output = problem, evaluator, output
@@ -100,7 +100,7 @@ class Results:
         return reshape(indices, c.node.shape, c.root.shape, self.evaluator.quotient_and_rest)
 
     def _with_initial(self, value: ir.Value, indices: list[Index]) -> ir.Value:
-        """The sums began at 0: what they should have begun at is added."""
+        """Adds the initial values of the sums, which began at 0."""
         init = self.problem.contraction.structured.inits[0]
         if init.kind == "splat" and init.op.attributes["value"].value == 0:
             return value

@@ -1,8 +1,8 @@
 """Tiles of operands in shared memory: lines of chunks of 16 bytes, permuted so that the threads of a warp meet no bank twice.
 
 Shared memory has 32 banks of four bytes: eight chunks side by side. A matrix load (ldmatrix) reads one chunk of each of eight consecutive
-lines at a time; they are in different banks where the place of a chunk in its line is exclusive-or'ed with the number of the line, for
-lines of fewer than eight chunks with the number of the group of lines that fill all banks.
+lines at a time. The chunks are in different banks if the position of a chunk in its line is exclusive-or'ed with the number of the line,
+or, for lines of fewer than eight chunks, with the number of the group of lines that fills all banks.
 """
 
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ class SharedTile:
     """An operand's tile of one stage.
 
     Attributes:
-      lines, chunks: its extents: lines are what threads step along, a line has its chunks side by side. They are powers of two but where
-        lines are padded.
+      lines, chunks: its extents: threads step along lines; the chunks of a line are contiguous. Both are powers of two, except for padded
+        lines.
       element_bytes: of an element.
-      order: for which reads chunks are permuted: "chunks", one chunk of eight lines at a time; "words", eight words of four bytes of each
-        of four lines; "plain" lines are read along, and not permuted. Lines that are "padded" to an odd number of chunks need no
-        permutation for reads of one chunk of eight lines.
+      order: the reads for which chunks are permuted: "chunks", one chunk of each of eight lines at a time; "words", eight words of four
+        bytes of each of four lines; "plain": lines are read along, without permutation; "padded": lines have an odd number of chunks and
+        need no permutation for reads of one chunk of eight lines.
     """
 
     lines: int
@@ -51,8 +51,8 @@ class SharedTile:
         return CHUNK // self.element_bytes
 
     def place_from(self, line: ir.Value, chunk: Index, more: int) -> ir.Value:
-        """Where the chunk `more` after another one is. Permutations stay among chunks that fill all banks: those of several such fillings
-        are at numbers after those of the first, which instructions add by themselves."""
+        """The position of the chunk `more` after another one. Permutations stay within a group of chunks that fills all banks; the next
+        group is at a constant distance, which instructions add as an immediate."""
         whole = more // BANK_CHUNKS * BANK_CHUNKS
         return added(self.place(line, emit.materialize(chunk + (more - whole))), whole * CHUNK)
 
@@ -138,7 +138,7 @@ def after(pointer: ir.Value, count: int) -> ir.Value:
 
 
 def load(buffer: ir.Value, at: ir.Value, lanes: int) -> ir.Value:
-    """`lanes` elements from a multiple of as many on, which lie aligned."""
+    """`lanes` elements from a multiple of `lanes` on: an aligned access."""
     type_ = buffer.type.element_type
     if lanes == 1:
         return emit.create("memref.load", [type_], [buffer, at])

@@ -17,12 +17,12 @@ THREADS = 256
 
 
 def workspace_bytes(problem: Problem, splits: int) -> Size:
-    """Of the sums of all splits, where there are several."""
+    """Bytes for the sums of all splits; 0 for a single split."""
     return 0 if splits == 1 else splits * problem.size * problem.sum_bytes
 
 
 def turns_of(split: Index, turns: Size, splits: int) -> tuple[ir.Value, ir.Value]:
-    """Of the turns of the whole depth the first of a split, and the one behind its last."""
+    """The range of turns of a split: its first turn, and the turn after its last."""
     if splits == 1:
         return emit.index_constant(0), emit.index_constant(turns)
     each = ceil_div(turns, splits)
@@ -46,7 +46,7 @@ class Partials:
         store(sums, self.buffer, emit.materialize((number * self.problem.rows + row) * self.problem.columns + column))
 
     def launch_sums(self, results: Results, evaluator: Evaluator) -> None:
-        """Adds the sums of each element, and stores what becomes of them."""
+        """Adds the sums of each element over the splits, computes the epilogue and stores the result."""
         problem, direction = self.problem, results.direction
         lanes = min(direction.lanes, CHUNK // self.problem.sum_bytes)
         along, units = direction.along_columns, problem.size // lanes

@@ -40,8 +40,8 @@ _FLOATS = {"f16": "f16", "bf16": "bf16"}
 _EXTENSIONS = {"arith.extsi": "s8", "arith.extui": "u8"}
 
 MMA_CYCLE = {(8, 0): 1024, (8, 6): 512, (8, 9): 512, (9, 0): 1400, (10, 0): 1024, (12, 0): 512}
-"""Multiply-adds of f16 a cycle of a multiprocessor by mma.sync: the CUDA C++ Programming Guide's rates; for (9, 0) what mma.sync gets of
-wgmma's 2048."""
+"""Multiply-adds of f16 per cycle of a multiprocessor by mma.sync: the rates of the CUDA C++ Programming Guide; for (9, 0) the rate of
+mma.sync, below the 2048 of wgmma."""
 
 
 def schedule_mma(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
@@ -56,7 +56,7 @@ def schedule_mma(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | 
 
 
 def instruction_of(contraction: Contraction, is_tf32: bool) -> Instruction | None:
-    """The instruction that multiplies the operands of a contraction as it says; None where there is none.
+    """The instruction that multiplies the operands of a contraction with its element types; None if there is none.
 
     Args:
       is_tf32: whether f32 may be rounded to tf32.
@@ -107,9 +107,9 @@ def _on_tensor_cores(problem: Problem, instruction: Instruction, target: CudaTar
 
 
 def _of_copies(problem: Problem, ways: Sequence[Way], tile: BlockTile, unit_threads: int) -> int:
-    """Registers of a thread for its copies. What goes through registers is on its way at once, all elements of a stage, and where they do
-    not lie in runs a place for each, with the indices that the steps of a chunk have in common. Of copies narrower than a chunk there are
-    many, each with a place and what is compared with the ends of paddings."""
+    """Registers of a thread for its copies. Copies through registers hold all elements of a stage at the same time, and for elements that
+    are not contiguous an address for each, with the indices that the steps of a chunk share. Copies narrower than a chunk are many, each
+    with an address and the indices that are compared with the bounds of padding."""
     found = 0
     for way, lines in zip(ways, (tile.rows, tile.columns), strict=True):
         elements = ceil_div(lines * tile.depth, tile.units * unit_threads)
@@ -140,7 +140,7 @@ def schedule_fma(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | 
 
 
 FMA_CYCLE = 128
-"""Multiply-adds of f32 a cycle of a multiprocessor; half as many where the capability is 7.5 or 8.0."""
+"""Multiply-adds of f32 per cycle of a multiprocessor; half as many for compute capability 7.5 and 8.0."""
 
 
 def _by_threads(problem: Problem, target: CudaTarget, tuning: Tuning) -> Scheduled | None:

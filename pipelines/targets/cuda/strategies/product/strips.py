@@ -1,4 +1,4 @@
-"""The end of a tile: sums go from registers through shared memory, a strip of rows after the other, to where they are stored in runs."""
+"""The end of a tile: sums go from registers through shared memory, strip of rows by strip of rows, so that stores are contiguous."""
 
 from collections.abc import Callable, Sequence
 
@@ -41,7 +41,7 @@ class Strips:
         """Emits code for each unit of a strip that is the thread's."""
         threads, turns = self.plan.sums.threads, self.plan.turns
         if units == threads or (turns == 1 and units % threads == 0):
-            # LLVM moves sums that are computed right before a loop behind it, and keeps the operands of all of them until there.
+            # LLVM moves sums that are computed right before a loop to after it, and keeps their operands in registers until then.
             for i in range(units // threads):
                 code(Index.of(self.thread) + i * threads)
             return
@@ -71,7 +71,7 @@ class Strips:
         self._if_inside(at_row, at_column, code)
 
     def _if_inside(self, row: Index, column: Index, code: Callable[[], None]) -> None:
-        """Emits code for where a row and a column are there."""
+        """Emits code under the condition that a row and a column exist."""
         problem, tile = self.plan.problem, self.plan.tile
         conditions = []
         if not proves(lambda: problem.rows % tile.rows == 0):

@@ -1,4 +1,4 @@
-"""Sums of a block in registers: what the ways to multiply have in common."""
+"""Sums of a block in registers: the common part of the ways to multiply."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ Values = Sequence[ir.Value]
 class Sums(ABC):
     """The sums of a block's tile, spread over the registers of its threads.
 
-    `prepare` computes where a thread reads. `step` adds the products of a stage. At the end the sums go to shared memory in strips of
-    rows, from where they are stored.
+    `prepare` computes the addresses that a thread reads. `step` adds the products of a stage. At the end the sums go to shared memory in
+    strips of rows, and are stored from there.
 
     Attributes:
       threads: of a block.
-      strips, strip_rows: how many strips there are, and rows of each.
+      strips, strip_rows: the number of strips, and of rows in each.
     """
 
     threads: int
@@ -31,7 +31,7 @@ class Sums(ABC):
 
     @abstractmethod
     def prepare(self, thread: Var, shared: SharedMemory, tiles: Sequence[SharedTile], starts: Sequence[int]) -> None:
-        """At the start of a block; tiles of A and B, and where they are in a stage."""
+        """Called at the start of a block with the tiles of A and B and their offsets in a stage."""
 
     @abstractmethod
     def begin(self) -> list[ir.Value]:

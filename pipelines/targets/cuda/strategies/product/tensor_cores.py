@@ -52,10 +52,10 @@ class TensorCores(Sums):
     def _is_words(self) -> bool:
         return self.instruction.bits == 32
 
-    # ---- fragments: a function of (step, tile of 16 lines) that emits what a stage holds of it
+    # ---- fragments: a function of (step, tile of 16 lines) that loads the fragment from a stage
 
     def _lines(self, operand: int, first: Index, start: int) -> Callable[[int, int, ir.Value], list[ir.Value]]:
-        """Lines along the depth: a matrix of eight lines by one chunk is as lanes want it."""
+        """Lines along the depth: a matrix of eight lines by one chunk has the layout of a fragment."""
         tile = self.tiles[operand]
         places = [added(place, start) for place in along_depth(tile, self.lane, operand == 1, first, self.steps)]
         count = self._matrices(operand)
@@ -102,7 +102,7 @@ class TensorCores(Sums):
         return read
 
     def _matrices(self, operand: int) -> int:
-        """Matrices of eight lines by one chunk that a read gives: those of 16 rows of A, of 16 columns of B or of 8."""
+        """The number of matrices, of eight lines by one chunk, that a read returns: for 16 rows of A, for 16 columns of B, or for 8."""
         return 4 if operand == 0 or self.column_tiles > 1 else 2
 
     # ---- products

@@ -1,4 +1,4 @@
-"""The numbers of a schedule of a product: what a block, a warp or a thread computes, and how many tiles are on their way."""
+"""The tunable numbers of a product: the tiles of a block, a warp and a thread, and the number of tiles in flight."""
 
 from dataclasses import dataclass
 

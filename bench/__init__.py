@@ -1,4 +1,4 @@
 """Measurements of speed, memory and compilation, of relayc and of other engines: `python -m relayc.bench`.
 
-See README.md beside this file for what each command measures, and how. Other engines come with the optional extra `relayc[bench]`.
+README.md in this folder describes what each command measures, and how. The optional extra `relayc[bench]` installs the other engines.
 """

@@ -4,7 +4,7 @@
     dynamic    models compiled once, at many sizes, against the same compiled for each size
     ops        matrix products, convolutions and recurrent networks, against the peak of the machine
     int8       quantised products and models, engine against engine and against floats
-    loops      what a round of a loop costs, beside kernels that do next to nothing
+    loops      the cost of an iteration of a loop, with trivial kernels
     heap       cells of the native heap: lists of the Relay language
     relay-text models in Relay text, beside the same models from ONNX
     torch      models of PyTorch by from_pytorch and torch.compile, against eager and inductor
@@ -19,7 +19,7 @@
     tuned      models with the records of a tuning database, against the defaults
     revisions  latency and compilation of this relayc, against that of another environment
 
-Exit codes: 0; 1 where an engine or a revision failed, or for an error in the arguments' files; 2 for a wrong command line.
+Exit codes: 0 for success; 1 if an engine or a revision failed, or for an error in a file; 2 for a wrong command line.
 """
 
 import argparse
@@ -102,7 +102,7 @@ from relayc.tune.model import open_database
 
 @contextmanager
 def status() -> Iterator[Progress]:
-    """Shows on stderr what is being done; nothing where that is not a terminal."""
+    """Shows the current step on stderr; shows nothing if stderr is not a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda text: None
@@ -536,8 +536,8 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _installed(given: tuple[str, ...] | None, default: tuple[str, ...]) -> tuple[str, ...]:
-    """The engines to measure. Raises ModuleNotFoundError where one that was asked for is not installed; of the default ones it is left
-    out, and said."""
+    """The engines to measure. Raises ModuleNotFoundError if a requested engine is not installed; a default engine that is not installed is
+    left out, with a line on stderr."""
     known: dict[str, Engine | Variant] = {**VARIANTS}
     known |= ENGINES
     missing = [name for name in given or default if not known[name].is_installed]

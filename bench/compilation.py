@@ -16,8 +16,8 @@ from relayc.tools.tables import NUMBER, make_table
 def measure_compilation(
     sources: Sequence[Source], engines: Sequence[str], threads: int, precision: str, shapes: Mapping[str, Sequence[int]], progress: Progress
 ) -> list[dict[str, Any]]:
-    """A record for each model and engine: what the process tells once the model is loaded, or the error. Raises ValueError for shapes that
-    do not fit a model."""
+    """A record for each model and engine: the facts that the process reports after loading the model, or the error. Raises ValueError for
+    shapes that do not fit a model."""
     found = []
     for source in sources:
         progress(f"{source.name}: preparing")

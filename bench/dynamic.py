@@ -25,9 +25,9 @@ from relayc.tools.tables import NUMBER, make_table
 FIRST_CALLS = 3
 """Calls at a new size that are timed one by one."""
 FIRST_SIZES = 40
-"""New sizes at which a process is called: those that are measured, and if these are fewer, others between them."""
+"""Number of new sizes at which a process is called: the measured sizes, and if these are fewer, other sizes between them."""
 DOUBT = 0.05
-"""Chance that a median lies outside of the bounds that are told."""
+"""Probability that a median is outside the reported bounds."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,9 @@ class SizedResult(Result):
 
     Attributes:
       sizes: value of each symbol.
-      first_calls: seconds of the first calls at this size, of each fresh process; none of variants that are loaded for the size.
-      arena_bytes: memory for intermediate tensors; None where the engine does not tell.
-      read_bytes: of constants and inputs, which a call has to read at least once.
+      first_calls: seconds of the first calls at this size, for each fresh process; empty for variants that are loaded for the size.
+      arena_bytes: memory for intermediate tensors; None if the engine does not report it.
+      read_bytes: bytes of constants and inputs, which a call reads at least once.
     """
 
     sizes: dict[str, int] = field(default_factory=dict)
@@ -86,13 +86,13 @@ class SizedResult(Result):
 
 @dataclass
 class Sweep:
-    """What was measured of a model.
+    """The measurements of a model.
 
     Attributes:
       points: the results at each size, of every variant.
-      loads: seconds of each loading of the model, by variant: of symbolic variants in fresh processes, of others for each size.
-      compilations: seconds of loadings that took turns, by variant: those that load the model for a size did so for one size.
-      first_calls: seconds of the first calls at each new size, by variant: at those of the points, and at others.
+      loads: seconds of each loading of the model, by variant: symbolic variants in fresh processes, other variants for each size.
+      compilations: seconds of loadings in turns, by variant: variants that load the model for a size did so for one size.
+      first_calls: seconds of the first calls at each new size, by variant: at the sizes of the points, and at other sizes.
     """
 
     model: DynamicModel
@@ -118,8 +118,9 @@ def measure_sweep(
 ) -> Sweep:
     """Measures the variants in `settings.engines` at every point of some grids.
 
-    Fresh processes of the variants load the model in turns, `compile_rounds` times; those of symbolic ones are then called at each size
-    for the first time, after the largest ones. At each size all variants are then called in turns. What fails has its error in its results.
+    Fresh processes of the variants load the model in turns, `compile_rounds` times; processes of symbolic variants are then called at each
+    size for the first time, after the largest sizes. At each size all variants are then called in turns. The result of a variant that fails
+    has its error.
     """
     points = points_of(grids)
     sweep = Sweep(model, [[SizedResult(model.name, v, sizes=p, read_bytes=model.read_bytes(p)) for v in settings.engines] for p in points])
@@ -140,14 +141,14 @@ def measure_sweep(
 
 
 def _first_calls(sweep: Sweep, variant: str, grids: Sequence[Grid], turn: int, settings: Settings, seed: int) -> None:
-    """Loads the model in a fresh process, and enters the first calls at FIRST_SIZES sizes or more, in an order of chance.
+    """Loads the model in a fresh process, and records the first calls at FIRST_SIZES sizes or more, in random order.
 
-    The process begins with the largest sizes. These take the memory that the others find: a page that is new to a process costs the same in
-    any engine, and is no matter of sizes.
+    The process begins with the largest sizes, which allocate the memory for the other sizes: the cost of a new page of memory is the same
+    in every engine, and does not depend on sizes.
     """
     model, chosen, points = sweep.model, VARIANTS[variant], points_of(grids)
     largest = largest_of(points)
-    # One of the middle stands for the static ones.
+    # A size from the middle represents the static variants.
     start = largest[0] if chosen.is_symbolic else len(points) // 2
     try:
         with SizedProcess(job_at(model.case(points[start], seed), variant, settings)) as process:
@@ -166,11 +167,11 @@ def _first_calls(sweep: Sweep, variant: str, grids: Sequence[Grid], turn: int, s
                 if sizes in points:
                     _of(sweep.points[points.index(sizes)], variant).first_calls.append(calls)
     except EngineError:
-        return  # it will be met again, and entered, where the sizes are measured
+        return  # the error will occur again, and be recorded, when the sizes are measured
 
 
 def sizes_between(grids: Sequence[Grid], known: Sequence[dict[str, int]], count: int, rng: np.random.Generator) -> list[dict[str, int]]:
-    """So many different sizes between the least and the largest of some grids, or fewer where there are not as many besides `known`."""
+    """`count` different sizes between the least and the largest of some grids, without `known` ones; fewer if there are not as many."""
     found: list[dict[str, int]] = []
     for attempt in range(8 * count):
         sizes = grids[attempt % len(grids)].draw(rng)
@@ -180,7 +181,7 @@ def sizes_between(grids: Sequence[Grid], known: Sequence[dict[str, int]], count:
 
 
 def largest_of(points: Sequence[Mapping[str, int]]) -> list[int]:
-    """Which of some points are largest: for each symbol one that has the largest value of it, and of those the largest in all."""
+    """The largest of some points: for each symbol the point with its largest value; among several, the largest in the other symbols."""
     chosen = [max(range(len(points)), key=lambda i: (points[i][name], math.prod(points[i].values()))) for name in points[0]]
     return list(dict.fromkeys(chosen))
 
@@ -238,16 +239,16 @@ def _measure_point(
                 by_variant[variant].memory = process.memory()
 
 
-# ---- what is told of it -----------------------------------------------------------------------------------------------------------
+# ---- reports ----------------------------------------------------------------------------------------------------------------------
 
 
 def first_of(engines: Sequence[str]) -> str:
-    """The variant whose ratios are told: relayc with symbolic dimensions, where it is not measured the first one."""
+    """The variant whose ratios are reported: relayc with symbolic dimensions, or the first one if relayc is not measured."""
     return "relayc" if "relayc" in engines else engines[0]
 
 
 def summarize_sweeps(sweeps: Sequence[Sweep], engines: Sequence[str]) -> list[dict[str, Any]]:
-    """For each model, and for all, the geometric mean and the largest of the ratios of the first variant's times to each other one's."""
+    """For each model, and for all, the geometric mean and the maximum of the ratios of the first variant's times to each other's."""
     mine, found = first_of(engines), []
     groups = [(sweep.model.name, [sweep]) for sweep in sweeps]
     for name, group in [*groups, ("all", list(sweeps))] if len(sweeps) > 1 else groups:
@@ -266,9 +267,9 @@ def summarize_sweeps(sweeps: Sequence[Sweep], engines: Sequence[str]) -> list[di
 
 
 def summarize_costs(sweeps: Sequence[Sweep]) -> list[dict[str, Any]]:
-    """For each model what symbolic dimensions cost relayc but for time per call: median seconds of all loads and their ratio; the seconds
-    by which a first call at new sizes exceeds the second, and to know noise from cost the second the third (see `median_within`); the
-    largest ratio of arenas."""
+    """For each model the costs of symbolic dimensions in relayc besides the time of a call: median seconds of all loads and their ratio;
+    the seconds by which a first call at new sizes exceeds the second, and as a measure of noise the second exceeds the third (see
+    `median_within`); the largest ratio of arenas."""
     found = []
     for sweep in sweeps:
         # A static program takes as long as its sizes ask for, one of few rows the least: all sizes count.
@@ -290,22 +291,22 @@ def summarize_costs(sweeps: Sequence[Sweep]) -> list[dict[str, Any]]:
 
 
 def _excess(sweep: Sweep, at: int) -> dict[str, dict[str, float]]:
-    """By how many seconds a call at new sizes exceeds the one after it, for each variant; the first call is number 0."""
+    """Seconds by which a call at new sizes exceeds the next call, for each variant; the first call is number 0."""
     return {name: median_within([c[at] - c[at + 1] for c in calls]) for name, calls in sweep.first_calls.items()}
 
 
 def median_within(values: Sequence[float]) -> dict[str, float]:
-    """The median of some values, at least one, how many they are, and bounds between which the median of what they are drawn from lies but
-    for a chance of DOUBT, however that is distributed; of fewer than six values the bounds are the least and the largest."""
+    """The median of at least one value, the number of values, and bounds of the median of their distribution, which hold with probability
+    1 - DOUBT for every distribution; for fewer than six values the bounds are the least and the largest value."""
     ordered, count = sorted(values), len(values)
-    # The chance that so many values or fewer lie on one side of that median.
+    # The probability that at most this many values are on one side of that median.
     chances = accumulate(math.comb(count, i) / 2**count for i in range((count + 1) // 2))
     outside = max((i for i, chance in enumerate(chances) if 2 * chance <= DOUBT), default=0)
     return {"median": statistics.median(ordered), "low": ordered[outside], "high": ordered[-1 - outside], "count": count}
 
 
 def arena_ratio(point: Sequence[SizedResult]) -> float | None:
-    """Arena of the symbolic program in that of the static one; None where either is not known or empty."""
+    """Arena of the symbolic program relative to the static program; None if either is unknown or empty."""
     known = {result.engine: result.arena_bytes for result in point}
     mine, static = known.get("relayc"), known.get("relayc-static")
     return mine / static if mine and static else None

@@ -1,6 +1,6 @@
-"""The engines that are compared: how each loads a model, and what one call of it is.
+"""The compared engines: how each engine loads a model, and what one call is.
 
-Nothing is imported before an engine is asked for, so that the memory of a process that measures one engine is that engine's.
+An engine is imported only on request, so that the memory of a process that measures one engine is the memory of that engine.
 """
 
 import importlib.metadata
@@ -17,7 +17,7 @@ Inputs = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Job:
-    """What an engine is to load and run.
+    """The model that an engine loads and runs.
 
     Attributes:
       engine: its name in ENGINES.
@@ -25,7 +25,7 @@ class Job:
       inputs: arrays by name.
       shapes: shape of each input that has symbolic dimensions.
       symbols: value of each named symbolic dimension. Without both, symbolic dimensions stay open.
-      threads: how many the engine may use.
+      threads: number of threads that the engine may use.
       database: the tuning database whose records relayc uses; "" for none, None for the one of relayc.compile.
       precision: "f32", or "bf16" for engines that can compute in it; inputs and outputs stay as the model declares them.
     """
@@ -49,10 +49,10 @@ class Loaded:
     """A model ready to be called.
 
     Attributes:
-      bind: makes a call out of inputs: those of the job, or others of sizes that the job leaves open. The call runs the model once and
-        gives the outputs in order. They may be overwritten by the next call.
-      facts: what the engine tells of it, as plain data; "precision" is what it computes products and convolutions in.
-      arena_bytes: memory for intermediate tensors of a call on inputs; None where the engine does not tell.
+      bind: makes a call from inputs: the inputs of the job, or inputs of other sizes if the job leaves them open. The call runs the model
+        once and returns the outputs in order, which the next call may overwrite.
+      facts: facts that the engine reports, as plain data; "precision" is the precision of products and convolutions.
+      arena_bytes: memory for intermediate tensors of a call on inputs; None if the engine does not report it.
     """
 
     bind: Callable[[Inputs], Call]

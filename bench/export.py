@@ -1,9 +1,9 @@
-"""What an exported network costs: time from loading to the first result, memory, sizes; beside ONNX Runtime.
+"""The costs of an exported network, compared with ONNX Runtime: time from loading to the first result, memory, and file sizes.
 
     python -m relayc.bench.export [--model resnet50] [--rounds 5] [--threads 1]
 
-Every figure is of processes of their own, in turns: one imports what it needs, makes its input, takes the time, loads the model and runs
-it once; then it runs it ten times more. Models are in the page cache, as they are where a service starts again.
+Every figure is from separate processes, in turns: a process imports its packages, makes its input, takes the time, loads the model and runs
+it once; then it runs it ten times more. Models are in the page cache, as in a service that restarts.
 """
 
 import argparse
@@ -79,7 +79,7 @@ def _measured(name: str, path: Path, shape: list[int], threads: int) -> dict[str
 
 
 def measure(model: str, rounds: int, threads: int, folder: Path) -> tuple[dict[str, dict[str, float]], dict[str, int]]:
-    """Medians by what loads the model, and bytes of the files."""
+    """Medians for each way to load the model, and bytes of the files."""
     import onnx
 
     from relayc.pipelines.driver.compile import compile as compile_

@@ -42,7 +42,7 @@ PAGE = Path("docs/figures.md")
 POINTS = 50
 """How often memory is read during the calls."""
 BUSY = 1.0
-"""Load average from which a figure says that it was disturbed."""
+"""Load average from which a figure is marked as disturbed."""
 
 Table = Sequence[Sequence[object]]
 

@@ -1,5 +1,5 @@
-"""`bench gate`: the kernels of models and of single operators by two strategies of the table, in turns: whether one can take the place of
-the other."""
+"""`bench gate`: times the kernels of models and of single operators by two strategies of the table, in turns, to decide whether one
+strategy can replace the other."""
 
 import functools
 import re
@@ -63,7 +63,7 @@ class Candidate:
 
     @property
     def ratio(self) -> float:
-        """Of the time of the new strategy to that of the old one."""
+        """Ratio of the time of the new strategy to the time of the old one."""
         return self.new.seconds / self.old.seconds
 
     def as_data(self) -> dict[str, Any]:
@@ -76,12 +76,12 @@ class Candidate:
 
 @dataclass
 class Gate:
-    """What came of all kernels.
+    """The results for all kernels.
 
     Attributes:
-      measured: kernels that both strategies take, that one of them gets by the table.
-      declined: kernels that one of them gets and the other does not take, with the model.
-      inner: kernels that cannot be called by themselves: their inputs do not say all sizes.
+      measured: kernels that both strategies accept, and that one of them gets by the table.
+      declined: kernels that one of them gets and the other declines, with the model.
+      inner: kernels that cannot be called alone: their inputs do not determine all sizes.
     """
 
     old: str
@@ -147,7 +147,7 @@ def measure_gate(sources: Sequence[Source | Operation], settings: GateSettings, 
 
 
 def _kernels(source: Source | Operation, settings: GateSettings) -> list[tuple[str, str, tuple[str, ...], list[str]]]:
-    """Kernels by name: their text, their operators, and the strategies that take them, the one that they get first."""
+    """Kernels by name: their text, their operators, and the strategies that accept them, the chosen strategy first."""
     if isinstance(source, Source):
         with source.file() as path:
             mod = _te(path, settings)
@@ -163,7 +163,7 @@ def _kernels(source: Source | Operation, settings: GateSettings) -> list[tuple[s
 
 
 def _says_its_sizes(text: str) -> bool:
-    """Whether the inputs of a kernel say the values of all its symbols."""
+    """Whether the inputs of a kernel determine the values of all its symbols."""
     mod = IRModule.parse(text)
     with mod.context:
         (function,) = mod.module.body.operations
@@ -217,10 +217,10 @@ def _compiled(one: Candidate, strategy: str, settings: GateSettings) -> Kernel:
 
 
 def _call(kernel: Kernel, sizes: Mapping[str, int], seed: int, memory: dict[Hashable, tvm_ffi.Tensor]) -> Callable[[], Any]:
-    """A call of the function of the kernel alone: parameters as they are packed, and scratch memory, are at hand.
+    """A call of the function of the kernel only: packed parameters and scratch memory are prepared before.
 
     Args:
-      memory: tensors that both sides use, by name, dtype and shape: where memory lies can make a kernel half as fast again.
+      memory: tensors that both sides share, by name, dtype and shape: addresses can change the speed of a kernel by half.
     """
     tensors = []
     for spec in (*kernel.info.inputs, *kernel.info.outputs):
@@ -232,7 +232,7 @@ def _call(kernel: Kernel, sizes: Mapping[str, int], seed: int, memory: dict[Hash
 
 
 def gate_table(gate: Gate, threads: int) -> Table:
-    """One line per kernel, those that became slowest last; then the summary."""
+    """One line per kernel, sorted by the ratio, the largest slowdown last; then the summary."""
     columns = ("old us", "new us", "ratio", "old compile s", "new compile s")
     title = f"kernels by {gate.old} (old) and {gate.new} (new), {threads_text(threads)}"
     table = make_table(title, kernel={}, model={}, inputs={}, **dict.fromkeys(columns, NUMBER))
@@ -252,7 +252,7 @@ def gate_table(gate: Gate, threads: int) -> Table:
 
 
 def summary_of(gate: Gate) -> str:
-    """What the gate says, as text."""
+    """The summary, as text."""
     lines = []
     if gate.measured:
         old, new = (sum(side.compile_seconds for side in sides) for sides in zip(*((m.old, m.new) for m in gate.measured), strict=True))

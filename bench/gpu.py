@@ -1,8 +1,8 @@
 """`bench gpu`: NVIDIA's GPUs. Kernels against cuBLAS and torch's attention, whole models against torch.compile and ONNX Runtime's CUDA
-provider, what memory bounds against the bandwidth of a copy, and the seconds of a compilation.
+provider, memory-bound kernels against the bandwidth of a copy, and the seconds of a compilation.
 
-Kernels are recorded as a graph of many calls, relayc's as torch's, so that what is measured is the device alone; whole models are called as
-a user does. Engines take turns; what counts is the median over the rounds. Packages that are not installed are left out.
+Kernels of relayc and of torch are recorded as a graph of many calls, so that only the device is measured; whole models are called as users
+call them. Engines take turns; the result is the median over the rounds. Packages that are not installed are left out.
 """
 
 import ctypes
@@ -47,12 +47,12 @@ Call = Callable[[], None]
 
 @dataclass(frozen=True)
 class GpuSettings:
-    """How is measured.
+    """Settings of the measurements.
 
     Attributes:
       device: number of the GPU.
-      rounds: turns of each engine; `runs` are the launches of a turn.
-      copy_bytes: size of the copies that tell the bandwidth.
+      rounds: turns of each engine; `runs`: launches of a turn.
+      copy_bytes: size of the copies by which the bandwidth is measured.
     """
 
     target: Target
@@ -65,10 +65,10 @@ class GpuSettings:
 
 @dataclass
 class GpuResult:
-    """Seconds of a call by engine, or why there are none.
+    """Seconds of a call by engine, or the error.
 
     Attributes:
-      flops, bytes: of a call; 0 where they are not known, or do not matter.
+      flops, bytes: operations and bytes of a call; 0 if unknown or irrelevant.
     """
 
     section: str
@@ -81,7 +81,7 @@ class GpuResult:
 
     @property
     def share(self) -> float | None:
-        """Speed of relayc in that of the fastest other engine: 1 is equal, more is faster."""
+        """relayc's speed relative to the fastest other engine (1: equal, >1: faster)."""
         others = [s for engine, s in self.seconds.items() if engine != "relayc"]
         return min(others) / self.seconds["relayc"] if others and "relayc" in self.seconds else None
 
@@ -91,9 +91,9 @@ class GpuResult:
 
 
 def require_gpu(index: int) -> Device:
-    """The device. Raises DeviceError where it is not there."""
+    """The device. Raises DeviceError if there is none."""
     device = Device("cuda", index)
-    _ = device.facts  # which says what is missing
+    _ = device.facts  # its message names the missing part
     return device
 
 
@@ -235,8 +235,8 @@ def measure_models(
     settings: GpuSettings,
     progress: Progress = lambda text: None,
 ) -> list[GpuResult]:
-    """A result for each model: calls of tensors on the device. ONNX Runtime computes what the file says, torch what the network is in
-    `precision`, where its file in test/models can be imported."""
+    """A result for each model: calls on tensors on the device. ONNX Runtime runs the file, torch runs the network in `precision`, if its
+    source in test/models can be imported."""
     found = []
     for source in sources:
         with source.file() as path:
@@ -346,7 +346,7 @@ def measure_compilation(sources: Sequence[Source], settings: GpuSettings, progre
 
 
 def gpu_table(section: str, results: Sequence[GpuResult], bandwidth: float | None) -> Table:
-    """One line for each case: seconds of each engine, rates of relayc, and its speed in that of the fastest other one."""
+    """One line for each case: seconds of each engine, rates of relayc, and its speed relative to the fastest other engine."""
     engines = list(dict.fromkeys(name for r in results for name in (*r.seconds, *r.errors)))
     rates = ("TFLOP/s", "GB/s", "of copy")
     table = make_table(section, case={}, **{f"{name} us": NUMBER for name in engines}, **dict.fromkeys((*rates, "share"), NUMBER))
@@ -361,7 +361,7 @@ def gpu_table(section: str, results: Sequence[GpuResult], bandwidth: float | Non
 
 
 def summarize(results: Sequence[GpuResult]) -> dict[str, dict[str, float]]:
-    """By section, geometric mean and least of relayc's speed in that of the fastest other engine."""
+    """By section, geometric mean and minimum of relayc's speed relative to the fastest other engine."""
     found = {}
     for section in dict.fromkeys(r.section for r in results):
         shares = [r.share for r in results if r.section == section and r.share is not None]

@@ -50,7 +50,7 @@ class Case:
 
     @property
     def flops(self) -> int:
-        """Floating-point operations; 0 for what memory bounds."""
+        """Floating-point operations; 0 for memory-bound kernels."""
         return 0
 
     @property
@@ -153,12 +153,12 @@ _STREAMS: dict[str, tuple[int, Callable[..., Any], Callable[[Any], Callable[...,
     "sum of rows": (1, lambda op, x: op.sum(x, axis=(1,)), lambda torch: lambda x: x.sum(1)),
     "tanh times x": (1, lambda op, x: op.tanh(x) * x, lambda torch: lambda x: torch.tanh(x) * x),
 }
-"""By name: how many inputs it has, and what it is in relayc and in torch."""
+"""By name: the number of inputs, and the computation in relayc and in torch."""
 
 
 @dataclass(frozen=True)
 class Stream(Case):
-    """A kernel whose time is that of its memory."""
+    """A memory-bound kernel."""
 
     kind: str
     rows: int
@@ -185,7 +185,7 @@ class Stream(Case):
 
 
 def default_cases() -> list[Case]:
-    """All that is measured where nothing else is asked for."""
+    """The cases that are measured by default."""
     sizes = [(n, n, n) for n in SQUARES] + [*BERT, *LLAMA, *RESNET]
     products: list[Case] = [Product(dtype, *size) for dtype in DTYPES for size in sizes]
     attention: list[Case] = [
@@ -205,7 +205,7 @@ def default_cases() -> list[Case]:
 
 
 def find_cases(sections: Sequence[str], sizes: Sequence[tuple[int, int, int]] = ()) -> list[Case]:
-    """The cases of some sections; with sizes (rows, columns, depth), products of these in place of the default ones."""
+    """The cases of some sections; with sizes (rows, columns, depth), products of these sizes instead of the default products."""
     if sizes:
         chosen: list[Case] = [Product(dtype, *size) for dtype in DTYPES for size in sizes]
         return chosen + [case for case in default_cases() if case.section in sections and case.section != "products"]

@@ -1,4 +1,4 @@
-"""`bench heap`: what cells of the native heap cost in programs of the Relay language, and what is left of them."""
+"""`bench heap`: the cost of cells of the native heap in programs of the Relay language, and the memory that remains allocated."""
 
 import argparse
 import ctypes
@@ -32,10 +32,10 @@ class HeapPoint:
     """The times of a list's cells.
 
     Attributes:
-      cells: its length.
-      first, construct, walk, drop: CPU nanoseconds a cell: of a list in memory that the process gets for it, of later lists, of a tag and
-        two fields, and of what is freed.
-      left: bytes that malloc has given and not taken back, after the list went.
+      cells: length of the list.
+      first, construct, walk, drop: CPU nanoseconds per cell: to construct a list in memory that is new to the process, to construct later
+        lists, to read a tag and two fields, and to free a cell.
+      left: bytes that are still allocated by malloc after the list was freed.
     """
 
     cells: int
@@ -95,7 +95,7 @@ def heap_table(points: Sequence[HeapPoint]) -> Table:
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Adds the command to those of the command line."""
+    """Adds the command to the command line."""
     command = commands.add_parser("heap", help="cells of the native heap: lists of the Relay language")
     command.add_argument("--cells", type=int, nargs="+", default=CELLS, metavar="N", help="lengths of lists (default: %(default)s)")
     add_json(command)

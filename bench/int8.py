@@ -1,8 +1,8 @@
 """`bench int8`: quantised products and models, engine against engine and against floats.
 
 Products are a u8 tensor, s8 weights with a scale for each column, and a u8 result, written with DequantizeLinear and QuantizeLinear. Models
-are quantised by onnxruntime.quantization: statically (the same operators around each, calibrated on random inputs), or dynamically
-(DynamicQuantizeLinear and MatMulInteger) where they have no convolutions; and by `relayc.quantize`, calibrated on the same inputs.
+are quantised by onnxruntime.quantization: statically (the same two operators around each operator, calibrated on random inputs), or,
+without convolutions, dynamically (DynamicQuantizeLinear and MatMulInteger); and by `relayc.quantize`, calibrated on the same inputs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ PRODUCTS = (
     "512x512x512,128x3072x768,128x768x3072,64x56-64k1s1,256x56-64k1s1,256x14-1024k1s1,2048x7-512k1s1,"
     "64x56-64k3s1,256x14-256k3s1,512x7-512k3s1,144x56-144k3s1g144"
 )
-"""What is measured where nothing is asked for; shapes as in `bench ops`."""
+"""The default products; shapes as in `bench ops`."""
 CALIBRATIONS = 4
 """Inputs that static quantisation sees."""
 FLOAT = "float"
@@ -99,7 +99,7 @@ def products_table(points: Sequence[Point[Operation]], peak: float, threads: int
 
 @dataclass(frozen=True)
 class ModelPoint:
-    """The results of the engines for a quantised model, and of those for the model in floats."""
+    """The results of the engines for a quantised model, and for the model in floats."""
 
     name: str
     form: str
@@ -178,7 +178,7 @@ def _in_turns(cases: Mapping[tuple[str, str], Case], settings: Settings, progres
 
 
 def models_table(points: Sequence[ModelPoint], threads: int) -> Table:
-    """One line per model, form and engine; ratios are times in those of relayc on the quantised model, errors shares of the root mean
+    """One line per model, form and engine; ratios are times relative to relayc on the quantised model, errors are relative to the root mean
     square of the results in floats."""
     title = f"quantised models, batch 1, {threads_text(threads)}"
     table = make_table(title, model={}, form={}, engine={}, **{name: NUMBER for name in ("median ms", "ratio", "difference", "error")})

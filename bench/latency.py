@@ -34,19 +34,19 @@ def fastest_other(results: Sequence[Result], engine: str) -> float | None:
 
 
 def ratio(results: Sequence[Result], engine: str, other: str | None = None) -> float | None:
-    """Time of an engine in that of another one (of the fastest other one by default); None where either has none."""
+    """Time of an engine relative to another engine (by default the fastest other engine); None if either has no time."""
     mine = next((r.seconds for r in results if r.engine == engine), None)
     others = fastest_other(results, engine) if other is None else next((r.seconds for r in results if r.engine == other), None)
     return None if mine is None or others is None else mine / others
 
 
 def flops_of(results: Sequence[Result]) -> int | None:
-    """Operations of a call by the operators' definitions, as relayc counts them; None where it did not run."""
+    """Operations of a call by the operators' definitions, as relayc counts them; None if relayc did not run."""
     return next((r.facts["flops"] for r in results if "flops" in r.facts), None)
 
 
 def done_text(result: Result) -> str:
-    """Operations that an engine did, as a share of those that the operators are by their definitions; nothing where it does not say."""
+    """Operations that an engine did, as a share of the operations by definition; empty if the engine does not report them."""
     own, done = result.facts.get("flops"), result.facts.get("done_flops")
     return f"{done / own:.0%}" if own and done is not None else ""
 
@@ -135,7 +135,7 @@ def summary_table(summary: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def plot_latency(models: Sequence[Sequence[Result]], peak: Peak, precision: str, path: Path) -> None:
-    """Bars of the latency of each engine in that of the fastest one, with milliseconds on them."""
+    """Bars of the latency of each engine relative to the fastest engine, labelled with milliseconds."""
     from relayc.bench.plots import figure
 
     shown = [results for results in models if any(r.seconds for r in results)]

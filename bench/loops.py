@@ -1,4 +1,4 @@
-"""`bench loops`: what a round of an ONNX Loop costs whose kernels do next to nothing."""
+"""`bench loops`: the cost of an iteration of an ONNX Loop with trivial kernels."""
 
 import itertools
 from collections.abc import Sequence
@@ -87,7 +87,7 @@ def loop_names() -> tuple[str, ...]:
 
 
 def loop_model(name: str) -> onnx.ModelProto:
-    """A model of one loop: `steps`, an int64, says how many rounds, and `x` is four f32."""
+    """A model of one loop: `steps`, an int64, is the number of iterations, and `x` is f32[4]."""
     size, output, nodes = _MODELS[name]
     return parser.parse_model(f"{_HEADER.format(size=size, output=output)} {nodes}")
 

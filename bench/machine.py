@@ -1,4 +1,4 @@
-"""The machine: what it is, and how fast it can be."""
+"""The machine: its description, and its measured peak."""
 
 import datetime
 import importlib.metadata
@@ -15,11 +15,11 @@ from relayc.runtime import Peak
 
 _PACKAGES = ("relayc", "torch-mlir", "onnx", "numpy", "intel-openmp", "apache-tvm-ffi", "onnxruntime", "openvino")
 _BUSY = 0.5
-"""Load average from which a warning says that measurements are disturbed."""
+"""Load average from which a warning is printed that measurements are disturbed."""
 
 
 def measure_peak(threads: int) -> Peak:
-    """Measures the peak in a process of its own."""
+    """Measures the peak in a separate process."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(_measure_peak, threads).result()
 
@@ -31,7 +31,7 @@ def _measure_peak(threads: int) -> Peak:
 
 
 def measure_integer_peak(threads: int) -> float:
-    """GOP/s of 8-bit products on vectors, measured in a process of its own."""
+    """GOP/s of 8-bit products on vectors, measured in a separate process."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(_measure_integer_peak, threads).result()
 
@@ -43,7 +43,7 @@ def _measure_integer_peak(threads: int) -> float:
 
 
 def describe(peak: Peak | None = None) -> dict[str, Any]:
-    """The machine, its software and the time, as plain data; with its peak where that was measured."""
+    """The machine, its software and the time, as plain data; with its peak, if measured."""
     from relayc.pipelines.targets.cpu.features import host_features
     from relayc.runtime.threads import usable_cpus
 
@@ -67,7 +67,7 @@ def load_average() -> float | None:
 
 
 def warn_if_busy() -> None:
-    """Says on stderr where other processes disturb what is measured."""
+    """Warns on stderr if other processes disturb measurements."""
     load = load_average()
     if load is not None and load > _BUSY:
         print(f"relayc.bench: load average {load:.1f}: other processes disturb what is measured", file=sys.stderr)

@@ -36,8 +36,8 @@ class Result:
     """One engine on one case.
 
     Attributes:
-      error: why there are no numbers; then the others are absent or empty.
-      facts: what the engine's process tells when the model is loaded: seconds, memory, for relayc also flops and stages.
+      error: why there are no numbers; the other attributes are then absent or empty.
+      facts: facts that the engine's process reports after loading the model: seconds, memory, for relayc also flops and stages.
       rounds: seconds of every call, by round.
       memory: bytes resident after the last call; see relayc.bench.worker.memory.
       difference: largest absolute difference of an output from the reference; None without the reference.
@@ -67,7 +67,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Point(Generic[Subject]):
-    """The results of the engines on a model that was written for `subject`; `facts` are what its records say of that."""
+    """The results of the engines on a model that was generated for `subject`; `facts` describe the subject in its records."""
 
     subject: Subject
     facts: Mapping[str, Any]
@@ -81,7 +81,7 @@ class Point(Generic[Subject]):
 def measure_model(
     model: onnx.ModelProto, name: str, inputs: Mapping[str, np.ndarray] | None, seed: int, settings: Settings, progress: Progress
 ) -> list[Result]:
-    """Measures the engines on a model in memory, on given inputs, or random ones."""
+    """Measures the engines on a model in memory, on given or random inputs."""
     with TemporaryDirectory(prefix="relayc-bench-") as folder:
         path = Path(folder) / "model.onnx"
         onnx.save(model, path)
@@ -119,7 +119,7 @@ def measure_jobs(case: Case, jobs: Mapping[str, Job], settings: Settings, progre
 def load_jobs(
     jobs: Mapping[str, Job], results: Mapping[str, Result], stack: ExitStack, progress: Progress
 ) -> tuple[dict[str, EngineProcess], dict[str, list[np.ndarray]]]:
-    """The processes of jobs, until the stack ends, and their outputs, by name; those that fail have their error in their result."""
+    """The processes of jobs, until the stack ends, and their outputs, by name; the result of a failed process has its error."""
     running, outputs = dict[str, EngineProcess](), dict[str, list[np.ndarray]]()
     for name, result in results.items():
         progress(f"{result.case}: {ENGINES[name].title if name in ENGINES else name} loads")
@@ -134,7 +134,7 @@ def load_jobs(
 
 
 def take_turns(results: Mapping[str, Result], running: Mapping[str, EngineProcess], settings: Settings, progress: Progress) -> None:
-    """Enters the times of the rounds into results, by the name of what is measured. What fails has its error there, and runs no more."""
+    """Records the times of the rounds in results, by name. A process that fails gets an error in its result, and is not called again."""
     for turn in range(settings.rounds):
         for name, process in running.items():
             if results[name].error is not None:
@@ -147,7 +147,7 @@ def take_turns(results: Mapping[str, Result], running: Mapping[str, EngineProces
 
 
 def _reference(case: Case, threads: int) -> list[np.ndarray] | None:
-    """Outputs of the reference engine; None where it is not installed or fails."""
+    """Outputs of the reference engine; None if it is not installed or fails."""
     if not ENGINES[REFERENCE].is_installed:
         return None
     try:
@@ -171,7 +171,7 @@ def check(result: Result, outputs: Sequence[np.ndarray], reference: Sequence[np.
 
 
 def agreement(outputs: Sequence[np.ndarray], reference: Sequence[np.ndarray], precision: str) -> Agreement:
-    """How close outputs computed in `precision` are to those of a reference. Raises ValueError where they differ in number or shape."""
+    """Compares outputs computed in `precision` with a reference. Raises ValueError if they differ in number or shape."""
     if len(outputs) != len(reference):
         raise ValueError(f"expected {len(reference)} outputs as of the reference, found {len(outputs)}")
     mine, theirs = ({str(i): value for i, value in enumerate(values)} for values in (outputs, reference))

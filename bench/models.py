@@ -18,8 +18,8 @@ from relayc.tools.light import light_names, random_light
 
 _TUNED = ("resnet50", "mobilenet_v2", "bert", "convnext", "whisper_encoder", "dynamic/decoder", "llama")
 FOLDERS = {"test": ("*.onnx",), "dynamic": ("dynamic/*.onnx",), "tuned": tuple(f"{name}.onnx" for name in _TUNED)}
-"""Models of this repository by alias: those that are compiled for given shapes, those that are measured at many
-sizes, and those that a tuner is measured on."""
+"""Models of this repository by alias: models that are compiled for given shapes, models that are measured at many sizes, and models on
+which tuning is measured."""
 
 LENGTH = 16
 """Symbolic dimensions that are neither a batch nor given."""
@@ -46,7 +46,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Case:
-    """A model file and what it is run on.
+    """A model file and its inputs.
 
     Attributes:
       inputs: arrays by name, in the order of the graph.
@@ -62,9 +62,9 @@ class Case:
 
 
 def find_models(text: str) -> list[Source]:
-    """Models named in a list separated by commas: `light` (the networks of the onnx package, or one by its name), `test` (the models of
-    this repository's tests), `dynamic` (those of them whose sizes are open), `tuned` (one of each kind of
-    network), files, patterns of files.
+    """Models named in a list separated by commas: `light` (the networks of the onnx package, or one of them by its name), `test` (the
+    models of this repository's tests), `dynamic` (the test models with symbolic sizes), `tuned` (one of each kind of network), files,
+    patterns of files.
 
     Raises:
       ValueError: an entry names no model.
@@ -90,7 +90,7 @@ def find_models(text: str) -> list[Source]:
 
 
 def load_graph(path: Path) -> onnx.GraphProto:
-    """The graph of a model, without data from other files. Raises ValueError where the file is no ONNX model."""
+    """The graph of a model, without data from other files. Raises ValueError if the file is not an ONNX model."""
     try:
         return onnx.load(path, load_external_data=False).graph
     except DecodeError as error:
@@ -106,8 +106,8 @@ def inputs_of(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
 def make_case(name: str, path: Path, shapes: Mapping[str, Sequence[int]], seed: int = 0) -> Case:
     """A case with seeded random inputs (see relayc.tools.inputs).
 
-    A symbolic dimension takes its value from `shapes`, which also holds for the other inputs that share its name; else it is 1 where its
-    name says that it is the batch or where it comes first, and LENGTH elsewhere. `shapes` may have entries that the model lacks.
+    A symbolic dimension gets its value from `shapes`, also in the other inputs that share its name. Otherwise it is 1 if it is the batch by
+    its name or the first dimension, and LENGTH elsewhere. `shapes` may have entries for inputs that the model lacks.
 
     Raises:
       ValueError: a shape does not fit the model, or an input is not a tensor of numbers.
@@ -128,7 +128,7 @@ def make_case(name: str, path: Path, shapes: Mapping[str, Sequence[int]], seed: 
 
 
 def _bind(value: onnx.ValueInfoProto, shape: Sequence[int], symbols: dict[str, int]) -> None:
-    """Enters the symbols of an input of a given shape. Raises ValueError where the two do not fit."""
+    """Records the values of the symbols of an input of a given shape. Raises ValueError if the shape does not fit."""
     dims = value.type.tensor_type.shape.dim
     expected = [dim.dim_value if dim.HasField("dim_value") else dim.dim_param or "?" for dim in dims]
     wrong = ValueError(f"--shape: input {value.name!r}: expected a shape like [{', '.join(map(str, expected))}], found {list(shape)}")
@@ -150,7 +150,7 @@ def _extent(dim: onnx.TensorShapeProto.Dimension, axis: int, symbols: dict[str, 
 
 
 def dtype_of(value: onnx.ValueInfoProto) -> str:
-    """Dtype of a graph's input. Raises ValueError where it is not a tensor of numbers."""
+    """Dtype of a graph's input. Raises ValueError if it is not a tensor of numbers."""
     element = value.type.tensor_type.elem_type
     if not element or element == onnx.TensorProto.STRING:
         raise ValueError(f"input {value.name!r}: expected a tensor of numbers, found {value.type}")

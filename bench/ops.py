@@ -1,7 +1,7 @@
-"""`bench ops`: matrix products, also with weights of a few bits, convolutions and recurrent networks one by one, against what the machine
-can do.
+"""`bench ops`: matrix products, also with weights of a few bits, convolutions and recurrent networks, each compared with the peak of the
+machine.
 
-Each is an ONNX model of one operator whose weights are constants, so that engines may pack them.
+Each is an ONNX model of one operator with constant weights, so that engines may pack them.
 """
 
 import re
@@ -50,7 +50,7 @@ class Gemm:
 
 @dataclass(frozen=True)
 class Conv:
-    """f32 convolution of one image [channels, size, size] by `filters` square windows, padded so that stride 1 keeps the size."""
+    """f32 convolution of one image [channels, size, size] with `filters` square windows, padded so that stride 1 keeps the size."""
 
     channels: int
     size: int
@@ -101,7 +101,7 @@ class Recurrent:
 
     @property
     def flops(self) -> int:
-        """Of the products: what the gates compute is little beside them."""
+        """Operations of the products; the gates add little to them."""
         return 2 * self.steps * self.batch * self.gates * self.hidden * (self.inputs + self.hidden)
 
     @property
@@ -196,12 +196,12 @@ _RECURRENT = re.compile(r"(lstm|gru|rnn)(\d+)x(\d+)x(\d+)-(\d+)")
 
 
 def find_operations(text: str) -> list[tuple[str, Operation]]:
-    """Operations with the set each is of, from a list separated by commas: `all`, names of SETS, products as MxNxK, convolutions as
-    CHANNELSxSIZE-FILTERSkKERNELsSTRIDE, with gGROUPS where there are groups, recurrent networks as CELLSTEPSxBATCHxINPUTS-HIDDEN, and
-    products with weights of a few bits as MxNxKqBITSbBLOCK, with aLEVEL where they may be less exact.
+    """Operations, each with the name of its set, from a list separated by commas: `all`, names of SETS, products as MxNxK, convolutions as
+    CHANNELSxSIZE-FILTERSkKERNELsSTRIDE, with gGROUPS for groups, recurrent networks as CELLSTEPSxBATCHxINPUTS-HIDDEN, and products with
+    weights of a few bits as MxNxKqBITSbBLOCK, with aLEVEL if they may be less exact.
 
     Raises:
-      ValueError: an entry is none of these, or not possible.
+      ValueError: an entry has none of these forms, or is impossible.
     """
     found: list[tuple[str, Operation]] = []
     for entry in filter(None, (part.strip() for part in text.split(","))):
@@ -244,7 +244,7 @@ def moved(operation: Operation) -> int:
 
 
 def model_of(operation: Operation, seed: int) -> onnx.ModelProto:
-    """A model of the operation alone; its weights are normal, scaled so that results are of the order of 1."""
+    """A model with only the operation; its weights are normal, scaled so that results are of the order of 1."""
     x, *shapes, y = operation.shapes
     scale, rng, node = np.sqrt(prod(y) / operation.flops * 2), np.random.default_rng(seed), operation.node()
     arrays = [(rng.standard_normal(shape) * scale).astype(np.float32) for shape in shapes]
@@ -271,7 +271,7 @@ def measure_operations(
 
 
 def operations_table(points: Sequence[Point[Operation]], peak: Peak, precision: str) -> Table:
-    """One line per operation and engine; `of limit` is the share of what the roofline allows."""
+    """One line per operation and engine; `of limit` is the share of the limit by the roofline."""
     table = make_table(
         f"operations, {threads_text(peak.threads)}, {precision} asked for",
         set={},

@@ -21,8 +21,8 @@ SHOWN = 0.02
 def measure_passes(
     sources: Sequence[Source], precision: str, rounds: int, shapes: Mapping[str, Sequence[int]], progress: Progress
 ) -> list[dict[str, Any]]:
-    """A record for each model: its operators, its fusion groups, and the seconds of each pass, the least of all rounds; what runs twice
-    counts together. Raises ValueError for shapes that do not fit a model, and what the compiler raises."""
+    """A record for each model: its operators, its fusion groups, and the seconds of each pass, the minimum over all rounds; passes that run
+    twice count together. Raises ValueError for shapes that do not fit a model, and errors of the compiler."""
     found = []
     for source in sources:
         with source.file() as path:

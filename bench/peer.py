@@ -1,10 +1,10 @@
-"""A revision of relayc in a process of its own interpreter: what `bench revisions` runs, and the files it exchanges arrays in.
+"""A revision of relayc in a process of its own interpreter: the program that `bench revisions` runs, and the files of exchanged arrays.
 
-The program may run where another revision of relayc is installed, in another environment: it imports nothing of this package, and knows of
-relayc only the public names that all revisions have. See relayc.bench.peer_process for the other end.
+The program may run in another environment, with another revision of relayc: it imports nothing from this package, and uses only public
+names of relayc that all revisions have. relayc.bench.peer_process is the other end.
 
-Requests come over stdin and answers go over stdout, a line of JSON each: {"method": ..., "arguments": {...}} of `Peer`, and {"value": ...}
-or {"error": ...}. What libraries print goes to stderr.
+Requests arrive on stdin and answers are written to stdout, each a line of JSON: {"method": ..., "arguments": {...}} of `Peer`, and
+{"value": ...} or {"error": ...}. Output of libraries goes to stderr.
 """
 
 import contextlib
@@ -20,8 +20,8 @@ import numpy as np
 
 
 def save_arrays(path: "str | os.PathLike[str]", arrays: Sequence[np.ndarray]) -> list[str]:
-    """Writes arrays as an .npz file and gives the names of their dtypes; those that numpy does not know by itself (bfloat16) as their
-    bits."""
+    """Writes arrays as an .npz file and returns the names of their dtypes; arrays of dtypes that numpy lacks (bfloat16) are written as
+    their bits."""
     stored = [a if np.dtype(a.dtype.str) == a.dtype else a.view(f"u{a.dtype.itemsize}") for a in arrays]
     with Path(path).open("wb") as file:
         np.savez(file, *stored)
@@ -29,7 +29,7 @@ def save_arrays(path: "str | os.PathLike[str]", arrays: Sequence[np.ndarray]) ->
 
 
 def load_arrays(path: "str | os.PathLike[str]", dtypes: Sequence[str]) -> list[np.ndarray]:
-    """Arrays that `save_arrays` has written; relayc has been imported, with it the dtypes that numpy does not know by itself."""
+    """Arrays that `save_arrays` has written; relayc must be imported, with the dtypes that numpy lacks."""
     with np.load(path, allow_pickle=False) as file:
         return [file[f"arr_{i}"].view(np.dtype(name)) for i, name in enumerate(dtypes)]
 
@@ -41,7 +41,7 @@ class Peer:
         self._call: Callable[[], Any] | None = None
 
     def start(self) -> dict[str, Any]:
-        """Imports relayc; tells which one it is, and by which Python it runs."""
+        """Imports relayc; returns its version and folder, and the Python version."""
         import relayc
 
         # Much of the compiler is imported where a model is first compiled, which no measured compilation is to pay for: a model is refused
@@ -60,7 +60,7 @@ class Peer:
         threads: int,
         precision: str,
     ) -> dict[str, Any]:
-        """Compiles a model for calls on inputs from a file of `save_arrays`, by name; gives the seconds and what relayc tells."""
+        """Compiles a model for calls on inputs from a file of `save_arrays`, by name; returns the seconds and the facts from relayc."""
         import relayc
 
         arrays = dict(zip(names, load_arrays(inputs, dtypes), strict=True))
@@ -88,7 +88,7 @@ class Peer:
 
     def measure(self, runs: int | None, seconds: float, fewest: int, most: int) -> list[float]:
         """Seconds of each of `runs` calls (None: as many as fit in `seconds`, `fewest` to `most`), after two calls that are not counted:
-        they wake the threads and bring back what the other revision has displaced from the caches."""
+        they wake the threads and reload the caches after the other revision."""
         assert self._call is not None
         self._call()
         estimate = self._timed()
@@ -105,7 +105,7 @@ class Peer:
 
 def serve() -> None:
     """Answers requests until stdin ends."""
-    # Descriptors of their own, so that nothing that is printed, in Python or below it, meets the answers.
+    # Separate descriptors, so that no output, of Python or of libraries, mixes with the answers.
     requests, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

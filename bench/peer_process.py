@@ -1,4 +1,4 @@
-"""A revision of relayc in a process of its own interpreter, seen from the process that measures."""
+"""A revision of relayc in a process of its own interpreter: the side of the measuring process."""
 
 import contextlib
 import json
@@ -20,7 +20,7 @@ from relayc.bench.worker import FEWEST_RUNS, MOST_RUNS, SECONDS, EngineError, se
 
 @dataclass(frozen=True)
 class Interpreter:
-    """An interpreter that has a revision of relayc, and where it looks for modules before its own folders."""
+    """An interpreter that has a revision of relayc, and the folders that it searches for modules before its own."""
 
     python: str
     path: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class Interpreter:
 
     @staticmethod
     def other(python: str) -> "Interpreter":
-        """That of another environment, which looks for modules there alone. Raises ValueError where no program is named."""
+        """The interpreter of another environment, which searches for modules only there. Raises ValueError if no program is named."""
         found = shutil.which(python)
         if found is None:
             raise ValueError(f"--against: expected the Python of an environment in which relayc is installed, found {python!r}")
@@ -41,7 +41,7 @@ class Interpreter:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables of its process: those of this one, but for where modules are."""
+        """Environment variables of its process: the same as for this process, except for the folders of modules."""
         inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         return {**inherited, "PYTHONPATH": os.pathsep.join(self.path)} if self.path else inherited
 
@@ -50,7 +50,7 @@ class PeerProcess:
     """A process of an interpreter that runs its relayc on one model; a context manager that ends it.
 
     Raises:
-      EngineError: from every request that fails, or where the process has died.
+      EngineError: a request failed, or the process has died.
     """
 
     def __init__(self, interpreter: Interpreter) -> None:

@@ -25,11 +25,11 @@ CALLERS = 4
 SAMPLES = 12
 """Sizes whose times are compared."""
 SHARE = 4
-"""One of so many random calls is at such a size, where there are enough calls."""
+"""One in this many random calls is at a compared size, if there are enough calls."""
 REPEATED, WARMING = 7, 2
 """Calls at a size in a row, and how many of them are not counted."""
 LARGEST = 10
-"""Calls of each caller at the largest sizes, after which memory is what these need."""
+"""Calls of each caller at the largest sizes, after which the process has the memory for these sizes."""
 
 
 @dataclass
@@ -38,13 +38,13 @@ class RandomResult:
 
     Attributes:
       model, engine: names of the model and of the variant.
-      calls: how many in order, and again from several threads.
-      sizes: how many different ones.
+      calls: number of calls in order, and again from several threads.
+      sizes: number of different sizes.
       error: why numbers are missing.
-      changing, repeated: seconds of calls at each of some sizes: among the random ones, and in a row.
+      changing, repeated: seconds of calls at each compared size: among the random calls, and in a row.
       seconds: of all random calls, by "in order" and "callers".
-      memory: of the process (see relayc.bench.worker.memory): "loaded"; "largest" and "callers largest" after calls at the largest sizes
-        alone, in order and from several threads; "random" and "callers random" after the random ones.
+      memory: memory of the process (see relayc.bench.worker.memory): "loaded"; "largest" and "callers largest" after calls at the largest
+        sizes only, in order and from several threads; "random" and "callers random" after the random calls.
     """
 
     model: str
@@ -59,12 +59,12 @@ class RandomResult:
 
     @property
     def ratios(self) -> list[tuple[float, str]]:
-        """Median time of calls at a size among random ones in that of calls in a row, and the size."""
+        """Median time of calls at a size among random calls relative to calls in a row, and the size."""
         both = [(text, self.changing[text], self.repeated[text]) for text in self.repeated if self.changing.get(text)]
         return [(statistics.median(mine) / statistics.median(theirs), text) for text, mine, theirs in both if theirs]
 
     def memory_ratio(self, prefix: str = "") -> float | None:
-        """Resident memory after random sizes in that after the largest ones alone."""
+        """Resident memory after random sizes relative to memory after the largest sizes only."""
         random, largest = self.memory.get(f"{prefix}random"), self.memory.get(f"{prefix}largest")
         return random["resident"] / largest["resident"] if random and largest else None
 
@@ -77,7 +77,7 @@ class RandomResult:
 
 @dataclass(frozen=True)
 class Plan:
-    """Sizes of the calls: all random ones, those of them whose times are compared, and the largest."""
+    """Sizes of the calls: all random sizes, the sizes whose times are compared, and the largest sizes."""
 
     calls: list[dict[str, int]]
     samples: list[dict[str, int]]

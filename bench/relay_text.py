@@ -56,7 +56,7 @@ class TextPoint:
 
     @property
     def ratio(self) -> float:
-        """Time of the text over that of the graph."""
+        """Time of the text relative to the graph."""
         return self.text / self.onnx
 
 
@@ -267,7 +267,7 @@ def texts_table(points: Sequence[TextPoint]) -> Table:
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Adds the command to those of the command line."""
+    """Adds the command to the command line."""
     command = commands.add_parser("relay-text", help="models in Relay text, beside the same models from ONNX")
     command.add_argument("--programs", nargs="+", choices=NAMES, default=NAMES, metavar="NAME", help=f"of {', '.join(NAMES)} (default all)")
     add_turns(command)

@@ -14,7 +14,7 @@ def write_json(path: Path, document: Mapping[str, Any]) -> None:
 
 
 def save(arguments: argparse.Namespace, machine: Mapping[str, Any], **results: Any) -> None:
-    """Writes the results of a command to the file of --json, where there is one, with its arguments and the machine."""
+    """Writes the results of a command to the file of --json, if given, with its arguments and the machine."""
     if arguments.json is None:
         return
     given = {name: value for name, value in vars(arguments).items() if name not in ("action", "default_engines", "json", "plot")}

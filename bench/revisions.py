@@ -1,4 +1,4 @@
-"""`bench revisions`: latency and compilation of this revision of relayc, against that of another environment, in turns."""
+"""`bench revisions`: latency and compilation of this revision of relayc, and of the revision in another environment, in turns."""
 
 import statistics
 import subprocess
@@ -26,8 +26,8 @@ class Side:
 
     Attributes:
       error: why numbers are missing.
-      facts: what the revision tells of itself and of the compiled model.
-      compilations: seconds of `relayc.compile` and of its stages, of each fresh process.
+      facts: facts about the revision and the compiled model.
+      compilations: seconds of `relayc.compile` and of its stages, for each fresh process.
       rounds: seconds of every call, by round.
     """
 
@@ -71,8 +71,8 @@ class Comparison:
 
     Attributes:
       sides: "old" and "new".
-      difference: largest absolute difference of an output of the new revision from that of the old one.
-      agrees: whether the outputs are within the tolerances for what they were computed in (see relayc.tools.reference).
+      difference: largest absolute difference between the outputs of the two revisions.
+      agrees: whether the outputs are within the tolerances for their precision (see relayc.tools.reference).
     """
 
     case: str
@@ -82,17 +82,17 @@ class Comparison:
 
     @property
     def ratios(self) -> list[float]:
-        """Of each round the median call of the new revision in that of the old one."""
+        """For each round the median time of a call of the new revision relative to the old one."""
         return self._ratios({name: [statistics.median(calls) for calls in side.rounds] for name, side in self.sides.items()})
 
     @property
     def compile_ratios(self) -> list[float]:
-        """Of each pair of compilations the time of the new revision in that of the old one."""
+        """For each pair of compilations the time of the new revision relative to the old one."""
         return self._ratios({name: [c["load_seconds"] for c in side.compilations] for name, side in self.sides.items()})
 
     @property
     def ratio(self) -> float | None:
-        """Median over the rounds: what slows the machine down for longer than a round does so for both."""
+        """Median over the rounds: a disturbance of the machine longer than a round affects both revisions."""
         return _median(self.ratios)
 
     @property
@@ -127,7 +127,7 @@ def _median(values: Sequence[float]) -> float | None:
 
 
 def identify(interpreters: Mapping[str, Interpreter]) -> dict[str, dict[str, Any]]:
-    """What each interpreter has: version and folder of its relayc, its Python, and the revision as git tells for a checkout.
+    """Facts about each interpreter: version and folder of its relayc, its Python version, and for a checkout the revision from git.
 
     Raises:
       ValueError: an interpreter does not start, or has no relayc.
@@ -177,7 +177,7 @@ def measure_revisions(
 def _compare(
     case: Case, interpreters: Mapping[str, Interpreter], settings: Settings, compile_rounds: int, progress: Progress
 ) -> Comparison:
-    """Measures both revisions on a case. One that fails has its error there, and the other one goes on alone."""
+    """Measures both revisions on a case. If one fails, its result has the error, and the other continues alone."""
     comparison = Comparison(case.name)
     sides = comparison.sides
     job = job_of(case, "relayc", settings.threads, settings.precision)
@@ -190,7 +190,7 @@ def _compare(
                     process = ending.enter_context(PeerProcess(interpreters[name]))
                     _compile(process, job, sides[name])
                     if turn == compile_rounds - 1:
-                        # The last processes of both are those that are called.
+                        # The last processes of both revisions are called.
                         stack.enter_context(ending.pop_all())
                         running[name] = process
         _check(comparison, running)
@@ -203,15 +203,15 @@ def _compare(
 
 
 def _order(turn: int, sides: Mapping[str, Side]) -> list[str]:
-    """Whose turn it is one after the other, out of those that have not failed: the other way round every other time, so that neither is
-    always the one that comes after the other."""
+    """The order of turns of the revisions that have not failed: reversed every other time, so that neither always runs after the
+    other."""
     names = [name for name, side in sides.items() if side.error is None]
     return names[::-1] if turn % 2 else names
 
 
 @contextmanager
 def _errors_of(side: Side) -> Iterator[None]:
-    """Enters what fails in there."""
+    """Records an error inside the context in the result."""
     try:
         yield
     except EngineError as error:
@@ -219,7 +219,7 @@ def _errors_of(side: Side) -> Iterator[None]:
 
 
 def _compile(process: PeerProcess, job: Job, side: Side) -> None:
-    """Has a fresh process compile, and enters what it tells."""
+    """Compiles in a fresh process, and records the reported facts."""
     facts = {**process.start(), **process.load(job)}
     side.compilations.append({name: facts.pop(name) for name in ("load_seconds", "stages")})
     side.facts = facts
@@ -293,7 +293,7 @@ def _compile_seconds(side: Side) -> str:
 
 
 def summarize_changes(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
-    """Of latency and of compilation the geometric mean and the largest of the ratios; nothing where no model has one."""
+    """Geometric mean and maximum of the ratios of latency and of compilation; empty if no model has a ratio."""
     found = []
     for name, attribute in (("latency", "ratio"), ("compilation", "compile_ratio")):
         ratios = [(value, c.case) for c in comparisons if (value := getattr(c, attribute)) is not None]

@@ -1,6 +1,6 @@
 """The steps in docs/schedules.md (see relayc.tools.generated).
 
-Words and code are those of relayc.bench.schedule_steps, blocks and loops what Schedule.script gives after each step.
+Text and code come from relayc.bench.schedule_steps, blocks and loops from Schedule.script after each step.
 """
 
 import inspect
@@ -46,7 +46,7 @@ def script_after(step: Step) -> str:
 
 
 def code(step: Step) -> list[str]:
-    """The lines of a step, without what is around them."""
+    """The lines of a step, without the surrounding function."""
     text = inspect.getsource(step)
     body = re.sub(r'\A.*?""".*?"""\n', "", text, count=1, flags=re.DOTALL)
     return textwrap.dedent(body).rstrip().splitlines()
@@ -65,7 +65,7 @@ def parts(script: str) -> list[list[str]]:
 
 
 def changed(found: Sequence[Sequence[str]], before: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of those parts that are not as before."""
+    """The lines of the parts that have changed."""
     lines = list[str]()
     for part in found:
         if part not in before:

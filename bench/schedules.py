@@ -33,13 +33,13 @@ SECONDS = 0.1
 
 @dataclass
 class Timed:
-    """A step, or what it is compared with.
+    """A step, or an engine for comparison.
 
     Attributes:
-      compile_seconds: from the tensor expressions to the kernel; 0 of another engine.
+      compile_seconds: seconds from the tensor expressions to the kernel; 0 for another engine.
       rounds: seconds of every call, by round.
-      peaks: 10^9 operations per second of multiply-adds in registers, right before each round: a machine that is shared, or warm, is not
-        as fast at all times.
+      peaks: 10^9 operations per second of multiply-adds in registers, right before each round: the speed of a shared or warm machine
+        varies over time.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Timed:
 
 @dataclass(frozen=True)
 class Measured:
-    """All steps of one product, in order, and behind them what they are compared with."""
+    """All steps of one product, in order, followed by the engines for comparison."""
 
     size: Gemm
     results: list[Timed]
@@ -81,7 +81,7 @@ class Measured:
 
 
 def find_sizes(text: str) -> list[Gemm]:
-    """Products from a list as MxNxK, separated by commas. Raises ValueError for what is none, or where 32 does not divide N, 8 M and K."""
+    """Products from a list of MxNxK, separated by commas. Raises ValueError for other entries, or unless 32 divides N, and 8 M and K."""
     found = [size for _, size in find_operations(text) if isinstance(size, Gemm)]
     wrong = [size.name for size in found if size.m % 8 or size.n % 32 or size.k % 8]
     if wrong or not found:
@@ -90,7 +90,7 @@ def find_sizes(text: str) -> list[Gemm]:
 
 
 def measure_steps(size: Gemm, threads: int, rounds: int, seed: int, progress: Progress) -> Measured:
-    """Measures all steps on a product in turns. Raises ValueError where one does not compute what numpy does."""
+    """Measures all steps on a product in turns. Raises ValueError if the result of a step differs from numpy."""
     rng = np.random.default_rng(seed)
     a, b = (rng.standard_normal(shape, np.float32) for shape in size.shapes[:2])
     bias = rng.standard_normal(size.n, np.float32)
@@ -131,7 +131,7 @@ def _take_turns(found: Measured, turns: Sequence[Callable[[], list[float]]], thr
 
 
 def turn(call: Callable[[], Any]) -> list[float]:
-    """Seconds of calls, after one that is not counted; where that takes the whole time, of it alone."""
+    """Seconds of calls, after one call that is not counted; if that call takes the whole time, its seconds only."""
     first = timed(call)
     return [timed(call) for _ in range(min(1000, int(SECONDS / first)))] or [first]
 

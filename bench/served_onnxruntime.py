@@ -1,4 +1,4 @@
-"""ONNX Runtime behind the server of `relayc serve`: the same requests, batches, queues and workers, another engine."""
+"""ONNX Runtime behind the server of `relayc serve`: the same requests, batches, queues and workers with another engine."""
 
 from collections.abc import Mapping
 from functools import partial

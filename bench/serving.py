@@ -183,7 +183,7 @@ def serving_table(loads: Sequence[Load]) -> Table:
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Adds the command to those of the command line."""
+    """Adds the command to the command line."""
     command = commands.add_parser("serve", help="requests per second behind relayc serve, beside ONNX Runtime behind it")
     folder = Path(relayc.__path__[0]) / "test" / "models"
     models = "files and patterns of files, separated by commas (default resnet18 and bert of test/models)"

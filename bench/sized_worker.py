@@ -1,4 +1,4 @@
-"""An engine in a process of its own that is called at sizes that change."""
+"""An engine in a separate process that is called at changing sizes."""
 
 import time
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class SizedServer(Server):
         return self.loaded.arena_bytes(inputs)
 
     def first_calls(self, inputs: dict[str, np.ndarray], count: int) -> list[float]:
-        """Takes inputs as `bind` does, and gives the seconds of the first calls on them. Calls on the inputs before come first."""
+        """Takes inputs as `bind` does, and returns the seconds of the first calls on them, after calls on the previous inputs."""
         assert self.loaded is not None and self.call is not None
         for _ in range(WARMING):
             self.call()
@@ -42,9 +42,9 @@ class SizedServer(Server):
         self._dims, self._buffers = dims, inputs
 
     def calls(self, sizes: Sequence[dict[str, int]], callers: int = 1) -> tuple[float, list[float]]:
-        """Calls the model at each of some sizes, from several threads that share them; gives the seconds of all together, and of each.
+        """Calls the model at each of some sizes, from several threads that share them; returns the seconds of all calls, and of each.
 
-        Before each call of a single caller other memory is read: what the caches hold is then the same whichever call came before.
+        Before each call of a single caller other memory is read, so that the contents of the caches do not depend on the previous call.
         """
         seconds = [0.0] * len(sizes)
         other = np.ones(CACHES_BYTES // 8) if callers == 1 else np.zeros(0)

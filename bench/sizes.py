@@ -41,7 +41,7 @@ _ENTRY = re.compile(rf"(?:([^=,;:]+):)?({_VALUES}(;{_VALUES})*)")
 
 @dataclass(frozen=True)
 class Grid:
-    """Values of symbols, of which all combinations are points; of the model of that name only, where there is one."""
+    """Values of symbols, whose combinations are points; only for the model of the given name, if there is one."""
 
     values: Mapping[str, tuple[int, ...]]
     model: str | None = None
@@ -62,7 +62,7 @@ class Grid:
 
 
 def parse_grid(text: str) -> Grid:
-    """`batch=1,8;seq=16,61` or `bert:batch=1,8;seq=16,61` as a grid. Raises ValueError where that is not its form."""
+    """Parses `batch=1,8;seq=16,61` or `bert:batch=1,8;seq=16,61` as a grid. Raises ValueError for text of another form."""
     found = _ENTRY.fullmatch(text.replace(" ", ""))
     if found is None:
         raise ValueError(f"--sizes: expected [MODEL:]NAME=N,N,...;NAME=N,..., found {text!r}")
@@ -76,7 +76,7 @@ def sizes_text(sizes: Sizes) -> str:
 
 @dataclass(frozen=True)
 class Input:
-    """An input of a model: extents that are fixed, and names of those that are not."""
+    """An input of a model: its fixed extents, and the names of the others."""
 
     name: str
     dims: tuple[int | str, ...]
@@ -112,7 +112,7 @@ class DynamicModel:
         return {value.name: value.shape(sizes) for value in self.inputs if value.is_symbolic}
 
     def case(self, sizes: Sizes, seed: int) -> Case:
-        """The model at some sizes: seeded random inputs (see relayc.tools.inputs), but for those that are given like a size."""
+        """The model at some sizes: seeded random inputs (see relayc.tools.inputs), except for inputs that are given like a size."""
         specs = [TensorSpec(value.name, value.shape(sizes), value.dtype) for value in self.inputs]
         inputs = random_inputs(specs, seed)
         inputs |= {name: np.full_like(array, sizes[name]) for name, array in inputs.items() if name in sizes}
@@ -129,11 +129,11 @@ class DynamicModel:
 
 
 def open_model(name: str, path: Path) -> DynamicModel:
-    """Reads what a model says of its inputs.
+    """Reads the inputs of a model.
 
     Raises:
-      ValueError: the file is no ONNX model, a dimension has neither size nor name, no dimension has a name, or an input is no tensor of
-        numbers.
+      ValueError: the file is not an ONNX model, a dimension has neither size nor name, no dimension has a name, or an input is not a tensor
+        of numbers.
     """
     graph = load_graph(path)
     inputs = []
@@ -163,7 +163,7 @@ def _nodes(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
 
 
 def choose_grids(models: Sequence[DynamicModel], given: Sequence[Grid]) -> list[list[Grid]]:
-    """The grids of each model: those given that fit, else those in SWEEPS, else one of BATCHES and EXTENTS.
+    """The grids of each model: the given grids that fit, otherwise the grids in SWEEPS, otherwise a grid of BATCHES and EXTENTS.
 
     Raises:
       ValueError: a given grid fits no model.

@@ -67,7 +67,7 @@ DEFAULT = (
     Ensemble(100, 6, 1, 100),
     Ensemble(100, 6, 1, 1),
 )
-"""What is measured where nothing is asked for."""
+"""The default ensembles."""
 
 _ENSEMBLE = re.compile(r"(\d+)x(\d+)-(\d+)@(\d+)")
 
@@ -76,7 +76,7 @@ def find_ensembles(text: str) -> tuple[Ensemble, ...]:
     """Ensembles from a list separated by commas, each TREESxDEPTH-TARGETS@ROWS.
 
     Raises:
-      ValueError: an entry is none of these, or not possible.
+      ValueError: an entry does not have this form, or is impossible.
     """
     found = []
     for entry in filter(None, (part.strip() for part in text.split(","))):

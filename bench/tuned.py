@@ -29,10 +29,10 @@ def measure_tuned(
     seed: int,
     progress: Progress,
 ) -> list[dict[str, Result]]:
-    """Measures each model without records, with those of a database, and by other engines, in turns; gives the results by name.
+    """Measures each model without records, with the records of a database, and by other engines, in turns; returns the results by name.
 
     Args:
-      minutes: how long each model is tuned before; None for not at all.
+      minutes: minutes of tuning of each model before; None for no tuning.
     """
     found = []
     for source in sources:
@@ -64,7 +64,7 @@ def _tune(case: Case, settings: Settings, database: Path, minutes: float, seed: 
 
 
 def ratios_of(models: Sequence[Mapping[str, Result]]) -> dict[str, dict[str, Any]]:
-    """By what the tuned model is compared with: geometric mean and worst of its time in that."""
+    """For each comparison: geometric mean and maximum of the time of the tuned model relative to the other."""
     found = {}
     for name in dict.fromkeys(name for model in models for name in model if name != "tuned"):
         ratios = [(_ratio(model, name), model["tuned"].case) for model in models if not math.isnan(_ratio(model, name))]
@@ -74,7 +74,7 @@ def ratios_of(models: Sequence[Mapping[str, Result]]) -> dict[str, dict[str, Any
 
 
 def _ratio(model: Mapping[str, Result], other: str) -> float:
-    """Time of the tuned model in that of another; nan where one of both failed. By rounds for the default, which ran just before."""
+    """Time of the tuned model relative to another; nan if either failed. By rounds for the default, which ran right before."""
     mine, theirs = model["tuned"], model[other]
     if mine.seconds is None or theirs.seconds is None:
         return math.nan

@@ -1,7 +1,7 @@
-"""One engine in a process of its own: loads a model, then answers requests over a pipe and sleeps in between.
+"""One engine in a separate process: loads a model, then answers requests over a pipe and sleeps in between.
 
-A process per engine keeps thread pools, allocators and libraries of the engines apart, and its memory can be told. Requests are
-(method, arguments) of `Server`; answers are (True, value) or (False, message of the error).
+A process per engine keeps thread pools, allocators and libraries of the engines apart, and makes the memory of an engine measurable.
+Requests are (method, arguments) of `Server`; answers are (True, value) or (False, message of the error).
 """
 
 import multiprocessing
@@ -23,12 +23,12 @@ MOST_RUNS = 300
 FEWEST_RUNS = 3
 
 _SETTLED, _PAUSE, _PATIENCE, _BLIND_PAUSE = 1e-3, 0.03, 3.0, 0.3
-"""A process is idle when it takes less than _SETTLED seconds of CPU time in _PAUSE seconds; waited for at most _PATIENCE seconds, and
-for _BLIND_PAUSE where the system does not tell."""
+"""A process is idle when it takes less than _SETTLED seconds of CPU time in _PAUSE seconds. The wait is at most _PATIENCE seconds, and
+_BLIND_PAUSE if the system does not report CPU time."""
 
 
 class EngineError(Exception):
-    """An engine that cannot load or run a model: one line that says why."""
+    """An engine cannot load or run a model; the message is the reason in one line."""
 
 
 def memory() -> dict[str, int]:
@@ -38,7 +38,7 @@ def memory() -> dict[str, int]:
         names = {"resident": "VmRSS", "anonymous": "RssAnon", "peak": "VmHWM"}
         return {name: int(status[key].split()[0]) * 1024 for name, key in names.items()}
     except (OSError, KeyError):
-        # Not on Linux first of all: there ru_maxrss of a new process begins with that of its parent.
+        # Not the first choice on Linux: there ru_maxrss of a new process starts with the value of its parent.
         unit = 1 if sys.platform == "darwin" else 1024
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
         return {"resident": peak, "anonymous": peak, "peak": peak}
@@ -76,7 +76,7 @@ class Server:
 
     def measure(self, runs: int | None) -> list[float]:
         """Seconds of each of `runs` calls (as many as fit in SECONDS by default), after calls that are not counted: they wake the
-        threads and bring back what another engine has displaced from the caches."""
+        threads and reload the caches after another engine."""
         call = self.call
         assert call is not None
         call()
@@ -90,7 +90,7 @@ class Server:
 
 
 def _import(engine: str) -> None:
-    """Imports what an engine needs, so that loading a model does not pay for it."""
+    """Imports the packages of an engine, so that the time to load a model does not include the imports."""
     if engine == "relayc":
         import relayc.frontend.onnx
         import relayc.pipelines.driver.build  # noqa: F401 (imported for the time it takes)
@@ -127,7 +127,7 @@ class EngineProcess:
     """A process that runs one engine on one model; a context manager that ends it.
 
     Raises:
-      EngineError: from every request that fails, or where the process has died.
+      EngineError: a request failed, or the process has died.
     """
 
     server: type[Server] = Server
@@ -191,7 +191,7 @@ def settle(pid: int | None) -> None:
 
 
 def _cpu_seconds(pid: int | None) -> float | None:
-    """CPU time that the threads of a process have taken; None where the system does not tell."""
+    """CPU time of the threads of a process; None if the system does not report it."""
     total = 0
     try:
         for task in Path(f"/proc/{pid}/task").iterdir():

@@ -32,7 +32,7 @@ class Compared:
 
     @property
     def ratio(self) -> float:
-        """Of the time of the written schedule to that of the built-in one."""
+        """Ratio of the time of the written schedule to the built-in schedule."""
         return self.written.seconds / self.built_in.seconds
 
     def as_data(self) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class Compared:
 
 
 def measure_written(kernels: Sequence[Written], threads: int, rounds: int, seed: int, progress: Progress) -> list[Compared]:
-    """Measures kernels by both schedules in turns. Raises ValueError where one does not compute what numpy does."""
+    """Measures kernels by both schedules in turns. Raises ValueError if a result differs from numpy."""
     found = []
     for kernel in kernels:
         arrays = kernel.arrays(seed)

@@ -1,7 +1,7 @@
-"""Kernels whose schedules are written with the primitives of relayc.tir: what `bench written` measures next to the built-in schedules.
+"""Kernels whose schedules are written with the primitives of relayc.tir; `bench written` compares them with the built-in schedules.
 
-Each is a function of tensor expressions, its schedule, and what numpy computes. The numbers of a schedule (rows of a tile, length of a
-part) are those that the kernel wants on a core with 32 vectors of 512 bits, or with 16 of 256.
+Each has a function of tensor expressions, its schedule, and a reference in numpy. The numbers of a schedule (rows of a tile, length of a
+part) are chosen for a core with 32 vector registers of 512 bits, or with 16 of 256 bits.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,12 +28,12 @@ class Written:
     """A kernel with a schedule of its own.
 
     Attributes:
-      module: its function; schedule: of it.
-      inputs: shapes of its arguments, f32 but for the first ones, whose types `dtypes` says.
-      reference: what it computes of them, by numpy in f64.
+      module: its function; schedule: the schedule of the function.
+      inputs: shapes of its arguments, f32 except for the first ones, whose types are in `dtypes`.
+      reference: the computation on the inputs, by numpy in f64.
       parameters: positions of arguments that are parameters.
-      flops: multiplications and additions, for kernels that they are the measure of.
-      features: of the CPU that the schedule needs.
+      flops: multiplications and additions, for compute-bound kernels.
+      features: features of the CPU that the schedule needs.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Written:
         return self.dtypes[0] if self.dtypes else "float32"
 
     def runs_on(self, target: Target) -> bool:
-        """Whether a target has what the schedule needs."""
+        """Whether a target has the features that the schedule needs."""
         return all(target.has(feature) for feature in self.features)
 
     def arrays(self, seed: int) -> list[np.ndarray]:
@@ -67,8 +67,8 @@ class Written:
 
 
 def tiles(rows: int, columns: int, block: int, depth: int) -> Callable[[Schedule], None]:
-    """The schedule of a product with an epilogue: tiles of rows by columns in registers, in blocks of rows, parts of the reduction of
-    `depth` whose sums lie in memory between them, each of which asks the memory for the parameter's next part."""
+    """The schedule of a product with an epilogue: tiles of rows by columns in registers, in blocks of rows, and in parts of the reduction
+    of `depth` steps, between which the sums are in memory; each part prefetches the next part of the parameter."""
 
     def schedule(s: Schedule) -> None:
         s.transform_layout("C", ("read", "B"), lambda k, j: [j // columns, k, j % columns], pad_value=0.0)
@@ -114,10 +114,10 @@ def product_of_bf16(m: int, n: int, k: int) -> IRModule:
 
 
 def amx_tiles(rows: int, columns: int, columns_outside: bool) -> Callable[[Schedule], None]:
-    """The schedule of a product of bf16 with an epilogue: blocks of rows by columns in tile registers, the epilogue behind each.
+    """The schedule of a product of bf16 with an epilogue: blocks of rows by columns in tile registers, each followed by the epilogue.
 
     Args:
-      columns_outside: whether all rows pass by a panel of B before the next one, or the other way round.
+      columns_outside: whether the loop over panels of B is outside the loop over rows, or inside.
     """
 
     def schedule(s: Schedule) -> None:
@@ -243,10 +243,10 @@ def reduce_rows(s: Schedule, block: str) -> None:
 
 
 def rowwise(*blocks: str) -> Callable[[Schedule], None]:
-    """The schedule of computations along rows: a row at a time on a thread, ROW partial results of a reduction side by side in registers.
+    """The schedule of computations along rows: a row at a time on a thread, with ROW partial results of a reduction in registers.
 
     Args:
-      blocks: what is computed before Y, what uses others first.
+      blocks: the blocks computed before Y, consumers before producers.
     """
 
     def schedule(s: Schedule) -> None:
@@ -281,7 +281,7 @@ def _layer_norm(x: np.ndarray, scale: np.ndarray, shift: np.ndarray) -> np.ndarr
 
 
 def attention(heads: int, queries: int, keys: int, depth: int) -> IRModule:
-    """The kernel of nn.attention [1, heads, queries, depth], f32; its blocks are those of the operator."""
+    """The kernel of nn.attention [1, heads, queries, depth], f32, with the blocks of the operator."""
     program = relayc.Program()
     query, key = (relayc.TensorType((1, heads, n, depth), "float32") for n in (queries, keys))
 
@@ -295,9 +295,9 @@ def attention(heads: int, queries: int, keys: int, depth: int) -> IRModule:
 
 
 def heads(queries: int, tile: RegisterTile) -> Callable[[Schedule], None]:
-    """The schedule of an attention: a head on a thread, whose keys are transposed once, some queries at a time.
+    """The schedule of an attention: a head on a thread, with keys transposed once, some queries at a time.
 
-    Their scores of all keys lie in memory of the thread; both products are register tiles, of two vectors of columns.
+    The scores of the queries for all keys are in memory of the thread; both products are register tiles of two vectors of columns.
     """
     lanes = tile.columns // 2
 

@@ -1,8 +1,8 @@
 """JAX functions and programs of StableHLO as relay programs.
 
-Modules: `exported` has what jax.export gives, `program` converts functions, `registry` has the table of converters, `sizes` what programs
-compute of their sizes, `regions` reads what reductions and sorts compare and combine by, and one module per operator family (`families`)
-holds the converters. What parses StableHLO comes with JAX, which is imported when a program is.
+Modules: `exported` reads the results of jax.export, `program` converts functions, `registry` has the table of converters, `sizes` folds
+computations on sizes, `regions` recognises the regions of reductions and sorts, and one module per operator family (`families`) has the
+converters. The parser of StableHLO comes with JAX, which is imported together with a program.
 """
 
 import os
@@ -29,8 +29,8 @@ def from_stablehlo(
 
     Args:
       program: its text, or its bytecode, portable artifacts included.
-      shapes, dims: as of `relayc.compile`, for open sizes of inputs. Inputs are called as the locations of the arguments of `main` say,
-        else arg0, arg1, ...
+      shapes, dims: as for `relayc.compile`, for dynamic sizes of inputs. The names of inputs come from the locations of the arguments of
+        `main`, by default arg0, arg1, ...
       progress: called with the number of operators done and their total.
 
     Raises:
@@ -53,23 +53,23 @@ def from_jax(
     progress: Progress | None = None,
     **kwargs: Any,
 ) -> IRModule:
-    """Imports a function of JAX, as jax.export exports it.
+    """Imports a function of JAX, exported by jax.export.
 
     Args:
-      function: what jax.jit takes; arrays that it closes over become constants.
+      function: a function as for jax.jit; arrays that it closes over become constants.
       args, kwargs: example arguments: arrays, numbers or jax.ShapeDtypeStructs, nested in tuples, lists and dictionaries. Sizes of a
-        ShapeDtypeStruct that jax.export.symbolic_shape made are symbols, with the names that they have there.
-      polymorphic_shapes: open sizes of args by texts such as "batch, 4" or "batch, ...", one for all or one for each argument, as of
+        ShapeDtypeStruct from jax.export.symbolic_shape are symbols with the same names.
+      polymorphic_shapes: dynamic sizes of args by texts such as "batch, 4" or "batch, ...", one for all or one for each argument, as for
         jax.export.symbolic_args_specs.
       progress: called with the number of operators done and their total.
 
     Returns:
-      A module whose `main` has the arrays among the arguments as inputs, in order. `relayc.compile` makes a module of it that is called as
-      the function is.
+      A module whose `main` has the arrays among the arguments as inputs, in order. `relayc.compile` compiles it to a module with the same
+      arguments as the function.
 
     Raises:
       UnsupportedOperators: a ModelError that names every operator without a converter, with the lines that call it.
-      ModelError: anything else that cannot be imported. What JAX raises arrives as it is.
+      ModelError: anything else that cannot be imported. Errors of JAX are passed on.
       ModuleNotFoundError: JAX is not installed.
     """
     jax = _jax()
@@ -121,7 +121,7 @@ def supported_operators() -> list[str]:
 
 
 def _jax() -> Any:
-    """JAX, which only this frontend needs. Raises ModuleNotFoundError where it is not installed."""
+    """Imports JAX, which only this frontend needs. Raises ModuleNotFoundError if it is not installed."""
     try:
         import jax
         import jax.export

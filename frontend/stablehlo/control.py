@@ -29,7 +29,7 @@ def if_(node: Node, condition: Tensor) -> tuple[Tensor, ...]:
 
 @op("case")
 def case(node: Node, index: Tensor) -> tuple[Tensor, ...]:
-    """The region of that number; the last one where there is none."""
+    """Runs the region of the given number; the last region if there is none."""
     last = len(node.op.regions) - 1
 
     def chosen(number: int) -> Any:
@@ -42,7 +42,7 @@ def case(node: Node, index: Tensor) -> tuple[Tensor, ...]:
 
 @op("while")
 def while_(node: Node, *operands: Tensor) -> list[Tensor]:
-    """A loop. What it carries and never changes is no part of what the loop of Relay carries: sizes stay known inside."""
+    """A loop. Carried values that never change are not carried by the loop of Relay, so that their sizes stay known inside."""
     condition, body = node.region(0), node.region(1)
     returned = next(o for o in body.operations if str(o.operation.name) == "stablehlo.return").operation.operands
     changing = [i for i, (argument, value) in enumerate(zip(body.arguments, returned, strict=True)) if value != argument]

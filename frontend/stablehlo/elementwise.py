@@ -1,4 +1,4 @@
-"""Elementwise operators: tables of those that Relay has, and those that are made of others."""
+"""Elementwise operators: tables of the operators that Relay has, and operators composed of others."""
 
 from collections.abc import Callable
 from math import inf, prod
@@ -120,8 +120,8 @@ _BITS = {"float16": (5, 10), "bfloat16": (8, 7), "float32": (8, 23), "float64": 
 
 @op("reduce_precision", elementwise=True)
 def reduce_precision(node: Node, x: Tensor) -> Tensor:
-    """Numbers rounded to those of fewer bits, halves to even; of a smaller exponent, what is too large is infinite and what is too small to
-    be normal is zero."""
+    """Rounds numbers to fewer mantissa bits, halves to even. With fewer exponent bits, too large numbers become infinite, and numbers below
+    the smallest normal number become zero."""
     wanted = node.attribute("exponent_bits"), node.attribute("mantissa_bits")
     exponent, mantissa = map(min, wanted, _BITS[x.dtype])
     if (exponent, mantissa) == _BITS[x.dtype]:
@@ -146,7 +146,7 @@ def reduce_precision(node: Node, x: Tensor) -> Tensor:
 
 @op("bitcast_convert")
 def bitcast_convert(node: Node, x: Tensor) -> Tensor:
-    """The bits of elements; of a wider type as the last axis of narrower ones, and the other way round."""
+    """The bits of elements as another type: a wider element becomes a last axis of narrower elements, and vice versa."""
     dtype = node.dtype
     before, after = DTYPES[x.dtype].itemsize, DTYPES[dtype].itemsize
     if before == after:
@@ -211,7 +211,7 @@ def count_leading_zeros(node: Node, x: Tensor) -> Tensor:
     return cast(_bit_count(emit("bitwise_not", bits)), x.dtype)
 
 
-# ---- functions made of others -----------------------------------------------------------------------------------------------------------
+# ---- functions composed of others -------------------------------------------------------------------------------------------------------
 
 
 def _cbrt(x: Tensor) -> Tensor:

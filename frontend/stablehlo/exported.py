@@ -21,7 +21,7 @@ BYTECODE = b"ML\xefR"
 
 
 def parsed(program: str | bytes | bytearray) -> Any:
-    """A program as a module of JAX's bindings of MLIR. Raises ModelError for what is none."""
+    """A program as a module of JAX's bindings of MLIR. Raises ModelError if it is not a program."""
     from jax.extend.mlir import ir
     from jax.extend.mlir.dialects import stablehlo
     from jax.interpreters.mlir import make_ir_context
@@ -47,11 +47,11 @@ def import_module(
     own: Sequence[Declared] | None = None,
     signature: dict[str, Any] | None = None,
 ) -> IRModule:
-    """A module of StableHLO as one of relayc.
+    """A module of StableHLO as a module of relayc.
 
     Args:
-      names: of the inputs; what the module says where None.
-      own: texts of the sizes of inputs; names of the inputs and axes where None.
+      names: names of the inputs; None for the names in the module.
+      own: texts of the sizes of inputs; None for texts from the names of the inputs and axes.
       signature: how `main` is called with nested arguments.
     """
     program = Program(module, progress)
@@ -86,7 +86,7 @@ def _declared(name: str, mlir_type: Any) -> tuple[tuple[int | None, ...], str]:
 
 
 def _argument_names(arguments: Sequence[Any]) -> list[str]:
-    """The names of arguments that their locations say."""
+    """The names of arguments, from their locations."""
     found: list[str] = []
     for i, argument in enumerate(arguments):
         text = re.match(r'loc\("([^"]+)"(?!:)', str(argument.location))
@@ -144,7 +144,7 @@ def _size_text(text: str) -> str:
 
 
 def _parameters(function: Callable[..., Any] | None, count: int) -> list[str]:
-    """Names of the positional parameters of a function; empty ones where there are none."""
+    """Names of the positional parameters of a function; empty strings if unknown."""
     try:
         parameters = inspect.signature(function).parameters.values() if function is not None else ()
     except (TypeError, ValueError):
@@ -173,7 +173,7 @@ def _structure(value: Any) -> Any:
 
 
 def _is_plain(structure: Any) -> bool:
-    """Whether every part of a structure has a form of its own."""
+    """Whether every part of a structure is of a known kind."""
     if isinstance(structure, int) or structure is None:
         return True
     kind, parts = structure

@@ -100,7 +100,7 @@ def fft(node: Node, x: Any) -> Any:
     shape = x.shape
     data = emit("stack", x.real, x.imag, axis=len(shape)) if isinstance(x, Pair) else reshape(x, (*shape, 1))
     last = len(shape) - 1
-    # The axis whose transform is that of real numbers is the last one: it goes first to frequencies, and last back from them.
+    # The last axis has the transform of real numbers: it is transformed first forwards, and last backwards.
     others = [(len(shape) - n + i, lengths[i]) for i in range(n - 1)]
     inverse = kind in ("IFFT", "IRFFT")
     if kind == "RFFT":

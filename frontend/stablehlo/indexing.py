@@ -1,6 +1,6 @@
-"""Reading and writing at computed positions: gather, scatter, and slices at computed places.
+"""Reading and writing at computed positions: gather, scatter, and dynamic slices.
 
-Positions that are read are clamped, as StableHLO has it, and what would be written out of bounds is not written.
+As specified by StableHLO, positions of reads are clamped, and writes out of bounds are dropped.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ def _along(axis: int, rank: int, size: Size) -> Tensor:
 
 
 def sliced(x: Tensor, starts: Sequence[Tensor], size: Sequence[Size]) -> Tensor:
-    """`size` elements of x along each axis, from computed places on: places are clamped, so that all are inside."""
+    """`size` elements of x along each axis, from computed positions, which are clamped so that all elements are in bounds."""
     known = [known_sizes(t) for t in starts]
     if all(k is not None for k in known):
         begin = [minimum(maximum(k[0], 0), d - s) for k, d, s in zip(known, x.shape, size, strict=True)]  # type: ignore[index]
@@ -60,12 +60,12 @@ def dynamic_slice(node: Node, x: Any, *starts: Tensor) -> Any:
 
 @dataclass(frozen=True)
 class _Columns:
-    """Where windows begin.
+    """The first positions of windows.
 
     Attributes:
       batch: the shape of the positions of windows.
-      starts: for each axis that is indexed, the first positions, of that shape.
-      exact: axes whose positions go with those of the indices: they are in bounds.
+      starts: for each indexed axis, the first positions, of shape `batch`.
+      exact: axes whose positions are positions of the indices (batching dimensions), and therefore in bounds.
     """
 
     batch: tuple[Size, ...]
@@ -90,7 +90,7 @@ class _Columns:
         return _Columns(batch, starts, frozenset(axis for axis, _ in batching))
 
     def known(self) -> dict[int, Size] | None:
-        """The first positions of a single window, where they are known."""
+        """The first positions of a single window, if known."""
         found = {axis: known_sizes(t) for axis, t in self.starts.items()}
         if self.batch or any(k is None for k in found.values()):
             return None
@@ -184,7 +184,7 @@ _MODES = {
 
 
 def _written(x: Tensor, columns: _Columns, updates: Tensor, labels: Sequence[Any], mode: str, is_clamped: bool) -> Tensor:
-    """x with windows written to it; `labels` are those of the axes of `updates`, as `_gathered` gives them."""
+    """x with windows written to it; `labels` are the labels of the axes of `updates`, as from `_gathered`."""
     size: dict[int, Size] = {a: 1 for a in range(x.rank)}
     size.update({label: d for label, d in zip(labels, updates.shape, strict=True) if isinstance(label, int)})
     axes = [a for a in range(x.rank) if x.shape[a] != size[a] or a in columns.exact or (a in columns.starts and size[a] == 1)] or [0]
@@ -195,7 +195,7 @@ def _written(x: Tensor, columns: _Columns, updates: Tensor, labels: Sequence[Any
     most = {a: x.shape[a] - size[a] for a in range(x.rank)}
     places = columns.places(axes, windows, size, most if is_clamped else None)
     valid = [] if is_clamped else _checks(columns, most, len(windows))
-    # The axes that are indexed become one: what is not to be written goes to a place behind all others.
+    # The indexed axes become one axis: windows that are not written get a position after all others.
     count = prod(x.shape[a] for a in axes)
     at = constant(0, "int64")
     for place, axis in zip(places, axes, strict=True):
@@ -215,7 +215,7 @@ def _written(x: Tensor, columns: _Columns, updates: Tensor, labels: Sequence[Any
 
 
 def _checks(columns: _Columns, most: dict[int, Size], windows: int) -> list[Tensor]:
-    """Whether windows are in bounds, for each axis where that is not known."""
+    """Whether windows are in bounds, for each axis on which this is unknown."""
     found = []
     for axis, start in columns.starts.items():
         if axis in columns.exact:

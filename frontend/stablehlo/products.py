@@ -16,7 +16,7 @@ from relayc.symbolic import Size
 
 
 def _same_dtype(node: Node, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, str]:
-    """Operands of one dtype, and the dtype of the sums where it is another one."""
+    """Operands of one dtype, and the dtype of the sums if it differs."""
     wanted = node.dtype
     if a.dtype == b.dtype == wanted:
         return a, b, ""
@@ -32,13 +32,13 @@ def dot_general(node: Node, a: Any, b: Any) -> Any:
             _products(node, x, y, "") for x, y in ((a.real, b.real), (a.imag, b.imag), (a.real, b.imag), (a.imag, b.real))
         )
         return Pair(emit("subtract", real, other), emit("add", imag, turned))
-    if node.dtype == "bool":  # whether both are true anywhere: no sum of zeros and ones is zero then
+    if node.dtype == "bool":  # whether both are true anywhere: the sum of zeros and ones is then not zero
         return binary("greater", _products(node, cast(a, "float32"), cast(b, "float32"), ""), 0.0)
     return _products(node, *_same_dtype(node, a, b))
 
 
 def _products(node: Node, a: Tensor, b: Tensor, out: str) -> Tensor:
-    """Products of numbers; `out` is the dtype of the sums where it is another one."""
+    """Products of numbers; `out` is the dtype of the sums if it differs."""
     numbers = node.numbers("dot_dimension_numbers", "DotDimensionNumbers")
     batch = list(zip(numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions, strict=True))
     inner = list(zip(numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions, strict=True))
@@ -64,7 +64,7 @@ def _products(node: Node, a: Tensor, b: Tensor, out: str) -> Tensor:
 
 
 def _is_turned(node: Node, batch: int, rows: int) -> bool:
-    """Whether the only thing made of a product has the rows of the right operand first: what JAX makes of the products of an einsum."""
+    """Whether the only use of a product transposes the rows of the right operand to the front, as JAX does for products of an einsum."""
     uses = list(node.op.results[0].uses)
     if len(uses) != 1 or str(uses[0].owner.operation.name) != "stablehlo.transpose":
         return False
@@ -102,7 +102,7 @@ _TRANSPOSED_KERNEL = {1: ("IOW",), 2: ("IOHW",), 3: ("IODHW",)}
 
 
 def _layout(first: int, second: int, spatial: Sequence[int], names: str) -> str:
-    """The letters of axes in order: those of the two axes that have names, and of the spatial ones."""
+    """The letters of axes in order: the letters of the two named axes, and of the spatial axes."""
     letters = {first: names[0], second: names[1], **dict(zip(spatial, "DHW"[3 - len(spatial) :], strict=True))}
     return "".join(letters[i] for i in range(len(letters)))
 
@@ -163,7 +163,7 @@ def _convolved(node: Node, x: Tensor, kernel: Tensor, low: Sequence[Size], high:
 
 
 def _transposed(x: Tensor, kernel: Tensor, data_layout: str, kernel_layout: str, window: Any) -> Tensor | None:
-    """A convolution of data with zeros between neighbours as Relay's transposed one, whose kernel is reversed; None where it has none."""
+    """A convolution of dilated data as Relay's transposed convolution, whose kernel is reversed; None if Relay has none."""
     base, dilation, low, high = window
     n = len(base)
     kernel, _ = _in_layout(kernel, kernel_layout, _TRANSPOSED_KERNEL[n])

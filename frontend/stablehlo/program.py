@@ -1,8 +1,8 @@
-"""Programs of StableHLO as operators of the relay dialect: functions are converted where they are called, each call by itself.
+"""Programs of StableHLO as operators of the relay dialect: functions are inlined, each call is converted separately.
 
-A value of the program is a Tensor, a Spread (which broadcasts once something needs its elements) or a Pair, the parts of complex numbers.
-Integers that a program computes of its sizes (`get_dimension_size`) are tensors of sizes (relayc.frontend.sizes): what takes shapes as
-operands takes these expressions.
+A value of the program is a Tensor, a Spread (which broadcasts when its elements are needed) or a Pair, the parts of complex numbers.
+Integers that a program computes from its sizes (`get_dimension_size`) are tensors of sizes (relayc.frontend.sizes): operators with shapes
+as operands accept these expressions.
 """
 
 import re
@@ -40,7 +40,7 @@ _READ_AS_TEXT = {"reduce", "reduce_window", "scatter", "sort", "select_and_scatt
 
 
 _OWN = str(Path(__file__).parents[1])
-"""The frontends, which are not where a model is."""
+"""The folder of the frontends, which has no lines of a model's source."""
 
 
 def label(op: Any) -> str:
@@ -52,7 +52,7 @@ def label(op: Any) -> str:
 
 
 def place(op: Any) -> tuple[str, str]:
-    """The name of an operator in the program, and the line of the source that it comes from; empty where neither is known."""
+    """The name of an operator in the program, and its line in the source; empty if unknown."""
     text = str(op.location)
     name = re.search(r'"([^"]+)"(?!:\d)', text)
     line = next((m for m in re.finditer(r'"([^"]+)":(\d+)', text) if not m[1].startswith(_OWN)), None)
@@ -63,10 +63,10 @@ class Program:
     """The conversion of a module of StableHLO.
 
     Attributes:
-      functions: by name.
-      kept: of results of reductions, the same with the axes that were reduced, of size 1, and these, by `id`.
-      sums: of results of sums, what was summed and along which axes, by `id`.
-      line: of the source, that the operator being converted comes from.
+      functions: functions by name.
+      kept: for results of reductions, by `id`: the result with reduced axes of size 1, and the axes.
+      sums: for results of sums, by `id`: the operand of the sum, and its axes.
+      line: line in the source of the operator that is being converted.
     """
 
     def __init__(self, module: Any, progress: Callable[[int, int], None] | None = None) -> None:
@@ -87,7 +87,7 @@ class Program:
         return found
 
     def check(self) -> None:
-        """Raises UnsupportedOperators with all operators that have no converter, and the lines that they come from."""
+        """Raises UnsupportedOperators with all operators that have no converter, and their lines."""
         missing: dict[str, dict[str, None]] = {}
         for op, line in self._reached(self.main, set(), ""):
             what = self._lacking(op)
@@ -97,8 +97,8 @@ class Program:
             raise UnsupportedOperators({name: list(lines) for name, lines in sorted(missing.items())})
 
     def _reached(self, op: Any, seen: set[str], line: str) -> Iterator[tuple[Any, str]]:
-        """The operators of a function or region, and of the functions that are called there, with the lines that they come from: that of
-        the call where an operator has none."""
+        """The operators of a function or region, and of the called functions, with their lines; an operator without a line gets the line
+        of the call."""
         for region in op.regions:
             for block in region.blocks:
                 for inner in (view.operation for view in block.operations):
@@ -113,7 +113,7 @@ class Program:
 
     @staticmethod
     def _callee(op: Any) -> str | None:
-        """The function that is converted in the place of an operator."""
+        """The function that replaces an operator."""
         if str(op.name) == "func.call":
             return str(op.attributes["callee"].value)
         if str(op.name) == "stablehlo.composite" and label(op) not in CONVERTERS:
@@ -143,7 +143,7 @@ class Program:
         return [found] if found is not None else self.block(function.regions[0].blocks[0], values, ChainMap())
 
     def block(self, block: Any, values: Sequence[Value], scope: "ChainMap[Any, Value]", of_scalars: bool = False) -> list[Value]:
-        """What a block ends with, for values of its arguments; for tensors where the block is one of scalars."""
+        """The results of a block for values of its arguments; the values may be tensors if the block is of scalars."""
         inner = scope.new_child(dict(zip(block.arguments, values, strict=True)))
         for view in block.operations:
             op = view.operation
@@ -195,17 +195,17 @@ class Program:
         array = elements_of_text(op.get_asm(), shape, dtype, "f64" in str(op.results[0].type))
         return Pair(*(broadcast_to(constant(part), sizes) for part in (array.real, array.imag)))
 
-    # ---- reductions, and what is made of them
+    # ---- reductions, and elementwise operators on them
 
     def without(self, kept: Tensor, axes: Sequence[int]) -> Tensor:
-        """A reduction without its axes, of which it is remembered what it is with them."""
+        """A reduction without its axes; the result with its axes is remembered."""
         found = reshape(kept, [d for i, d in enumerate(kept.shape) if i not in axes])
         self.kept[id(found)] = found, kept, tuple(axes)
         return found
 
     def _elementwise(self, node: Node, convert: Converter, operands: Sequence[Any]) -> Any:
-        """The result of an elementwise operator. What is computed of reductions alone is computed with the axes that were reduced, so that
-        it broadcasts to what was reduced."""
+        """The result of an elementwise operator. An operator only on reductions is computed with the reduced axes, so that its result
+        broadcasts to the operand of the reduction."""
         found = [self.kept.get(id(x)) for x in operands]
         known = [k for k in found if k is not None]
         if not known or any(k is None and x.rank for k, x in zip(found, operands, strict=True)):
@@ -236,7 +236,7 @@ def _largest(operands: Sequence[Any]) -> tuple[Size, ...]:
 
 
 def _as_declared(value: Any, mlir_type: Any) -> Any:
-    """A result, whose type is what the program says of it. Raises ModelError where it is not."""
+    """A result of the type in the program. Raises ModelError if its type differs."""
     found = declared(mlir_type)
     if found is None or not isinstance(value, (Tensor, Spread)):
         return value

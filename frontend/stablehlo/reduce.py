@@ -1,5 +1,4 @@
-"""Reductions along axes. A region that no operator of Relay computes joins neighbours, over and over, where the size is
-known."""
+"""Reductions along axes. A region without an operator of Relay combines neighbours repeatedly, if the size is known."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,7 +23,7 @@ def operator_of(block: Any) -> str | None:
 
 
 def _extremum(block: Any) -> str | None:
-    """argmax or argmin, where a region is the one that jax.numpy writes for it: of a number and its position."""
+    """argmax or argmin, if a region is the region that jax.numpy generates for it, of a number and its position."""
     found = expression(block)
     for name, better in (("argmax", "gt"), ("argmin", "lt")):
         for wins in (f"or({better}(x0,x2),ne(x0,x0))", f"{better}(x0,x2)"):
@@ -113,7 +112,7 @@ def _is_iota(node: Node, i: int, axis: int) -> bool:
 
 
 def _halved(node: Node, block: Any, data: Sequence[Tensor], first: Sequence[Tensor], axes: Sequence[int]) -> list[Tensor]:
-    """The reduction by any region: neighbours along an axis are joined, until one element is left."""
+    """The reduction by any region: combines neighbours along an axis until one element is left."""
     values = list(data)
     for axis in axes:
         size = values[0].shape[axis]

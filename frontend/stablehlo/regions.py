@@ -9,7 +9,7 @@ _MOST = 48
 
 
 def expression(block: Any) -> tuple[str, ...]:
-    """What a block returns, of scalars, in terms of its arguments; no text that anything compares with where it is too long."""
+    """The result of a block of scalars as an expression of its arguments; a text that equals nothing if the expression is too long."""
     texts: dict[Any, str] = {argument: f"x{i}" for i, argument in enumerate(block.arguments)}
 
     def text(value: Any) -> str:
@@ -36,7 +36,7 @@ def expression(block: Any) -> tuple[str, ...]:
 
 
 def _plain(text: str, operands: list[str]) -> str:
-    """A text without what makes -0.0 0.0 and every NaN the same one: relayc's order of floats takes them so."""
+    """A text without the operations that map -0.0 to 0.0 and every NaN to one NaN: relayc's order of floats treats these as equal."""
     if text.startswith("select("):
         condition, chosen, other = operands
         if condition == f"eq({other},0.0)" and chosen == "0.0":

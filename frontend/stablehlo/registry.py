@@ -1,14 +1,14 @@
-"""The table of converters of StableHLO's operators, and what a converter is given.
+"""The table of converters of StableHLO's operators, and the arguments of a converter.
 
-A converter is one function for one operator, named as in StableHLO's specification: of the Node, then the operands. Converters registered
-as `elementwise` get operands that broadcast to each other; any other one gets tensors of the sizes that the program says.
+A converter is one function for one operator, named as in StableHLO's specification; its arguments are the Node and the operands. Converters
+registered as `elementwise` get operands that broadcast to each other; other converters get tensors of the sizes in the program.
 
     @op("reverse")
     def reverse(node, operand):
         ...
         return tensor
 
-Types of results come from the operators: what a converter gives is compared with them (relayc.frontend.stablehlo.program).
+The result of a converter is compared with the result types of the operator (relayc.frontend.stablehlo.program).
 """
 
 import re
@@ -67,7 +67,7 @@ class Pair(NamedTuple):
 
 
 def whole(value: "Tensor | Spread | Pair") -> Any:
-    """A value as a tensor of its own shape."""
+    """A value as a tensor of its shape."""
     return value if isinstance(value, (Tensor, Pair)) else value.whole
 
 
@@ -101,7 +101,7 @@ class Node:
         return str(self.op.name).partition(".")[2]
 
     def attribute(self, name: str) -> Any:
-        """An attribute as numbers, texts and arrays; None where there is none."""
+        """An attribute as numbers, texts and arrays; None if there is none."""
         return plain(self.op.attributes[name]) if name in self.op.attributes else None
 
     def ints(self, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
@@ -158,7 +158,7 @@ def plain(attribute: Any) -> Any:
 
 
 def elements(attribute: Any) -> np.ndarray:
-    """The numbers of a constant; a single one where all are the same."""
+    """The numbers of a constant; a single number if all are the same."""
     found = declared(attribute.type)
     if found is None:
         raise ModelError(f"expected a constant of numbers, found {attribute.type}")
@@ -170,7 +170,7 @@ def elements(attribute: Any) -> np.ndarray:
 
 
 def elements_of_text(text: str, shape: tuple[int | None, ...], dtype: str, is_double: bool = False) -> np.ndarray:
-    """The numbers of MLIR's text of a constant, `dense<...>`: those that the bindings do not read. Large ones are their bytes there."""
+    """The numbers in MLIR's text of a constant, `dense<...>`, for types that the bindings do not read. Large constants are hexadecimal."""
     kind = np.dtype("complex128" if is_double else "complex64") if dtype == "complex" else DTYPES[dtype]
     part = np.dtype("float64" if is_double else "float32") if dtype == "complex" else kind
     listed = text.partition("dense<")[2].partition(">")[0]
@@ -191,7 +191,7 @@ def _number(text: str, kind: np.dtype) -> Any:
 
 
 def op(*names: str, elementwise: bool = False, complex_too: bool = False) -> Callable[[Converter], Converter]:
-    """Registers the converter of operators of the dialect stablehlo, or of others where a name has its dialect."""
+    """Registers the converter of operators of the dialect stablehlo, or of another dialect if the name contains it."""
 
     def register(function: Converter) -> Converter:
         for name in names:

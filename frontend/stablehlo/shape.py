@@ -19,7 +19,7 @@ from relayc.symbolic import Size
 
 
 def shape_operand(x: Tensor, what: str) -> tuple[Size, ...]:
-    """The elements of an operand that says sizes, or numbers that may be negative."""
+    """The elements of an operand that holds sizes, or numbers that may be negative."""
     found = known_sizes(x)
     return sizes(x, what, signed=True) if found is None else found
 
@@ -70,7 +70,7 @@ def _reshape(node: Node, x: Any, shape: Sequence[Size]) -> Any:
 @op("reshape", complex_too=True)
 def reshape(node: Node, x: Any) -> Any:
     shape, _ = node.result()
-    if None in shape:  # an open size is what the others leave of the elements
+    if None in shape:  # an unknown size is the number of elements divided by the others
         rest = prod(d for d in shape if d is not None)
         shape = tuple(prod(x.shape) // rest if d is None else d for d in shape)
     return each_part(x, lambda t: _reshape(node, t, shape))  # type: ignore[arg-type] # no open one any more

@@ -100,7 +100,7 @@ def _elements(value: Any) -> np.ndarray | None:
 
 
 def fold(node: Node, operands: Sequence[Any]) -> Tensor | None:
-    """The result of an operator on short tensors of sizes, or of known integers; None where it is left to be converted."""
+    """The result of an operator on short tensors of sizes, or of known integers; None if the operator must be converted."""
     if not operands or len(node.op.results) != 1 or (node.name not in _COMPUTED and node.name not in _MOVED):
         return None
     arrays = [_elements(value) for value in operands]

@@ -25,7 +25,7 @@ _MOST = 4096
 
 @dataclass(frozen=True)
 class Window:
-    """What windows are along each axis: sizes, steps, what lies between two elements of a window and of the data, and padding."""
+    """Windows along each axis: sizes, strides, dilations of the window and of the data, and padding."""
 
     sizes: tuple[Size, ...]
     strides: tuple[int, ...]
@@ -147,7 +147,7 @@ def _by_doubling(node: Node, data: Sequence[Tensor], first: Sequence[Tensor], wi
 
 
 def _pooled(x: Tensor, window: Window, name: str) -> Tensor | None:
-    """Relay's pooling: the largest elements, or means times the size of a window; None where it has not this window."""
+    """Relay's pooling: maxima, or means times the size of a window; None if Relay lacks this window."""
     if name not in ("maximum", "add") or not x.is_float:
         return None
     axes = window.axes
@@ -162,7 +162,7 @@ def _pooled(x: Tensor, window: Window, name: str) -> Tensor | None:
     inside = x.rank == n + 2 and axes == list(range(1, n + 1))
     others = [i for i in range(x.rank) if i not in axes]
     moved = x if inside else transpose(x, [*others, *axes])
-    # As [batch, 1, ...] where the layout is none of a picture.
+    # As [batch, 1, ...] if the layout is not an image layout.
     pooled = moved if inside else reshape(moved, (prod(moved.shape[: len(others)]), 1, *moved.shape[len(others) :]))
     options: dict[str, Any] = {"pool_size": at["sizes"], "strides": at["strides"], "dilation": at["dilations"]}
     options |= {"padding": (*at["low"], *at["high"]), "layout": f"N{spatial}C" if inside else f"NC{spatial}"}

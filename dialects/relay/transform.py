@@ -183,52 +183,64 @@ def _scaled(dim: Known, times: int, by: int, name: str) -> Known:
     return None if divided is None else divided * times
 
 
-class DepthToSpace(Op, name="nn_depth_to_space", relay_name="nn.depth_to_space"):
-    """Moves blocks of channels into block_size x block_size pixels (ONNX DepthToSpace, modes DCR and CRD), NCHW or NHWC."""
+class BlockMove(Op):
+    """Moves pixels of blocks of block_size x block_size to channels, or back, NCHW or NHWC."""
 
     data: Operand
     block_size: int
     layout: str = "NCHW"
-    mode: str = "DCR"
     pattern = Pattern.INJECTIVE
     precision = Precision.EXACT
+    to_depth = False
+
+    @property
+    def rearrangement(self) -> tuple[list[Size], list[int]]:
+        """The sizes of the data with blocks as separate axes, and the permutation to the order of the result."""
+        parsed, b = layout(self.layout), self.block_size
+        dims = parsed.logical(TensorType.of(self.data).sizes)
+        sizes = dict(dims, h=b, w=b) | ({"H": dims["H"] // b, "W": dims["W"] // b} if self.to_depth else {"C": dims["C"] // (b * b)})
+        # The channels are [h, w, C] (DCR) or [C, h, w] (CRD), where h and w are the positions inside a block.
+        depth = ["C", "h", "w"] if getattr(self, "mode", "DCR") == "CRD" else ["h", "w", "C"]
+        deep = [part for axis in parsed.axes for part in (depth if axis == "C" else [axis])]
+        wide = [part for axis in parsed.axes for part in ([axis, axis.lower()] if axis in "HW" else [axis])]
+        source, target = (wide, deep) if self.to_depth else (deep, wide)
+        return [sizes[part] for part in source], [source.index(part) for part in target]
+
+
+def _with_blocks_moved(op: View, up: int, down: int) -> TensorType:
+    """The type of the data with sides of pixels multiplied by `up` and divided by `down`, and channels the other way round."""
+    check(op.layout in _BLOCK_LAYOUTS, "layout", f"one of {', '.join(_BLOCK_LAYOUTS)}", op.layout)
+    parsed = layout(op.layout)
+    dims = parsed.logical(op.data.shape)
+    scaled = {
+        "C": _scaled(dims["C"], down * down, up * up, "channels"),
+        "H": _scaled(dims["H"], up, down, "height"),
+        "W": _scaled(dims["W"], up, down, "width"),
+    }
+    return op.data.with_shape(parsed.shape(dims | scaled))
+
+
+class DepthToSpace(BlockMove, name="nn_depth_to_space", relay_name="nn.depth_to_space"):
+    """Moves blocks of channels into block_size x block_size pixels (ONNX DepthToSpace, modes DCR and CRD), NCHW or NHWC."""
+
+    mode: str = "DCR"
 
     @staticmethod
     def infer(op: View) -> TensorType:
         check(op.block_size >= 1, "block_size", "1 or more", op.block_size)
         check(op.mode in _D2S_MODES, "mode", f"one of {', '.join(_D2S_MODES)}", op.mode)
-        check(op.layout in _BLOCK_LAYOUTS, "layout", f"one of {', '.join(_BLOCK_LAYOUTS)}", op.layout)
-        parsed, b = layout(op.layout), op.block_size
-        dims = parsed.logical(op.data.shape)
-        scaled = {
-            "C": _scaled(dims["C"], 1, b * b, "channels"),
-            "H": _scaled(dims["H"], b, 1, "height"),
-            "W": _scaled(dims["W"], b, 1, "width"),
-        }
-        return op.data.with_shape(parsed.shape(dims | scaled))
+        return _with_blocks_moved(op, op.block_size, 1)
 
 
-class SpaceToDepth(Op, name="nn_space_to_depth", relay_name="nn.space_to_depth"):
+class SpaceToDepth(BlockMove, name="nn_space_to_depth", relay_name="nn.space_to_depth"):
     """Moves block_size x block_size pixels into channels (ONNX SpaceToDepth), NCHW or NHWC."""
 
-    data: Operand
-    block_size: int
-    layout: str = "NCHW"
-    pattern = Pattern.INJECTIVE
-    precision = Precision.EXACT
+    to_depth = True
 
     @staticmethod
     def infer(op: View) -> TensorType:
         check(op.block_size >= 1, "block_size", "1 or more", op.block_size)
-        check(op.layout in _BLOCK_LAYOUTS, "layout", f"one of {', '.join(_BLOCK_LAYOUTS)}", op.layout)
-        parsed, b = layout(op.layout), op.block_size
-        dims = parsed.logical(op.data.shape)
-        scaled = {
-            "C": _scaled(dims["C"], b * b, 1, "channels"),
-            "H": _scaled(dims["H"], 1, b, "height"),
-            "W": _scaled(dims["W"], 1, b, "width"),
-        }
-        return op.data.with_shape(parsed.shape(dims | scaled))
+        return _with_blocks_moved(op, 1, op.block_size)
 
 
 # ---- parts ------------------------------------------------------------------------------------------------------------------------

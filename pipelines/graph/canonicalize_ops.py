@@ -4,6 +4,8 @@ Everything that keeps the elements in order becomes `reshape` (which costs nothi
 made and taken apart in one place go, as do branches on constants.
 """
 
+from collections.abc import Sequence
+
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.layout import layout
@@ -12,7 +14,7 @@ from relayc.dialects.relay.pool import AdaptivePool, GlobalPool2d
 from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.sizes import CastShape, MatchShape
 from relayc.dialects.relay.structure import If
-from relayc.dialects.relay.transform import Reshape, split_bounds
+from relayc.dialects.relay.transform import BlockMove, Reshape, split_bounds
 from relayc.dialects.relay.tuples import make_tuple, tuple_fields
 from relayc.dialects.relay.types import TensorType, type_of
 from relayc.pipelines.graph import fold_explicit_padding
@@ -111,40 +113,15 @@ def stack(op: Op, rw: Rewriter) -> Found:
     return build("concatenate", *[reshape_to(v, part) for v in op.data], axis=axis)
 
 
-@RULES.on("nn_depth_to_space")
-def depth_to_space(op: Op, rw: Rewriter) -> Found:
-    """depth_to_space -> reshape, transpose, reshape."""
-    data, result = TensorType.of(op.data), TensorType.of(op.operation.results[0])
-    parsed, b = layout(op.layout), op.block_size
-    if not data.is_known:
-        return None
-    dims = parsed.logical(data.sizes)
-    # The channels are [h, w, C] (DCR) or [C, h, w] (CRD), where h and w are the positions inside a block.
-    depth = ["h", "w", "C"] if op.mode == "DCR" else ["C", "h", "w"]
-    sizes = {"N": dims["N"], "C": dims["C"] // (b * b), "H": dims["H"], "W": dims["W"], "h": b, "w": b}
-    source = [part for axis in parsed.axes for part in (depth if axis == "C" else [axis])]
-    target = [part for axis in parsed.axes for part in ([axis, axis.lower()] if axis in "HW" else [axis])]
-    return _rearranged(op.data, source, target, sizes, result)
+@RULES.on(BlockMove)
+def block_move(op: BlockMove, rw: Rewriter) -> Found:
+    """depth_to_space and space_to_depth -> reshape, transpose, reshape."""
+    return _rearranged(op, *op.rearrangement) if TensorType.of(op.data).is_known else None
 
 
-@RULES.on("nn_space_to_depth")
-def space_to_depth(op: Op, rw: Rewriter) -> Found:
-    """space_to_depth -> reshape, transpose, reshape."""
-    data, result = TensorType.of(op.data), TensorType.of(op.operation.results[0])
-    parsed, b = layout(op.layout), op.block_size
-    if not data.is_known:
-        return None
-    dims = parsed.logical(data.sizes)
-    sizes = {"N": dims["N"], "C": dims["C"], "H": dims["H"] // b, "W": dims["W"] // b, "h": b, "w": b}
-    source = [part for axis in parsed.axes for part in ([axis, axis.lower()] if axis in "HW" else [axis])]
-    target = [part for axis in parsed.axes for part in (["h", "w", "C"] if axis == "C" else [axis])]
-    return _rearranged(op.data, source, target, sizes, result)
-
-
-def _rearranged(data: ir.Value, source: list[str], target: list[str], sizes: dict[str, Size], result: TensorType) -> ir.Value:
-    """`data` with its dimensions split as `source` says, put in the order of `target` and merged again."""
-    apart = reshape_to(data, [sizes[part] for part in source])
-    return reshape_to(build("transpose", apart, axes=[source.index(part) for part in target]), result.sizes)
+def _rearranged(op: Op, apart: Sequence[Size], axes: Sequence[int]) -> ir.Value:
+    """The data of an operation with the sizes `apart`, transposed, in the sizes of the result."""
+    return reshape_to(build("transpose", reshape_to(op.data, apart), axes=axes), TensorType.of(op.operation.results[0]).sizes)
 
 
 @RULES.on("layout_transform")
@@ -165,7 +142,8 @@ def layout_transform(op: Op, rw: Rewriter) -> Found:
     def parts(axes: tuple[str, ...], own: dict[str, int]) -> list[str]:
         return [p for axis in axes for p in ([axis, axis.lower()] if axis in blocks and axis not in own else [axis])]
 
-    return _rearranged(op.data, parts(source.axes, source.blocks), parts(target.axes, target.blocks), sizes, result)
+    before, after = parts(source.axes, source.blocks), parts(target.axes, target.blocks)
+    return _rearranged(op, [sizes[part] for part in before], [before.index(part) for part in after])
 
 
 # ---- nn -------------------------------------------------------------------------------------------------------------------------------

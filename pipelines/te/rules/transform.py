@@ -6,7 +6,7 @@ from relayc.dialects.mlir import arith, ir, linalg, tensor
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.layout import Layout, layout
 from relayc.dialects.relay.shapes import normalize_axis
-from relayc.dialects.relay.transform import pad_pairs, permutation, slice_bounds, slices, split_bounds
+from relayc.dialects.relay.transform import BlockMove, pad_pairs, permutation, slice_bounds, slices, split_bounds
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.te.rules import scalar, window
 from relayc.pipelines.te.rules.core import (
@@ -97,32 +97,10 @@ def layout_transform(op: Op, data: Value) -> Value:
     return transposed(data, type_.dtype, [split.index(a) for a in target.axes])
 
 
-_D2S = {
-    ("NCHW", "DCR"): lambda n, c, h, w, b: ((n, b, b, c // (b * b), h, w), (0, 3, 4, 1, 5, 2)),
-    ("NCHW", "CRD"): lambda n, c, h, w, b: ((n, c // (b * b), b, b, h, w), (0, 1, 4, 2, 5, 3)),
-    ("NHWC", "DCR"): lambda n, h, w, c, b: ((n, h, w, b, b, c // (b * b)), (0, 1, 3, 2, 4, 5)),
-    ("NHWC", "CRD"): lambda n, h, w, c, b: ((n, h, w, c // (b * b), b, b), (0, 1, 4, 2, 5, 3)),
-}
-_S2D = {
-    "NCHW": lambda n, c, h, w, b: ((n, c, h // b, b, w // b, b), (0, 3, 5, 1, 2, 4)),
-    "NHWC": lambda n, h, w, c, b: ((n, h // b, b, w // b, b, c), (0, 1, 3, 2, 4, 5)),
-}
-"""Shape with separate blocks, and the permutation in which to read it, by layout (and mode)."""
-
-
-def _blocks_moved(op: Op, data: Value, plan: Callable) -> Value:
-    apart, axes = plan(*operand_type(op).sizes, op.block_size)
+@compute("nn_depth_to_space", "nn_space_to_depth")
+def block_move(op: BlockMove, data: Value) -> Value:
+    apart, axes = op.rearrangement
     return reshape(transposed(reshape(data, apart), operand_type(op).dtype, axes), result_type(op).sizes)
-
-
-@compute("nn_depth_to_space")
-def depth_to_space(op: Op, data: Value) -> Value:
-    return _blocks_moved(op, data, _D2S[op.layout, op.mode])
-
-
-@compute("nn_space_to_depth")
-def space_to_depth(op: Op, data: Value) -> Value:
-    return _blocks_moved(op, data, _S2D[op.layout])
 
 
 # ---- slices --------------------------------------------------------------------------------------------------------------------------

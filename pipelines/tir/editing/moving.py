@@ -173,37 +173,12 @@ def behind(operation: ir.Operation) -> Spot:
     return Spot(operation.block, following[0] if following else None)
 
 
-def remove(nest: Nest, block: Block) -> None:
-    """Erases a block, and the loops that become empty."""
-    loops = nest.loops_around(block.operation)
-    drop(block.operation)
-    drop_empty(loops)
-
-
 def drop_empty(loops: Sequence[Loop]) -> None:
     """Erases empty loops of a nest, given outermost first."""
     for loop in reversed(loops):
         if loop.members():
             return
         drop(loop.operation)
-
-
-def remove_buffer(buffer: ir.Value) -> None:
-    """Erases an unused allocation."""
-    drop(buffer.owner.operation)
-
-
-def hoist(nest: Nest, buffer: ir.Value, before: ir.Operation) -> None:
-    """Moves an allocation before an operation of the function if it is after it."""
-    if isinstance(buffer.owner, ir.Block):
-        return
-    alloc = buffer.owner.operation
-    for op in nest.at_root():
-        if op == alloc:
-            return
-        if op == before:
-            alloc.move_before(start_of(before))
-            return
 
 
 def move(

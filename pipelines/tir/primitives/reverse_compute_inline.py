@@ -24,10 +24,9 @@ def reverse_compute_inline(nest: Nest, block: str) -> None:
     inverse = bodies.inverse_of(nest, inlined, loads[0])
     (made,) = [a for b, a in bodies.accesses_of(nest, buffer) if a.is_store]
     code = [op.operation for op in inlined.body.operations]
+    for output in inlined.outputs():
+        nest.hoist(output, moving.top_of(producer))
     with nest.editing(bodies=[producer.name]):
-        top = next(op for op in nest.at_root() if moving.contains(op, producer.operation))
-        for output in inlined.outputs():
-            moving.hoist(nest, output, top)
         with ir.InsertionPoint(made.operation), made.operation.location:
             at = [write(i) for i in inverse(made.indices)]
             values: dict[ir.Value, ir.Value] = dict(zip(inlined.arguments, at, strict=True))
@@ -36,8 +35,7 @@ def reverse_compute_inline(nest: Nest, block: str) -> None:
         region = made.operation.block
         drop(made.operation)
         bodies.sweep(region)
-        moving.remove(nest, inlined)
-        moving.remove_buffer(buffer)
+        nest.remove(inlined, buffer)
 
 
 def _producer(nest: Nest, inlined: Block) -> tuple[Block, list[Access]]:

@@ -202,14 +202,6 @@ class Nest(FunctionBuffers):
         """Loops, blocks and allocations of the function itself."""
         return self.members(self.function.operation)
 
-    def readers(self, buffer: ir.Value) -> list[Block]:
-        """The outermost blocks that read a buffer, in order, except blocks that read only elements which they write themselves."""
-        return [b for b in self.outer_blocks() if buffer in b.inputs()]
-
-    def writers(self, buffer: ir.Value) -> list[Block]:
-        """The outermost blocks that write a buffer, in order."""
-        return [b for b in self.outer_blocks() if b.stores_to(buffer)]
-
     def outer_blocks(self) -> list[Block]:
         """The blocks that are not nested in another block, in the order of the text."""
         found = self._found()

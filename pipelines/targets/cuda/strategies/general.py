@@ -17,6 +17,7 @@ from relayc.pipelines.emission.index import linearize
 from relayc.pipelines.targets.cuda.architectures import WARP
 from relayc.pipelines.te.read.graph import Kernel, NotStructured
 from relayc.pipelines.tir.analysis.reducers import find_reducer
+from relayc.pipelines.tir.editing import moving
 from relayc.pipelines.tir.schedule.references import LoopRV
 from relayc.pipelines.tir.schedule.schedule import Schedule
 from relayc.pipelines.tir.schedule.written_strategy import schedule_built_in
@@ -110,15 +111,15 @@ class _Writer:
 
     def _producers(self, block: Block, placed: set[str]) -> list[str]:
         """Blocks whose results only a block and these use, the last one first."""
-        nest = self.s.nest
+        nest, blocks = self.s.nest, self.s.nest.outer_blocks()
         found: list[str] = []
         known = {block.name}
         for other in reversed(list(nest.blocks().values())):
             outputs = other.outputs()
             if other.name in placed or other.name in known or any(map(nest.is_output, outputs)):
                 continue
-            readers = {r.name for buffer in outputs for r in nest.readers(buffer)}
-            writers = {w.name for buffer in outputs for w in nest.writers(buffer)}
+            readers = {r.name for buffer in outputs for r in moving.readers_of(blocks, buffer)}
+            writers = {w.name for buffer in outputs for w in moving.writers_of(blocks, buffer)}
             if readers and readers <= known and writers == {other.name}:
                 found.append(other.name)
                 known.add(other.name)

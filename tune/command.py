@@ -32,19 +32,19 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     model = next(action for action in parser._actions if action.dest == "model")
     model.nargs, model.help = "?", f"{model.help}; none with --show, --export, --import, --merge"
     parser.add_argument("--minutes", type=parse_minutes, metavar="M", help=f"how long to search (default {MINUTES:g}, without --trials)")
-    parser.add_argument("--trials", type=parse_count, metavar="N", help="how many candidates to measure at most")
+    parser.add_argument("--trials", type=parse_count, metavar="N", help="number of candidates to measure, at most")
     parser.add_argument("--kernels", default="*", metavar="PATTERN", help="names of the kernels to tune (default all)")
     where = "the database (default: RELAYC_TUNING_DB, else tuning.sqlite beside the cache of compiled programs)"
     parser.add_argument("--database", type=Path, metavar="FILE", help=where)
-    parser.add_argument("--all-strategies", action="store_true", help="try all strategies that take a kernel, not only the one it gets")
-    parser.add_argument("--sampler", choices=SAMPLERS, help="what proposes candidates (default tpe if Optuna is installed, else random)")
+    parser.add_argument("--all-strategies", action="store_true", help="try all strategies that accept a kernel, not only the default one")
+    parser.add_argument("--sampler", choices=SAMPLERS, help="sampler of candidates (default: tpe if Optuna is installed, otherwise random)")
     workers = "address of a Dask scheduler, tcp://HOST:PORT, whose workers measure (docs/tuning.md)"
     parser.add_argument("--scheduler", metavar="ADDRESS", help=workers)
     parser.add_argument("--report", type=output_file, metavar="OUT.html", help="write a page about the search; - for standard output")
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--show", action="store_true", help="print the records of the database instead")
     shown.add_argument("--export", type=output_file, metavar="FILE", help="write the records as lines of JSON; - for standard output")
-    added = "add records that --export wrote, where they are better than what is there"
+    added = "add records from a file of --export that are better than the existing ones"
     shown.add_argument("--import", type=Path, dest="imported", metavar="FILE", help=added)
     shown.add_argument("--merge", type=Path, metavar="FILE", help="add the records of another database in the same way")
     parser.set_defaults(action=run)

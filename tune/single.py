@@ -105,7 +105,7 @@ def kernel_task(
     with mod.context, mod.ranges:
         functions = kernels_of(mod)
         if (name is None and len(functions) != 1) or (name is not None and name not in functions):
-            wanted = "one kernel (name= says which)" if name is None else f"a kernel {name}"
+            wanted = "one kernel (name= selects it)" if name is None else f"a kernel {name}"
             raise ValueError(f"tune: expected {wanted}, found {', '.join(functions) or 'none'}")
         found = name or next(iter(functions))
         function = functions[found]

@@ -229,7 +229,7 @@ def sketches(kernel: "Source", target: str | Target = "cpu", name: str | None = 
 
         functions = kernels_of(mod)
         if (name is None and len(functions) != 1) or (name is not None and name not in functions):
-            wanted = "one kernel (name= says which)" if name is None else f"a kernel {name}"
+            wanted = "one kernel (name= selects it)" if name is None else f"a kernel {name}"
             raise ValueError(f"sketches: expected {wanted}, found {', '.join(functions) or 'none'}")
         return _sketches(functions[name or next(iter(functions))], target)
 

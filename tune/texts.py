@@ -53,10 +53,10 @@ def summary(tuning: Tuning) -> str:
     if tuning.interrupted:
         return f"{found}, interrupted: what was found is in {tuning.database}, and the same search goes on from there"
     if not tuning.total or tuning.check is None:
-        return f"{found}: {tuning.gain:.2f} times as fast" if tuning.gain > 1 else f"{found}: nothing faster than what relayc chooses"
+        return f"{found}: {tuning.gain:.2f} times as fast" if tuning.gain > 1 else f"{found}: nothing faster than the defaults"
     comparison = tuning.check.comparison
     if comparison is None:
-        return f"{found}: the model gains by none of {len(tuning.check.refused)} records, which are not kept"
+        return f"{found}: none of {len(tuning.check.refused)} records makes the model faster; they are not kept"
     refused = f", {len(tuning.check.refused)} records are not kept" if tuning.check.refused else ""
     times = f"{comparison.base_seconds * 1e3:.3f} ms a call before, {comparison.seconds * 1e3:.3f} ms after"
     of_graph = f", after {1 / tuning.graph.relative:.2f} by its graph" if tuning.graph is not None and tuning.graph.relative < 1 else ""

@@ -108,7 +108,7 @@ def import_program(
         try:
             model = jax.export.deserialize(bytearray(content))
         except Exception as error:
-            raise ModelError(f"{os.fspath(model)}: expected a program of StableHLO, found what JAX does not load: {error}") from error
+            raise ModelError(f"{os.fspath(model)}: expected a program of StableHLO, found one that JAX cannot load: {error}") from error
     return import_exported(model, shapes, dims, progress)
 
 

@@ -35,7 +35,7 @@ def parsed(program: str | bytes | bytearray) -> Any:
                 return stablehlo.deserialize_portable_artifact(context, bytes(program))
             return ir.Module.parse(bytes(program))
     except (ir.MLIRError, ValueError) as error:
-        raise ModelError(f"expected a program of StableHLO, found what does not parse: {error}") from None
+        raise ModelError(f"expected a program of StableHLO, found text that does not parse: {error}") from None
 
 
 def import_module(

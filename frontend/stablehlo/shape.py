@@ -129,7 +129,7 @@ def real_dynamic_slice(node: Node, x: Tensor, start: Tensor, limit: Tensor, stri
     if "add" in getattr(plus, "name", "") and plus.operands[0] == node.op.operands[1]:
         size = known_sizes(whole(node.scope[plus.operands[1]])) if plus.operands[1] in node.scope else None
     if size is None or steps != [1] * x.rank:
-        raise ModelError("expected a slice whose sizes are known, and which leaves no element out, found one that data decides")
+        raise ModelError("expected a slice of known sizes without strides, found strides or sizes that depend on data")
     return sliced(x, [strided_slice(start, (i,), (i + 1,), (1,), (0,)) for i in range(x.rank)], size)
 
 

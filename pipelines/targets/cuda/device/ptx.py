@@ -22,7 +22,7 @@ _REASON_CHARACTERS = 600
 def require_llvm() -> None:
     """Raises ModuleNotFoundError where llvmlite is not installed."""
     if find_spec("llvmlite") is None:
-        message = "target cuda: expected the package llvmlite, which makes PTX (pip install 'relayc[cuda]'), found none"
+        message = "target cuda: expected the package llvmlite, which compiles PTX (pip install 'relayc[cuda]'), found none"
         raise ModuleNotFoundError(message, name="llvmlite")
 
 

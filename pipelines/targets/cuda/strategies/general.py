@@ -175,7 +175,7 @@ class _Writer:
         """A thread for each row."""
         if not rows:
             if group:
-                raise ScheduleError("expected rows for what is computed in them, found none")
+                raise ScheduleError("expected rows for the blocks computed in them, found none")
             return
         threads = self._bind_threads(rows)
         assert threads is not None  # there are rows

@@ -44,7 +44,7 @@ class _SharedOperand:
         if self.within % STEP_BYTES or (self.across and self.within):
             wanted = "the first element of a line" if self.across else f"a multiple of {STEP_BYTES} bytes"
             raise ScheduleError(
-                f"{where}: {operand.name}: expected it from {wanted} on, found it {self.within} bytes behind a line's begin"
+                f"{where}: {operand.name}: expected it from {wanted} on, found it {self.within} bytes after the start of a line"
             )
 
     @property

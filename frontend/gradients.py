@@ -5,11 +5,13 @@ one that is not needed is not built. What a comparison, a rounding or a conversi
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from math import pi, prod
+from functools import cache
+from math import inf, pi, prod
 from typing import TypeAlias
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay import TensorType
+from relayc.dialects.relay.attention import AXES
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.conv import ConvGeometry
 from relayc.dialects.relay.reduce import reduced_axes, reduced_shape
@@ -545,3 +547,38 @@ def _global_average(call: Call, g: Tensor) -> list[Part]:
     x = call.inputs[0]
     pixels = cast(reshape(shape_tensor([x.shape[2] * x.shape[3]]), ()), g.dtype)
     return [lambda: broadcast_to(divide(g, pixels), x.shape)]
+
+
+# ---- attention ------------------------------------------------------------------------------------------------------------------------
+
+
+@_rule("nn.attention")
+def _attention(call: Call, g: Tensor) -> list[Part]:
+    """By the log-sum-exp of the scores, with which the attention is computed in place of the one that is there."""
+    op = call.op
+
+    def refused(what: str) -> Tensor:
+        raise ModelError(f"expected an attention that has a derivative, found {what}")
+
+    @cache
+    def found() -> list[Tensor]:
+        if op.softcap:
+            return [refused("nn.attention with softcap")] * 3
+        if op.mask_value != -inf and any(t.dtype == "bool" for t in call.inputs[3:]):
+            return [refused(f"nn.attention with mask_value {op.mask_value}")] * 3
+        with ir.InsertionPoint(op.operation):
+            result, lse = emit("nn.attention_lse", *call.inputs, **op.attrs())
+        call.result.value.replace_all_uses_with(result.value)
+        layouts = [op.query_layout, op.key_layout, op.value_layout, op.out_layout]
+        query, key, value, grad = (_in_order(t, layout) for t, layout in zip((*call.inputs[:3], g), layouts, strict=True))
+        delta = emit("sum", multiply(cast(grad, lse.dtype), cast(_in_order(result, op.out_layout), lse.dtype)), axis=(3,))
+        attributes = {"scale": op.scale, "is_causal": op.is_causal, "causal_offset": op.causal_offset}
+        made = emit("nn.attention_grad", query, key, value, grad, lse, delta, *call.inputs[3:], **attributes)
+        return [transpose(t, [AXES.index(axis) for axis in layout]) for t, layout in zip(made, layouts, strict=False)]
+
+    of_mask = [lambda: refused("one of the mask of nn.attention")] * len(call.inputs[3:])
+    return [lambda: found()[0], lambda: found()[1], lambda: found()[2], *of_mask]
+
+
+def _in_order(x: Tensor, layout: str) -> Tensor:
+    return transpose(x, [layout.index(axis) for axis in AXES])

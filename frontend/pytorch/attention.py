@@ -3,13 +3,11 @@
 from math import inf, prod
 from typing import Any
 
-from relayc.frontend.common.products import matmul
 from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.pytorch.operands import where
 from relayc.frontend.pytorch.registry import aten, node
-from relayc.frontend.sizes import positions
-from relayc.frontend.steps import broadcast_shape, broadcast_to, cast, like, multiply, reshape, transpose
+from relayc.frontend.steps import broadcast_shape, broadcast_to, cast, filled, like, reshape, strided_slice
 from relayc.symbolic import Size
 
 
@@ -26,11 +24,16 @@ def _scale(query: Tensor, scale: float | None) -> float:
     return float(max(depth, 1) ** -0.5)
 
 
+def _mask_of(query: Tensor, mask: Tensor | None) -> list[Tensor]:
+    """A mask as an operand."""
+    if mask is None:
+        return []
+    return [mask if mask.dtype in ("bool", "float32", query.dtype) else cast(mask, query.dtype)]
+
+
 def _attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool, scale: float | None) -> Tensor:
-    scale = _scale(query, scale)
-    if mask is not None and mask.dtype not in ("bool", "float32", query.dtype):
-        mask = cast(mask, query.dtype)
     batch = broadcast_shape(*(t.shape[:-2] for t in (query, key, value))) if query.rank != 4 else ()
+    scale = _scale(query, scale)
     if query.rank != 4:
         # In four dimensions: the first ones as one.
         query, key, value = (_in_four(t, batch) for t in (query, key, value))
@@ -39,9 +42,8 @@ def _attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, i
     else:
         first = broadcast_shape(*(t.shape[:1] for t in (query, key, value)))
         query, key, value = (broadcast_to(t, (*first, *t.shape[1:])) for t in (query, key, value))
-    masks = [] if mask is None else [mask]
     # Queries that see nothing get zeros, as torch gives them.
-    found = emit("nn.attention", query, key, value, *masks, scale=scale, is_causal=is_causal, empty_to_zero=True)
+    found = emit("nn.attention", query, key, value, *_mask_of(query, mask), scale=scale, is_causal=is_causal, empty_to_zero=True)
     return reshape(found, (*batch, *found.shape[-2:])) if batch or query.rank != 4 else found
 
 
@@ -61,36 +63,43 @@ def scaled_dot_product_attention(
     return reshape(_attention(query, key, value, attn_mask, is_causal, scale), node().sizes)
 
 
-def _scores(query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool, scale: float | None) -> Tensor:
-    """What softmax makes weights of, in float32 or the operands' wider type."""
-    if query.rank != 4 or query.shape[:2] != key.shape[:2]:
-        raise ModelError(f"expected as many heads of keys as of queries in training, found {query.type} and {key.type}")
-    found = multiply(matmul(query, transpose(key, (0, 1, 3, 2))), _scale(query, scale))
-    rows, columns = found.shape[-2:]
-    if is_causal:
-        later = emit("greater", reshape(positions(columns), (1, columns)), reshape(positions(rows), (rows, 1)))
-        found = where(broadcast_to(later, found.shape), like(-inf, found), found)
-    if mask is None:
-        return found
-    if mask.dtype == "bool":
-        return where(broadcast_to(mask, found.shape), found, like(-inf, found))
-    return emit("add", found, cast(mask, found.dtype))
+def _attention_lse(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool, scale: float | None
+) -> tuple[Tensor, Tensor]:
+    """Attention of four dimensions, and the log-sum-exp of each query: 0 for one that sees nothing, as torch gives it."""
+    attributes = {"scale": _scale(query, scale), "is_causal": is_causal, "empty_to_zero": True}
+    found, lse = emit("nn.attention_lse", query, key, value, *_mask_of(query, mask), **attributes)
+    if mask is not None:
+        lse = where(emit("equal", lse, like(-inf, lse)), like(0, lse), lse)
+    return found, lse
 
 
-def _wide(x: Tensor) -> Tensor:
-    return x if x.dtype == "float64" else cast(x, "float32")
+def _derivatives(
+    grad: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    out: Tensor,
+    lse: Tensor,
+    mask: Tensor | None,
+    dropout: float,
+    is_causal: bool,
+    scale: float | None,
+) -> tuple[Tensor, ...]:
+    """Those of query, key and value."""
+    if dropout:
+        raise ModelError("expected attention without dropout, found one with it")
+    delta = emit("sum", emit("multiply", cast(grad, lse.dtype), cast(out, lse.dtype)), axis=(3,))
+    operands = (query, key, value, grad, lse, delta, *_mask_of(query, mask))
+    found = emit("nn.attention_grad", *operands, scale=_scale(query, scale), is_causal=is_causal)
+    return tuple(cast(t, x.dtype) for t, x in zip(found, (query, key, value), strict=True))
 
 
 @aten("_scaled_dot_product_flash_attention_for_cpu", keep=True)
 def flash_attention(query: Tensor, key: Tensor, value: Tensor, is_causal: bool, attn_mask: Tensor | None, scale: Any) -> tuple[Any, ...]:
-    found = _attention(query, key, value, attn_mask, is_causal, scale)
-    if not node().used(1):
-        return found, None
-    # By the logarithm of the sum of the exponentials of a query's scores its weights are found again when derivatives are computed.
-    scores = _scores(_wide(query), _wide(key), attn_mask, is_causal, scale)
-    largest = emit("max", scores, axis=(3,), keepdims=True)
-    total = emit("sum", emit("exp", emit("subtract", scores, largest)), axis=(3,), keepdims=True)
-    return found, reshape(emit("add", largest, emit("log", total)), found.shape[:3])
+    if node().used(1):
+        return _attention_lse(query, key, value, attn_mask, is_causal, scale)
+    return _attention(query, key, value, attn_mask, is_causal, scale), None
 
 
 @aten("_scaled_dot_product_flash_attention_for_cpu_backward")
@@ -106,18 +115,44 @@ def flash_attention_backward(
     attn_mask: Tensor | None,
     scale: Any,
 ) -> tuple[Tensor, ...]:
-    """Of the weights w = exp(scores - logsumexp): the derivative of the scores is w * (that of w - its mean by w)."""
+    return _derivatives(grad_out, query, key, value, out, logsumexp, attn_mask, dropout_p, is_causal, scale)
+
+
+@aten("_scaled_dot_product_efficient_attention", keep=True)
+def efficient_attention(
+    query: Tensor, key: Tensor, value: Tensor, attn_bias: Tensor | None, dropout_p: float, is_causal: bool, scale: Any
+) -> tuple[Any, ...]:
+    """Its log-sum-exp has zeros up to a multiple of 32 queries, or no elements; the state of random numbers that it gives is not used."""
     if dropout_p:
         raise ModelError("expected attention without dropout, found one with it")
-    g, q, k, v, y = map(_wide, (grad_out, query, key, value, out))
-    scores = _scores(q, k, attn_mask, is_causal, scale)
-    weights = emit("exp", emit("subtract", scores, reshape(_wide(logsumexp), (*logsumexp.shape, 1))))
-    turned = (0, 1, 3, 2)
-    of_weights = matmul(g, transpose(v, turned))
-    mean = emit("sum", emit("multiply", g, y), axis=(3,), keepdims=True)
-    of_scores = multiply(emit("multiply", weights, emit("subtract", of_weights, mean)), _scale(query, scale))
-    found = matmul(of_scores, k), matmul(transpose(of_scores, turned), q), matmul(transpose(weights, turned), g)
-    return tuple(cast(t, dtype) for t, dtype in zip(found, node().dtype, strict=True))
+    shapes, dtypes = node().shape, node().dtype
+    states = [filled(shape, 0, dtype) for shape, dtype in zip(shapes[2:], dtypes[2:], strict=True)]
+    if not node().used(1) or shapes[1][2] == 0:
+        found = _attention(query, key, value, attn_bias, is_causal, scale)
+        return found, filled(shapes[1], 0, dtypes[1]), *states
+    found, lse = _attention_lse(query, key, value, attn_bias, is_causal, scale)
+    width = (*[0] * 5, shapes[1][2] - lse.shape[2])
+    return found, emit("nn.pad", lse, filled((), 0, lse.dtype), pad_width=width, pad_mode="constant"), *states
+
+
+@aten("_scaled_dot_product_efficient_attention_backward")
+def efficient_attention_backward(
+    grad_out_: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_bias: Tensor | None,
+    out: Tensor,
+    logsumexp: Tensor,
+    dropout_p: float,
+    grad_input_mask: tuple[bool, ...],
+    is_causal: bool,
+    scale: Any,
+) -> tuple[Tensor | None, ...]:
+    if grad_input_mask[3]:
+        raise ModelError("expected attention whose bias has no derivative, found one whose bias has")
+    lse = strided_slice(logsumexp, [0], [query.shape[2]], [1], [2])
+    return *_derivatives(grad_out_, query, key, value, out, lse, attn_bias, dropout_p, is_causal, scale), None
 
 
 @aten("_scaled_dot_product_attention_math")

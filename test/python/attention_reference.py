@@ -65,8 +65,26 @@ def attention(
 ) -> np.ndarray:
     """nn.attention of tensors [B, H, S, D]."""
     group = query.shape[1] // key.shape[1]
-    key, value = np.repeat(key, group, 1), np.repeat(value, group, 1)
-    scores = scale * query @ key.swapaxes(-1, -2)
+    scores = _scores(query, key, mask, scale, softcap, mask_value, is_causal, causal_offset)
+    with np.errstate(invalid="ignore"):
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        weights /= weights.sum(-1, keepdims=True)
+    if nan_to_zero:
+        weights = np.where(np.isnan(weights), 0, weights)
+    return weights @ np.repeat(value, group, 1)
+
+
+def _scores(
+    query: np.ndarray,
+    key: np.ndarray,
+    mask: np.ndarray | None,
+    scale: float,
+    softcap: float = 0.0,
+    mask_value: float = -np.inf,
+    is_causal: bool = False,
+    causal_offset: int = 0,
+) -> np.ndarray:
+    scores = scale * query @ np.repeat(key, query.shape[1] // key.shape[1], 1).swapaxes(-1, -2)
     if softcap:
         scores = softcap * np.tanh(scores / softcap)
     if mask is not None:
@@ -74,12 +92,30 @@ def attention(
     if is_causal:
         last = np.arange(scores.shape[2])[:, None] + causal_offset
         scores = np.where(np.arange(scores.shape[3]) <= last, scores, -np.inf)
-    with np.errstate(invalid="ignore"):
-        weights = np.exp(scores - scores.max(-1, keepdims=True))
-        weights /= weights.sum(-1, keepdims=True)
-    if nan_to_zero:
-        weights = np.where(np.isnan(weights), 0, weights)
-    return weights @ value
+    return scores
+
+
+def derivatives(case: Case, grad: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Of the attention of a case in the layout BHSD: log-sum-exp, result, and the derivatives of query, key and value, in float64.
+
+    Queries that see no key have a result of zeros.
+    """
+    query, key, value, *mask = (a.astype(np.float64) if a.dtype != bool else a for a in case.arrays())
+    scale, group = case.shape[5] ** -0.5, query.shape[1] // key.shape[1]
+    scores = _scores(query, key, mask[0] if mask else None, scale, **{k: v for k, v in case.attributes.items() if k != "empty_to_zero"})
+    largest = scores.max(-1, keepdims=True, initial=np.finfo(np.float64).min)
+    with np.errstate(divide="ignore"):
+        lse = np.log(np.exp(scores - largest).sum(-1)) + largest[..., 0]
+    weights = np.exp(scores - np.where(lse == -np.inf, np.inf, lse)[..., None])
+    keys, values = np.repeat(key, group, 1), np.repeat(value, group, 1)
+    result = weights @ values
+    of_scores = scale * weights * (grad @ values.swapaxes(-1, -2) - (grad * result).sum(-1, keepdims=True))
+
+    def of_groups(x: np.ndarray) -> np.ndarray:
+        return x.reshape(x.shape[0], key.shape[1], group, *x.shape[2:]).sum(2)
+
+    d_key, d_value = of_groups(of_scores.swapaxes(-1, -2) @ query), of_groups(weights.swapaxes(-1, -2) @ grad)
+    return lse, result, of_scores @ keys, d_key, d_value
 
 
 def attentions(cases: Sequence[Case]) -> tuple[IRModule, list[np.ndarray]]:

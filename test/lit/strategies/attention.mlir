@@ -97,3 +97,22 @@ func.func @main(%q: tensor<1x4x64x16xbf16>, %k: tensor<1x4x96x16xbf16>, %v: tens
   }) : () -> tensor<1x4x64x16xbf16>
   return %0 : tensor<1x4x64x16xbf16>
 }
+
+// -----
+
+// Derivatives: 6 keys by 2 vectors of queries for each of the two products that become weights and derivatives of scores, which are in
+// buffers of the thread; then 3 keys, and 3 or 2 queries, by 4 vectors along the elements, added to the results in memory.
+// CHECK-LABEL: func.func private @fused_attention_grad
+// CHECK-NOT: memref.alloc(
+// CHECK: scf.parallel
+// CHECK: scf.for {{.*}} iter_args({{(%[^,]*, ){11}%[^,]*}}) -> (vector<8xf32>
+// CHECK-COUNT-12: vector.fma
+// CHECK: scf.for {{.*}} iter_args({{(%[^,]*, ){11}%[^,]*}}) -> (vector<8xf32>
+// CHECK-COUNT-12: vector.fma
+// CHECK-COUNT-4: scf.for {{.*}} iter_args({{(%[^,]*, ){11}%[^,]*}}) -> (vector<8xf32>
+// CHECK-NOT: memref.copy
+// CHECK: return
+func.func @main(%q: tensor<8x4x96x32xf32>, %g: tensor<8x4x96x32xf32>, %l: tensor<8x4x96xf32>) -> (tensor<8x4x96x32xf32>, tensor<8x4x96x32xf32>, tensor<8x4x96x32xf32>) {
+  %0:3 = "relay.nn_attention_grad"(%q, %q, %q, %g, %l, %l) {scale = 0.25 : f64} : (tensor<8x4x96x32xf32>, tensor<8x4x96x32xf32>, tensor<8x4x96x32xf32>, tensor<8x4x96x32xf32>, tensor<8x4x96xf32>, tensor<8x4x96xf32>) -> (tensor<8x4x96x32xf32>, tensor<8x4x96x32xf32>, tensor<8x4x96x32xf32>)
+  return %0#0, %0#1, %0#2 : tensor<8x4x96x32xf32>, tensor<8x4x96x32xf32>, tensor<8x4x96x32xf32>
+}

@@ -46,3 +46,38 @@ func.func @main(%q: tensor<1x2x5x8xbf16>, %k: tensor<1x2x7x8xbf16>, %v: tensor<1
   %0 = "relay.nn_attention"(%q, %k, %v, %m) {scale = 0.25 : f64, softcap = 5.0 : f64, nan_to_zero = true} : (tensor<1x2x5x8xbf16>, tensor<1x2x7x8xbf16>, tensor<1x2x7x8xbf16>, tensor<5x7xi1>) -> tensor<1x2x5x8xbf16>
   return %0 : tensor<1x2x5x8xbf16>
 }
+
+// -----
+
+// The log-sum-exp of each query, of the largest score and the total.
+// CHECK: func.func private @fused_attention_lse(
+// CHECK: arith.maximumf
+// CHECK: %[[TOTAL:.*]] = linalg.generic {{.*}} "reduction"]
+// CHECK: arith.addf
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %[[TOTAL]]
+// CHECK: math.log
+// CHECK-NEXT: arith.addf
+// CHECK: tensor.{{.*}} into tensor<1x4x5xf32>
+func.func @main(%q: tensor<1x4x5x8xf32>, %k: tensor<1x2x7x8xf32>, %v: tensor<1x2x7x8xf32>) -> (tensor<1x4x5x8xf32>, tensor<1x4x5xf32>) {
+  %0:2 = "relay.nn_attention_lse"(%q, %k, %v) {scale = 0.25 : f64} : (tensor<1x4x5x8xf32>, tensor<1x2x7x8xf32>, tensor<1x2x7x8xf32>) -> (tensor<1x4x5x8xf32>, tensor<1x4x5xf32>)
+  return %0#0, %0#1 : tensor<1x4x5x8xf32>, tensor<1x4x5xf32>
+}
+
+// -----
+
+// Derivatives: five products, of which those of key and value sum over the queries and the heads that share a key.
+// CHECK: func.func private @fused_attention_grad(
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel", "reduction"]}
+// CHECK: arith.cmpf oeq
+// CHECK: math.exp
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel", "reduction"]}
+// CHECK: linalg.generic
+// CHECK: arith.subf
+// CHECK: arith.mulf %{{.*}}, %cst
+// CHECK-NEXT: arith.mulf
+// CHECK-COUNT-2: linalg.generic {{.*}} iterator_types = ["parallel", "parallel", "reduction", "reduction", "parallel", "parallel"]}
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "parallel"]}
+func.func @main(%q: tensor<1x4x5x8xf32>, %k: tensor<1x2x7x8xf32>, %g: tensor<1x4x5x8xf32>, %l: tensor<1x4x5xf32>) -> (tensor<1x4x5x8xf32>, tensor<1x2x7x8xf32>, tensor<1x2x7x8xf32>) {
+  %0:3 = "relay.nn_attention_grad"(%q, %k, %k, %g, %l, %l) {scale = 0.25 : f64} : (tensor<1x4x5x8xf32>, tensor<1x2x7x8xf32>, tensor<1x2x7x8xf32>, tensor<1x4x5x8xf32>, tensor<1x4x5xf32>, tensor<1x4x5xf32>) -> (tensor<1x4x5x8xf32>, tensor<1x2x7x8xf32>, tensor<1x2x7x8xf32>)
+  return %0#0, %0#1, %0#2 : tensor<1x4x5x8xf32>, tensor<1x2x7x8xf32>, tensor<1x2x7x8xf32>
+}

@@ -5,6 +5,8 @@ Defaults are those of the strategies themselves, mostly of a model of the core a
 
 from relayc.pipelines.targets.cpu.strategies import tile_transform
 from relayc.pipelines.targets.cpu.strategies.attention import columns as attention_columns
+from relayc.pipelines.targets.cpu.strategies.attention import gradient as attention_gradient
+from relayc.pipelines.targets.cpu.strategies.attention import parameters as attention_parameters
 from relayc.pipelines.targets.cpu.strategies.attention import rows as attention_rows
 from relayc.pipelines.targets.cpu.strategies.attention import tiles as attention_tiles
 from relayc.pipelines.targets.cpu.strategies.attention.kernel import PARALLEL_GRAIN
@@ -54,7 +56,7 @@ TABLE = (
         (
             Parameter("height", "the registers", "keys, or elements of a head, whose sums stay in registers", 32),
             Parameter("strips", "half the first-level cache", "strips of `height` keys of a block", 64),
-            Parameter("tiles", f"{attention_columns.MAX_TILE_BYTES >> 10} KiB", "tiles of queries of a task", 16),
+            Parameter("tiles", f"{attention_parameters.MAX_TILE_BYTES >> 10} KiB", "tiles of queries of a task", 16),
             _ATTENTION_GRAIN,
         ),
     ),
@@ -67,6 +69,18 @@ TABLE = (
         (
             Parameter("keys", f"{attention_rows.BLOCK_BYTES >> 10} KiB of scores", "keys of a block", 1 << 16),
             Parameter("sums", "half the registers", "vectors of the context that stay in registers", 64),
+            _ATTENTION_GRAIN,
+        ),
+    ),
+    Entry(
+        "attention_gradient",
+        attention_gradient.schedule_attention_gradient,
+        "attention_grad",
+        "any",
+        "f16, bf16, f32, f64",
+        (
+            Parameter("height", "the registers", "keys whose sums stay in registers", 32),
+            Parameter("strips", "half the first-level cache", "strips of `height` keys of a block", 64),
             _ATTENTION_GRAIN,
         ),
     ),

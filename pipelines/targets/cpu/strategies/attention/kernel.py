@@ -10,12 +10,12 @@ from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cpu.strategies.attention.exponential import exp_below_zero
-from relayc.pipelines.te.read.attention import KEY, Attention
+from relayc.pipelines.te.read.attention import KEY, Scores
 from relayc.pipelines.te.read.graph import Kernel
 from relayc.pipelines.tir.strategy.scheduled import KernelFunction, Scheduled, kernel_function
 from relayc.pipelines.tir.strategy.tuning import Tuning, grains
 from relayc.pipelines.tir.values import nest
-from relayc.pipelines.tir.values.attention import AttentionCode
+from relayc.pipelines.tir.values.attention import AttentionCode, ContextCode
 from relayc.pipelines.tir.values.buffers import local_buffer
 from relayc.symbolic import Size, proves
 
@@ -23,12 +23,12 @@ PARALLEL_GRAIN = 1 << 17
 """Multiply-adds below which a kernel stays on one thread (about 2 us of work)."""
 
 
-def most_few_rows(attention: Attention, target: Target) -> int:
+def most_few_rows(attention: Scores, target: Target) -> int:
     """How many queries may share a key without lanes along them paying: half a vector."""
     return target.lanes(attention.product.element.width) // 2
 
 
-def has_few_rows(attention: Attention, target: Target) -> bool:
+def has_few_rows(attention: Scores, target: Target) -> bool:
     """Whether so few queries share a key, at all sizes, that lanes along them do not pay."""
     return proves(lambda: attention.rows <= most_few_rows(attention, target))
 
@@ -47,10 +47,11 @@ class AttentionKernel(AttentionCode, ABC):
     """
 
     uses_tiles = False
+    outputs: tuple[ir.Value, ...]
     output: ir.Value
     buffers: dict[str, ir.Value]
 
-    def __init__(self, kernel: Kernel, attention: Attention, row_loops: Sequence[int] = ()) -> None:
+    def __init__(self, kernel: Kernel, attention: Scores, row_loops: Sequence[int] = ()) -> None:
         super().__init__(attention)
         self.kernel = kernel
         self.wide = attention.product.element
@@ -80,7 +81,7 @@ class AttentionKernel(AttentionCode, ABC):
     def emit_tasks(self, body: KernelFunction, tuning: Tuning) -> None:
         """Emits the kernel at the ambient insertion point in its body."""
         work, blocks = prod(self.a.shape) * (self.depth + self.width), self.blocks
-        self.evaluator, self.output = body.evaluator, body.outputs[0]
+        self.evaluator, self.outputs, self.output = body.evaluator, body.outputs, body.outputs[0]
         loops = [Var(0, self.a.shape[i] - 1, name="p") for i in self.outer]
         block = Var(0, blocks - 1, name="block")
         variables = [*loops, block] if blocks != 1 else loops
@@ -115,6 +116,16 @@ class AttentionKernel(AttentionCode, ABC):
         step = Var(0, (extent - 1) // lanes * lanes, step=lanes, name="v")
         with emit.for_loop(0, extent, lanes, step), self.evaluator.scope():
             body(emit.at_most(Index.of(step), extent - lanes), lanes)
+
+
+class ContextKernel(ContextCode, AttentionKernel):
+    """Emits softmax(scores) x value."""
+
+    def _store_lse(self, row: Sequence[Index], largest: ir.Value, total: ir.Value) -> None:
+        """Writes the kernel's second result of a row, if it has one."""
+        if self.a.lse is not None:
+            value, place = self._log_sum_exp(row, largest, total)
+            self.evaluator.store(value, self.outputs[1], place)
 
 
 @dataclass(frozen=True)

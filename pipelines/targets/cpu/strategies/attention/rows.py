@@ -15,7 +15,7 @@ from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.emit import add_floats
 from relayc.pipelines.emission.index import Index, Var, linearize
-from relayc.pipelines.targets.cpu.strategies.attention.kernel import AttentionKernel, has_few_rows, most_few_rows
+from relayc.pipelines.targets.cpu.strategies.attention.kernel import ContextKernel, has_few_rows, most_few_rows
 from relayc.pipelines.te.read.attention import KEY, QUERY, QUERY_HEAD, Attention, match
 from relayc.pipelines.te.read.graph import Kernel
 from relayc.pipelines.tir.strategy.scheduled import Scheduled
@@ -90,7 +90,7 @@ def _row_loops(attention: Attention) -> list[int]:
     return [QUERY_HEAD, QUERY] if both else [attention.row_loop]
 
 
-class RowAttention(AttentionKernel):
+class RowAttention(ContextKernel):
     """Buffers of a thread have the rows of a task as their outermost extent.
 
     Attributes:
@@ -309,6 +309,7 @@ class RowAttention(AttentionKernel):
                 self.evaluator.store(self._result(at, along, context, total), self.output, self._place(at, along))
 
         self._along(self.width, self.p.width_lanes, store)
+        self._store_lse(at, self._load("rows", number * 3), self._load("rows", number * 3 + 1))
 
 
 @dataclass(frozen=True)

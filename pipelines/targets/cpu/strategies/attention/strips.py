@@ -183,6 +183,34 @@ class OverlappingStrips(Strips):
         return emit.arith("maxsi", early, emit.materialize(block.base * -1))
 
 
+class SingleStrips(Strips):
+    """Strips of a symbolic number of keys of which each is in one strip only: full strips, then strips of one key in the last block."""
+
+    def __init__(self, keys: Dim, most: int, of_block: int) -> None:
+        self.sizes = most, 1
+        self.numbers = keys // most, keys % most
+        self.of_block: int = of_block
+        self.block_keys = of_block * most + most - 1
+
+    @property
+    def blocks(self) -> Size:
+        return maximum(ceil_div(self.numbers[0], self.of_block), 1)
+
+    def block(self, number: Index) -> KeyBlock:
+        strips = number * self.of_block
+        larger = emit.smaller(emit.larger(emit.materialize(strips * -1 + self.numbers[0]), 0), self.of_block)
+        is_last = emit.compare("eq", emit.materialize(number), emit.index_constant(self.blocks - 1))
+        return KeyBlock(
+            strips * self.sizes[0], (larger, emit.select(is_last, emit.index_constant(self.numbers[1]), emit.index_constant(0)))
+        )
+
+    def keys_of(self, block: KeyBlock, counts: Counts) -> ir.Value:
+        return emit.arith("addi", emit.arith("muli", counts[0], emit.index_constant(self.sizes[0])), counts[1])
+
+    def start(self, block: KeyBlock, kind: int, strip: Index, offset: Index) -> Index:
+        return strip * self.sizes[kind] + offset
+
+
 def _clamped(index: Index, most: int) -> ir.Value:
     """An index, but not less than 0 nor more than `most`."""
     low, high = index.bounds()

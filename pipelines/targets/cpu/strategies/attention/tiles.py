@@ -14,8 +14,8 @@ from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cpu.strategies.attention.columns import ColumnAttention
-from relayc.pipelines.targets.cpu.strategies.attention.columns import default_parameters as column_parameters
-from relayc.pipelines.targets.cpu.strategies.attention.kernel import AttentionKernel, Version, emit_versions, has_few_rows, most_few_rows
+from relayc.pipelines.targets.cpu.strategies.attention.kernel import ContextKernel, Version, emit_versions, has_few_rows, most_few_rows
+from relayc.pipelines.targets.cpu.strategies.attention.parameters import default_parameters as column_parameters
 from relayc.pipelines.targets.cpu.strategies.attention.rows import RowAttention
 from relayc.pipelines.targets.cpu.strategies.attention.rows import default_parameters as row_parameters
 from relayc.pipelines.targets.cpu.strategies.bf16.amx import MAX_ROWS, MAX_STEP, AmxSums
@@ -86,7 +86,7 @@ def _is_bf16(attention: Attention) -> bool:
     return key.element == bf16 and value.element == bf16 and scaled and attention.product.element == ir.F32Type.get()
 
 
-class _TileAttention(AttentionKernel):
+class _TileAttention(ContextKernel):
     """Buffers of a thread: keys [key / 16, depth / 2, 16, 2], values [element / 16, key / 2, 16, 2], queries [row, depth], weights
     [row, key] in bf16; scores [row, key] and context [row, element] in f32. Keys are filled up to a multiple of a tile's depth."""
 
@@ -139,6 +139,7 @@ class _TileAttention(AttentionKernel):
             "scores": (rows * keys, 4),
             "context": (rows * self.width, 4),
             "totals": (rows, 4),
+            "largest": (rows if self.a.lse is not None else 0, 4),
         }
 
     @property
@@ -345,6 +346,8 @@ class _TileAttention(AttentionKernel):
         largest = self._across(score, self._initial(self.a.largest), larger)
         total = self._across(weight, emit.zero(self.wide), partial(emit.arith, "addf"))
         self._store("totals", place, total)
+        if self.a.lse is not None:
+            self._store("largest", place, largest)
 
     def _across(self, value: Value, initial: ir.Value, combine: Combine) -> ir.Value:
         """The values of a row combined: whole vectors in a loop, then halves of halves."""
@@ -387,3 +390,5 @@ class _TileAttention(AttentionKernel):
                 self.evaluator.store(value, self.output, self._place(row[: QUERY + 1], start + lane))
 
         self._along(self.width, min(self.lanes, COLUMNS), store)
+        if self.a.lse is not None:
+            self._store_lse(row, self._load("largest", place), self._load("totals", place))

@@ -15,9 +15,9 @@ BLOCKS = BlockParameters(warps=4, rows=8, keys=32)
 
 
 def schedule_flash(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
-    """Schedules attention; None for any other kernel."""
+    """Schedules attention without its log-sum-exp; None for any other kernel."""
     attention = match(kernel)
-    if attention is None or not isinstance(target, CudaTarget):
+    if attention is None or attention.lse is not None or not isinstance(target, CudaTarget):
         return None
     few = splits_of(attention, target, tuning)
     many = None if few is not None and has_few_rows(attention) else _blocks(attention, target, tuning)

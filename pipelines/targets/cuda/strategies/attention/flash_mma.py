@@ -18,7 +18,7 @@ def schedule_flash_mma(kernel: Kernel, target: Target, tuning: Tuning) -> Schedu
     """Schedules an attention of f16 or bf16, or f32 as tf32 where that is asked for, of which more than a few queries share keys; None for
     any other kernel."""
     attention = match(kernel)
-    if attention is None or not isinstance(target, CudaTarget) or has_few_rows(attention):
+    if attention is None or attention.lse is not None or not isinstance(target, CudaTarget) or has_few_rows(attention):
         return None
     queries = queries_of(attention, bool(tuning.number("tf32", 0)))
     if queries is None or attention.depth * queries.element_bytes % CHUNK or attention.width % COLUMNS:

@@ -12,7 +12,7 @@ from relayc.pipelines.emission.index import Index
 from relayc.pipelines.te.read.attention import BATCH, KEY, KEY_HEAD, QUERY, QUERY_HEAD, Attention
 from relayc.pipelines.tir.gpu.aligned import AlignedEvaluator
 from relayc.pipelines.tir.strategy.scheduled import KernelFunction
-from relayc.pipelines.tir.values.attention import AttentionCode
+from relayc.pipelines.tir.values.attention import ContextCode
 
 LOG2E = 1.4426950408889634
 
@@ -29,7 +29,7 @@ def exp2(x: ir.Value) -> ir.Value:
     return emit.create("math.exp2", [x.type], [x], {"fastmath": emit.parsed("#arith.fastmath<afn>")})
 
 
-class GpuAttention(AttentionCode):
+class GpuAttention(ContextCode):
     """An attention while code for it is emitted into launches.
 
     Attributes:

@@ -554,7 +554,7 @@ def _global_average(call: Call, g: Tensor) -> list[Part]:
 
 @_rule("nn.attention")
 def _attention(call: Call, g: Tensor) -> list[Part]:
-    """By the log-sum-exp of the scores, with which the attention is computed in place of the one that is there."""
+    """By the log-sum-exp of the scores, with an attention before the one that is there, which EliminateCommonSubexpr makes one of."""
     op = call.op
 
     def refused(what: str) -> Tensor:
@@ -568,7 +568,6 @@ def _attention(call: Call, g: Tensor) -> list[Part]:
             return [refused(f"nn.attention with mask_value {op.mask_value}")] * 3
         with ir.InsertionPoint(op.operation):
             result, lse = emit("nn.attention_lse", *call.inputs, **op.attrs())
-        call.result.value.replace_all_uses_with(result.value)
         layouts = [op.query_layout, op.key_layout, op.value_layout, op.out_layout]
         query, key, value, grad = (_in_order(t, layout) for t, layout in zip((*call.inputs[:3], g), layouts, strict=True))
         delta = emit("sum", multiply(cast(grad, lse.dtype), cast(_in_order(result, op.out_layout), lse.dtype)), axis=(3,))

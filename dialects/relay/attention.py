@@ -65,6 +65,7 @@ class Attention(_Attention, name="nn_attention", relay_name="nn.attention"):
 
     precision = Precision.ALWAYS
     factors = 3
+    first_result_of = "nn_attention_lse"
 
     @staticmethod
     def infer(op: View) -> TensorType:

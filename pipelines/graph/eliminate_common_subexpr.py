@@ -1,10 +1,15 @@
-"""EliminateCommonSubexpr: equal operations on equal operands become one (upstream's cse); before it, equal parameters get one key."""
+"""EliminateCommonSubexpr: equal operations on equal operands become one (upstream's cse); before it, equal parameters get one key.
+
+An operator whose result is the first one of another operator on equal operands is that one.
+"""
 
 from collections.abc import Hashable
 
 import numpy as np
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import users_of
+from relayc.dialects.relay.base import OPS, Op
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant
 from relayc.pipelines.context.passes import PassContext, function_pass
@@ -34,8 +39,23 @@ def _share_keys(func: ir.Operation, mod: IRModule) -> None:
                     op.operation.attributes["value"] = ir.StringAttr.get(key)
 
 
+def _share_first_results(func: ir.Operation) -> None:
+    """Of an operator, and one before it that has its result among others, the latter is enough."""
+    for block in graph_blocks(func):
+        for op in block.operations:
+            name = op.first_result_of if isinstance(op, Op) else None
+            for user in users_of(op.operation.operands[0]) if name is not None else ():
+                other = user.opview
+                if not isinstance(other, OPS[name]) or user.block != block or not user.is_before_in_block(op.operation):
+                    continue
+                if list(user.operands) == list(op.operation.operands) and other.attrs() == op.attrs():
+                    op.operation.results[0].replace_all_uses_with(user.results[0])
+                    break
+
+
 @function_pass(opt_level=1, name="EliminateCommonSubexpr")
 def eliminate_common_subexpr(func: ir.Operation, mod: IRModule, ctx: PassContext) -> None:
-    """Merges equal operations and equal constants."""
+    """Merges equal operations and equal constants, and operations of which others have the result."""
     _share_keys(func, mod)
+    _share_first_results(func)
     run_upstream(func, "cse")

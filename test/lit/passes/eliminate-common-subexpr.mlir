@@ -50,3 +50,17 @@ func.func @branches(%c: tensor<i1>, %x: tensor<4xf32>) -> (tensor<4xf32>, tensor
   %3 = "relay.negative"(%x) : (tensor<4xf32>) -> tensor<4xf32>
   return %0, %1, %3 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
 }
+
+// -----
+
+// An operator before another one has its result among others; with another attribute it has not.
+// CHECK-LABEL: func.func @first_result
+// CHECK-NEXT: %[[BOTH:.*]]:2 = "relay.nn_attention_lse"(%arg0, %arg0, %arg0)
+// CHECK-NEXT: %[[OTHER:.*]] = "relay.nn_attention"(%arg0, %arg0, %arg0) {{.*}}scale = 2.0
+// CHECK-NEXT: return %[[BOTH]]#0, %[[BOTH]]#1, %[[OTHER]]
+func.func @first_result(%x: tensor<1x2x3x4xf32>) -> (tensor<1x2x3x4xf32>, tensor<1x2x3xf32>, tensor<1x2x3x4xf32>) {
+  %0:2 = "relay.nn_attention_lse"(%x, %x, %x) {scale = 1.0 : f64} : (tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>) -> (tensor<1x2x3x4xf32>, tensor<1x2x3xf32>)
+  %1 = "relay.nn_attention"(%x, %x, %x) {scale = 1.0 : f64} : (tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>) -> tensor<1x2x3x4xf32>
+  %2 = "relay.nn_attention"(%x, %x, %x) {scale = 2.0 : f64} : (tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>) -> tensor<1x2x3x4xf32>
+  return %1, %0#1, %2 : tensor<1x2x3x4xf32>, tensor<1x2x3xf32>, tensor<1x2x3x4xf32>
+}

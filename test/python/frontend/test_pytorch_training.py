@@ -130,6 +130,69 @@ def test_masked_attention():
     agrees(Masked(), torch.randn(2, 5, 8))
 
 
+class Attentions(nn.Module):
+    """Attention of each kind that torch leaves whole in training, by heads that share keys."""
+
+    def __init__(self, dtype=torch.float32):
+        super().__init__()
+        self.qkv = nn.Linear(24, 24 + 12 + 12, dtype=dtype)
+
+    def forward(self, x):
+        q, k, v = (t.unflatten(-1, (-1, 6)).transpose(1, 2) for t in self.qkv(x).split((24, 12, 12), -1))
+        sees = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril(-1)  # the first query sees nothing
+        bias = torch.linspace(-2, 2, x.shape[1]).reshape(1, 1, 1, -1).to(x.dtype)
+        found = [
+            F.scaled_dot_product_attention(q, k, v, attn_mask=sees, enable_gqa=True),
+            F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=0.7, enable_gqa=True),
+            F.scaled_dot_product_attention(q[:, :2], k[:, :, :5], v[:, :, :5]),
+        ]
+        first = F.scaled_dot_product_attention(q[:, :, :3], k, v, is_causal=True, enable_gqa=True)
+        return torch.cat(found, 1).sum(1) + F.pad(first.sum(1), (0, 0, 0, x.shape[1] - 3))
+
+
+@pytest.fixture
+def modules(graphs, monkeypatch):
+    """The texts of the programs of the graphs."""
+    made = []
+    from_fx = dynamo.from_fx
+
+    def seen(graph, held):
+        found = from_fx(graph, held)
+        made.append(str(found.module.module))
+        return found
+
+    monkeypatch.setattr(dynamo, "from_fx", seen)
+    return made
+
+
+def test_kinds_of_attention(modules):
+    agrees(Attentions(), torch.randn(2, 19, 24))
+    forwards, backwards = modules
+    assert forwards.count("relay.nn_attention_lse") == backwards.count("relay.nn_attention_grad") == 4
+
+
+def test_attention_of_bfloat16(modules):
+    """Rounding is 2**-9; eager rounds weights, too."""
+    agrees(Attentions(torch.bfloat16), torch.randn(2, 19, 24, dtype=torch.bfloat16), tolerance=2**-5)
+    assert modules[1].count("relay.nn_attention_grad") == 4
+
+
+def test_attention_whose_bias_has_a_gradient(modules):
+    """torch decomposes it."""
+
+    class Biased(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.qkv, self.bias = nn.Linear(8, 24), nn.Parameter(torch.randn(5, 5))
+
+        def forward(self, x):
+            q, k, v = self.qkv(x).unflatten(-1, (3, 1, 8)).permute(2, 0, 3, 1, 4)
+            return F.scaled_dot_product_attention(q, k, v, attn_mask=self.bias)
+
+    agrees(Biased(), torch.randn(2, 5, 8))
+    assert not any("nn_attention_grad" in text for text in modules)
+
+
 def test_dropout_is_left_to_eager(graphs):
     """Its random numbers are the ones of eager where its operand lies in memory as there."""
     agrees(Decoder(dropout=0.25), torch.randint(0, 11, (2, 8)))

@@ -3,12 +3,14 @@
 import numpy as np
 import onnx
 import pytest
+from attention_reference import Case, derivatives
 from onnx.reference import ReferenceEvaluator
 
 import relayc
 from relayc import OnnxError
 from relayc.dialects.relay import TensorType
 from relayc.frontend.converter import ModelBuilder, emit
+from relayc.frontend.errors import ModelError
 from relayc.frontend.gradients import gradients
 
 DOMAIN = "ai.onnx.preview.training"
@@ -86,6 +88,51 @@ def test_derivatives_of_stacks(axis):
         module = relayc.compile(builder.finish([("dx", dx)]))
     x = values()["x"][:2, :3]
     np.testing.assert_allclose(module["main"](x), 2 * x + 6 * x**5, rtol=1e-12)
+
+
+def attention_gradients(case, layout, **attributes):
+    """The derivatives of the sum of an attention by the given weights, and the layouts of its operands."""
+    query, key, value, *mask = case.arrays()
+    grad = np.random.default_rng(3).standard_normal((*query.shape[:3], value.shape[3]))
+    order = [layout.index(axis) for axis in "BHSD"]
+    moved = [np.ascontiguousarray(a.transpose(["BHSD".index(axis) for axis in layout])) for a in (query, key, value, grad)]
+    arrays = dict(zip(("q", "k", "v", "g", "m"), [*moved, *mask], strict=False))
+    with ModelBuilder({name: TensorType.of_array(a) for name, a in arrays.items()}) as builder:
+        q, k, v, g, *m = (builder.inputs[name] for name in arrays)
+        layouts = {f"{name}_layout": layout for name in ("query", "key", "value", "out")}
+        found = emit("nn.attention", q, k, v, *m, scale=case.shape[5] ** -0.5, **layouts, **case.attributes, **attributes)
+        result = emit("multiply", found, g)
+        made = gradients(result, [q, k, v, *(m if attributes else [])])
+        module = relayc.compile(builder.finish([("y", found), *zip(("dq", "dk", "dv"), made, strict=False)]), cache=False)
+    results = [a.transpose(order) for a in module["main"](*arrays.values())]
+    return module, results, derivatives(case, grad)[1:]
+
+
+@pytest.mark.parametrize("layout", ["BHSD", "BSHD"])
+@pytest.mark.parametrize("mask", [None, (9, 12)])
+def test_derivatives_of_attention(layout, mask):
+    """By the log-sum-exp, with which the attention is computed once."""
+    attributes = {"empty_to_zero": True} if mask else {"is_causal": True, "causal_offset": 3}
+    case = Case((2, 4, 2, 9, 12, 8, 16), mask=mask, mask_dtype="bool" if mask else "", dtype="float64", attributes=attributes)
+    module, found, wanted = attention_gradients(case, layout)
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-13 * np.abs(b).max())
+    operators = [op for kernel in module.kernels for op in kernel.ops if "attention" in op]
+    assert sorted(operators) == ["nn.attention_grad", "nn.attention_lse"]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "mask_dtype", "found"),
+    [
+        ({"softcap": 5.0}, "", "softcap"),
+        ({"mask_value": -1e9}, "bool", "mask_value -1000000000.0"),
+        ({"empty_to_zero": True}, "", "one of the mask of nn.attention"),
+    ],
+)
+def test_attention_without_a_derivative(attributes, mask_dtype, found):
+    case = Case((1, 2, 2, 3, 4, 8, 8), mask=(3, 4), mask_dtype=mask_dtype, dtype="float64")
+    with pytest.raises(ModelError, match=found):
+        attention_gradients(case, "BHSD", **attributes)
 
 
 NETWORK = """p = Conv <strides = [2, 1], pads = [1, 0, 1, 2], dilations = [1, 2]> (x, w, b)  q = Relu (p)

@@ -269,7 +269,8 @@ class ColumnAttention(QueryTiles, ContextKernel):
 
     def _finish(self, tile: QueryTile, j: Index | int, first: Index) -> None:
         row = self._row(tile, first, Index.of(self.lane))
-        self._store_lse(row, self._vector("rows", tile.number * 2, j), self._vector("rows", tile.number * 2 + 1, j))
+        if self.a.lse is not None:
+            self._store_lse(row, self._vector("rows", tile.number * 2, j), self._vector("rows", tile.number * 2 + 1, j))
 
         def context(element: Index) -> ir.Value:
             return self._vector("context", tile.number * self.width + element, j)

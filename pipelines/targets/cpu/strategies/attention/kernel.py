@@ -122,10 +122,9 @@ class ContextKernel(ContextCode, AttentionKernel):
     """Emits softmax(scores) x value."""
 
     def _store_lse(self, row: Sequence[Index], largest: ir.Value, total: ir.Value) -> None:
-        """Writes the kernel's second result of a row, if it has one."""
-        if self.a.lse is not None:
-            value, place = self._log_sum_exp(row, largest, total)
-            self.evaluator.store(value, self.outputs[1], place)
+        """Writes the kernel's second result of a row."""
+        value, place = self._log_sum_exp(row, largest, total)
+        self.evaluator.store(value, self.outputs[1], place)
 
 
 @dataclass(frozen=True)

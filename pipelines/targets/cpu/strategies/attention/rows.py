@@ -309,7 +309,8 @@ class RowAttention(ContextKernel):
                 self.evaluator.store(self._result(at, along, context, total), self.output, self._place(at, along))
 
         self._along(self.width, self.p.width_lanes, store)
-        self._store_lse(at, self._load("rows", number * 3), self._load("rows", number * 3 + 1))
+        if self.a.lse is not None:
+            self._store_lse(at, self._load("rows", number * 3), self._load("rows", number * 3 + 1))
 
 
 @dataclass(frozen=True)

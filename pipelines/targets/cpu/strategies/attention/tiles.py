@@ -139,7 +139,7 @@ class _TileAttention(ContextKernel):
             "scores": (rows * keys, 4),
             "context": (rows * self.width, 4),
             "totals": (rows, 4),
-            "largest": (rows if self.a.lse is not None else 0, 4),
+            **({"largest": (rows, 4)} if self.a.lse is not None else {}),
         }
 
     @property

@@ -12,8 +12,10 @@ torch = pytest.importorskip("torch")
 
 from pytorch_models import same  # noqa: E402 # there is torch
 from torch import nn  # noqa: E402
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
+import relayc  # noqa: E402
 from relayc.tools import dynamo  # noqa: E402
 from relayc.tools.dynamo import backend  # noqa: E402
 
@@ -175,6 +177,30 @@ def test_attention_of_bfloat16(modules):
     """Rounding is 2**-9; eager rounds weights, too."""
     agrees(Attentions(torch.bfloat16), torch.randn(2, 19, 24, dtype=torch.bfloat16), tolerance=2**-5)
     assert modules[1].count("relay.nn_attention_grad") == 4
+
+
+def test_efficient_attention():
+    """What torch makes of attention on GPUs; its log-sum-exp has zeros up to a multiple of 32 queries."""
+    aten = torch.ops.aten
+
+    def both(q, k, v, bias, g):
+        out, lse, seed, offset = aten._scaled_dot_product_efficient_attention(q, k, v, bias, True, scale=0.3)
+        *found, _ = aten._scaled_dot_product_efficient_attention_backward(
+            g, q, k, v, bias, out, lse, seed, offset, 0.0, [True, True, True, False], scale=0.3
+        )
+        return out, lse, *found
+
+    q, k, v, g = (torch.randn(2, 3, n, 8, requires_grad=True) for n in (5, 7, 7, 5))
+    bias = torch.randn(2, 1, 5, 7)
+    arrays = [t.detach() for t in (q, k, v, bias, g)]
+    graph = make_fx(both, tracing_mode="fake")(*arrays)
+    out, lse, *found = relayc.compile(dynamo.from_fx(graph, {}).module)["main"](*(a.numpy() for a in arrays))
+    wanted = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=0.3)
+    wanted.backward(g)
+    for a, b in zip([out, *found], [wanted.detach(), q.grad, k.grad, v.grad], strict=True):
+        torch.testing.assert_close(torch.from_numpy(a), b)
+    scores = 0.3 * q @ k.transpose(2, 3) + bias
+    torch.testing.assert_close(torch.from_numpy(lse), F.pad(scores.logsumexp(3), (0, 27)).detach())
 
 
 def test_attention_whose_bias_has_a_gradient(modules):

@@ -107,8 +107,8 @@ class Op(RelayDialect.Operation):  # type: ignore[name-defined] # a class made a
       right_neutral: the number c for which the operator of x and c gives x.
       involutory: applied twice it gives what it was given (negative).
       idempotent: applied twice it gives what it gives once (abs).
-      first_result_of: the name of an operator of the same operands and attributes of which this one's result is the first: where a program has
-        both, that one is enough.
+      first_result_of: the name of an operator of the same operands and attributes whose first result is the result of this one: where a
+        program has both, that operator is enough.
       layout_role: how it takes part in a change of layout (LayoutRole.FIXED); see also `can_change_layout`, `images` and `in_layout`.
       layout_gain: what it gains from lanes along the channels, for each element of its result, in the time that a transform takes for one.
       precision: what it does with tensors stored as bf16 (Precision.NEVER).

@@ -43,10 +43,11 @@ def _share_first_results(func: ir.Operation) -> None:
     """Of an operator, and one before it that has its result among others, the latter is enough."""
     for block in graph_blocks(func):
         for op in block.operations:
-            name = op.first_result_of if isinstance(op, Op) else None
-            for user in users_of(op.operation.operands[0]) if name is not None else ():
+            if not isinstance(op, Op) or op.first_result_of is None:
+                continue
+            for user in users_of(op.operation.operands[0]):
                 other = user.opview
-                if not isinstance(other, OPS[name]) or user.block != block or not user.is_before_in_block(op.operation):
+                if not isinstance(other, OPS[op.first_result_of]) or user.block != block or not user.is_before_in_block(op.operation):
                     continue
                 if list(user.operands) == list(op.operation.operands) and other.attrs() == op.attrs():
                     op.operation.results[0].replace_all_uses_with(user.results[0])

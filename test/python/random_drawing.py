@@ -98,7 +98,7 @@ class Drawing:
     def leaf(self, shape: Sequence[Size], dtype: str, domain: Any = "any", constant: bool | None = None) -> int:
         """An input or a constant; one that is there already now and then."""
         type_ = TensorType(tuple(shape), dtype)
-        symbolic = not type_.is_static
+        symbolic = not type_.is_static or not isinstance(domain, (str, int))
         if symbolic and self.in_function:
             raise RelayError("no constant of a symbolic size")
         constant = self.in_function or (not symbolic and (self.chance(0.6) if constant is None else constant))

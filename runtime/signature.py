@@ -20,7 +20,7 @@ import numpy as np
 
 from relayc.nearest import nearest
 from relayc.runtime.artifact import TensorSpec
-from relayc.runtime.tensor import from_torch, is_torch, to_torch
+from relayc.runtime.tensor import from_torch, is_torch, of_parts, parts_of, to_torch
 
 Structure = Any
 """See the module."""
@@ -43,6 +43,7 @@ class Signature:
       results: structure of what a call gives.
       outputs: for each leaf of the results: ["result", i] is output i of `main`, ["input", i] leaf i of the arguments, ["constant", value]
         that value; ["int", i], ["float", i] and ["bool", i] are the number in output i.
+      complex: leaves of complex numbers, of which `main` takes the parts along a last axis; ["complex", i] are such numbers from output i.
       written: outputs of `main` that are written to a leaf of the arguments, or to the state: [output, leaf or name].
       is_torch: whether results are torch tensors where no argument is a tensor.
     """
@@ -54,6 +55,7 @@ class Signature:
     results: Structure
     outputs: tuple[tuple[str, Any], ...]
     written: tuple[tuple[int, int | str], ...] = ()
+    complex: tuple[int, ...] = ()
     is_torch: bool = False
 
     @staticmethod
@@ -61,7 +63,7 @@ class Signature:
         """Of the text that `text` gives. Raises ValueError, KeyError or TypeError for another text."""
         found = json.loads(text)
         pairs = {name: tuple(tuple(pair) for pair in found[name]) for name in ("constants", "outputs", "written")}
-        return Signature(**{**found, **pairs, "names": tuple(found["names"]), "inputs": tuple(found["inputs"])})
+        return Signature(**{**found, **pairs, **{k: tuple(found.get(k, ())) for k in ("names", "inputs", "complex")}})
 
     @property
     def text(self) -> str:
@@ -78,7 +80,7 @@ class Signature:
         """The number of arguments of a program that takes tensors in order, and gives tensors in order; -1 for any other."""
         _, ((_, positional), (_, named)) = self.arguments
         count, results = len(positional), [self.results] if isinstance(self.results, int) else self.results and self.results[1]
-        ordered = positional == list(range(count)) and self.inputs == tuple(range(count)) and not (named or self.constants or self.written)
+        ordered = positional == list(range(count)) and self.inputs == tuple(range(count)) and not (named or self.constants or self.written or self.complex)
         is_flat = isinstance(self.results, int) or (self.results is not None and self.results[0] == "tuple")
         given = is_flat and results == list(range(len(self.outputs))) and self.outputs == tuple(("result", i) for i in results)
         return count if ordered and given and count else -1
@@ -193,6 +195,7 @@ def _number(i: int, outputs: Sequence[Any]) -> Any:
 
 _VALUES = {
     "result": lambda where, leaves, outputs: outputs[where],
+    "complex": lambda where, leaves, outputs: of_parts(outputs[where]),
     "input": lambda where, leaves, outputs: leaves[where],
     "constant": lambda where, leaves, outputs: where,
     **dict.fromkeys(("int", "float", "bool"), lambda where, leaves, outputs: _number(where, outputs)),
@@ -213,7 +216,8 @@ def call(signature: Signature, function: Any, on_host: bool, state: dict[str, An
         raise ValueError(
             f"state: expected the tensors {', '.join(signature.state)}, found none for {lacking[0]}: set module.state[{lacking[0]!r}]"
         )
-    given = [state[i] if isinstance(i, str) else leaves[i] for i in signature.inputs]
+    parts = {i: parts_of(leaves[i]) for i in signature.complex}
+    given = [state[i] if isinstance(i, str) else parts[i] if i in parts else leaves[i] for i in signature.inputs]
     as_torch = any(map(is_torch, leaves))
     if not as_torch and signature.is_torch and "torch" in sys.modules:
         as_torch = not any(isinstance(value, np.ndarray) for value in leaves)

@@ -120,6 +120,23 @@ def to_torch(array: np.ndarray) -> Any:
     )
 
 
+def parts_of(value: Any) -> Any:
+    """Complex numbers as their parts along a last axis. Raises TypeError for a value that is no tensor or array of complex numbers."""
+    if is_torch(value) and value.is_complex():
+        return sys.modules["torch"].view_as_real(value.detach().resolve_conj())
+    if isinstance(value, np.ndarray) and value.dtype.kind == "c":
+        return np.ascontiguousarray(value).reshape(*value.shape, 1).view(value.real.dtype)
+    raise TypeError(f"expected complex numbers, found {getattr(value, 'dtype', type(value).__name__)}")
+
+
+def of_parts(value: Any) -> Any:
+    """A tensor of torch, or an array, of the complex numbers whose parts are along its last axis."""
+    if is_torch(value):
+        return sys.modules["torch"].view_as_complex(value)
+    array = np.asarray(value)
+    return array.view(f"c{2 * array.dtype.itemsize}").reshape(array.shape[:-1])
+
+
 _BITS: dict[Any, Any] = {}
 
 

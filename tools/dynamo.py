@@ -24,7 +24,7 @@ from relayc.frontend.pytorch.partition import in_parts
 from relayc.frontend.pytorch.registry import KEPT, plain_name
 from relayc.pipelines.driver.compile import compile as compile_module
 from relayc.runtime.result_memory import LEAST_BYTES
-from relayc.runtime.tensor import is_torch, to_torch
+from relayc.runtime.tensor import is_torch, of_parts, parts_of, to_torch
 from relayc.runtime.threads import pause_torch
 
 _empty_strided_cpu = vars(guards)["_empty_strided_cpu"]
@@ -89,6 +89,7 @@ class _Call:
 
     def __init__(self, program: FxProgram, function: Any) -> None:
         self._inputs, self._outputs, self._function = program.inputs, program.outputs, function
+        self._complex = program.complex
         self._plain = all(kind == "tensor" for kind, _ in program.outputs)
         self._order = [where for _, where in program.outputs]
         self._fixed = getattr(function, "fixed_shapes", None)
@@ -106,7 +107,7 @@ class _Call:
     def __call__(self, *args: Any) -> list[Any]:
         if torch.get_num_threads() > 1:
             pause_torch()
-        found = self._run(args)
+        found = self._run([parts_of(a) if i in self._complex else a for i, a in enumerate(args)] if self._complex else args)
         if self._plain:
             return [found[i] for i in self._order]
         return [args[where] if kind == "argument" else self._result(kind, where, found) for kind, where in self._outputs]
@@ -130,8 +131,8 @@ class _Call:
 
     @staticmethod
     def _result(kind: str, where: Any, found: Sequence[Any]) -> Any:
-        if kind == "tensor":
-            return found[where]
+        if kind in ("tensor", "complex"):
+            return found[where] if kind == "tensor" else of_parts(found[where])
         return found[where].item() if kind == "number" else where
 
 

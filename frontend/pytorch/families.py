@@ -5,6 +5,7 @@ from relayc.frontend.pytorch import (  # noqa: F401 (they register converters)
     attention,
     backward,
     bessel,
+    complex,
     convolution,
     create,
     elementwise,

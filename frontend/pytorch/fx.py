@@ -8,9 +8,10 @@ import torch
 
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import TensorType
+from relayc.frontend.common.complex import Pair, joined, taken_apart
 from relayc.frontend.converter import ModelBuilder, Tensor, assume, constant
 from relayc.frontend.pytorch.graph import Graphs, check_operators
-from relayc.frontend.pytorch.values import Symbols, dtype_name, range_of, weight
+from relayc.frontend.pytorch.values import Symbols, element_dtype, is_complex, range_of, weight
 from relayc.frontend.sizes import size_tensor, sizes
 from relayc.symbolic import Dim, Range, Size, symbol
 
@@ -21,12 +22,14 @@ class FxProgram:
 
     Attributes:
       inputs: for each input of `main`, the number of the graph's argument.
-      outputs: for each result of the graph, ("tensor", i) or ("number", i) for output i of `main`, ("argument", i) for argument i of the
-        graph as it is, or ("constant", value).
+      complex: the arguments of complex numbers, whose parts `main` takes along a last axis.
+      outputs: for each result of the graph, ("tensor", i), ("number", i), or ("complex", i) with the parts along the last axis, for output i
+        of `main`, ("argument", i) for argument i of the graph as it is, or ("constant", value).
     """
 
     module: IRModule
     inputs: tuple[int, ...]
+    complex: frozenset[int]
     outputs: tuple[tuple[str, Any], ...]
 
 
@@ -44,7 +47,7 @@ def from_fx(graph_module: Any, held: Mapping[int, Any]) -> FxProgram:
     names = {i: placeholders[i].name for i in (*tensors, *numbers)}
     # Sizes whose symbols only those numbers say, or the sizes of tensors that are held.
     later = {i for i, f in tensors.items() if not _symbols_of(f) <= plain}
-    types = {names[i]: TensorType(_shape(f, names[i], plain, symbols), dtype_name(f.dtype)) for i, f in tensors.items()}
+    types = {names[i]: TensorType(_shape(f, names[i], plain, symbols), element_dtype(f.dtype)) for i, f in tensors.items()}
     types |= {names[i]: TensorType((), "int64") for i in numbers}
     with ModelBuilder(types, ranges=_ranges(fakes, plain)) as builder:
         for i, name in numbers.items():
@@ -54,7 +57,11 @@ def from_fx(graph_module: Any, held: Mapping[int, Any]) -> FxProgram:
             if i in held:
                 given.append(weight(found.name, held[i]))
             elif i in tensors:
-                given.append(assume(builder.inputs[names[i]], symbols.shape(fake)) if i in later else builder.inputs[names[i]])
+                value = taken_apart(builder.inputs[names[i]]) if is_complex(fake) else builder.inputs[names[i]]
+                if i in later:
+                    shape = symbols.shape(fake)
+                    value = Pair(*(assume(part, shape) for part in value)) if isinstance(value, Pair) else assume(value, shape)
+                given.append(value)
             else:
                 given.append(None if fake is None else symbols.size(fake))
         made: list[tuple[str, Tensor]] = []
@@ -65,14 +72,14 @@ def from_fx(graph_module: Any, held: Mapping[int, Any]) -> FxProgram:
             number = isinstance(value, Dim)
             if node in placeholders:
                 outputs.append(("argument", placeholders.index(node)))
-            elif isinstance(value, Tensor) or number:
-                outputs.append(("number" if number else "tensor", len(made)))
-                made.append((f"output_{len(made)}", size_tensor(value) if number else value))
+            elif isinstance(value, (Tensor, Pair)) or number:
+                outputs.append(("number" if number else "complex" if isinstance(value, Pair) else "tensor", len(made)))
+                made.append((f"output_{len(made)}", size_tensor(value) if number else joined(value) if isinstance(value, Pair) else value))
             else:
                 outputs.append(("constant", value))
         if not made:
             made.append(("nothing", constant(0, "int64")))
-        return FxProgram(builder.finish(made), (*tensors, *numbers), tuple(outputs))
+        return FxProgram(builder.finish(made), (*tensors, *numbers), frozenset(i for i, f in tensors.items() if is_complex(f)), tuple(outputs))
 
 
 def _symbols_of(fake: Any) -> set[str]:
@@ -81,12 +88,14 @@ def _symbols_of(fake: Any) -> set[str]:
 
 def _shape(fake: Any, name: str, plain: set[str], symbols: Symbols) -> tuple[Size, ...]:
     """The shape of an input; a dimension that the dimensions of inputs do not say is a symbol of its own."""
-    return tuple(
+    parts = (2,) if is_complex(fake) else ()
+    sizes_ = (
         symbol(f"{name}_{axis}")
         if isinstance(d, torch.SymInt) and not {str(s) for s in d.node.expr.free_symbols} <= plain
         else symbols.size(d)
         for axis, d in enumerate(fake.shape)
     )
+    return (*sizes_, *parts)
 
 
 def _ranges(fakes: Sequence[Any], names: set[str]) -> dict[str, Range]:

@@ -12,12 +12,13 @@ from typing import Any
 
 import torch
 
+from relayc.frontend.common.complex import Pair, as_pair
 from relayc.frontend.converter import Tensor, assume, at_node
 from relayc.frontend.errors import ModelError, UnsupportedOperators
 from relayc.frontend.pytorch import control
 from relayc.frontend.pytorch import families as _families  # noqa: F401 (they register converters)
 from relayc.frontend.pytorch.registry import Converter, Node, call, converting, find, plain_name
-from relayc.frontend.pytorch.values import DTYPES, Symbols, dtype_name, is_expression, weight
+from relayc.frontend.pytorch.values import DTYPES, PARTS, Symbols, element_dtype, is_complex, is_expression, weight
 from relayc.frontend.steps import filled
 
 _IGNORED = ("aten._assert", "aten.sym_constrain_range", "aten._functional_assert", "aten._functional_sym_constrain", "aten._linalg_check")
@@ -76,16 +77,27 @@ def _lacking(found: Any, own: Mapping[str, Converter]) -> str | None:
     """What relayc lacks for a node, in words."""
     if found.op != "call_function" or _is_ignored(found):
         return None
+    of_complex = _is_of_complex(found)
     if isinstance(found.target, torch._ops.HigherOrderOperator):
-        return None if control.find(found.target) else f"{found.target}"
+        return f"{found.target} of complex numbers" if of_complex else None if control.find(found.target) else f"{found.target}"
     if not isinstance(found.target, torch._ops.OpOverload) or is_expression(found.meta.get("val")):
         return None
     name = plain_name(found.target)
-    if find(found.target, own) is None:
-        return name
-    fakes = found.meta.get("val")
-    wrong = {f.dtype for f in (fakes if isinstance(fakes, (tuple, list)) else [fakes]) if isinstance(f, torch.Tensor)} - set(DTYPES)
+    if find(found.target, own, of_complex) is None:
+        return f"{name} of complex numbers" if of_complex and find(found.target, own) else name
+    wrong = {f.dtype for f in _results(found) if isinstance(f, torch.Tensor)} - {*DTYPES, *PARTS}
     return f"{name} of dtype {str(min(wrong, key=str)).removeprefix('torch.')}" if wrong else None
+
+
+def _results(found: Any) -> Sequence[Any]:
+    """What torch says of the results of a node."""
+    fakes = found.meta.get("val")
+    return fakes if isinstance(fakes, (tuple, list)) else [fakes]
+
+
+def _is_of_complex(found: Any) -> bool:
+    """Whether a node takes or gives complex numbers."""
+    return any(is_complex(fake) for n in (found, *found.all_input_nodes) for fake in _results(n))
 
 
 def _is_ignored(found: Any) -> bool:
@@ -133,7 +145,7 @@ class Graphs:
                 env[found] = weight(found.name, attribute) if isinstance(attribute, torch.Tensor) else attribute
             elif found.op == "output":
                 outputs = value_of(found.args[0])
-                return outputs if isinstance(outputs, tuple) else (outputs,)
+                return outputs if isinstance(found.args[0], (tuple, list)) else (outputs,)
             elif not _is_ignored(found):
                 line = user_line(found)
                 with at_node(f"node {found.name!r} ({found.target})" + (f", {line}" if line else ""), found.name):
@@ -161,7 +173,7 @@ class Graphs:
         return self._as_torch_says(result, fake)
 
     def _operator(self, found: Any, value_of: Callable[[Any], Any], fake: Any) -> Any:
-        function = find(found.target, self.converters)
+        function = find(found.target, self.converters, _is_of_complex(found))
         assert function is not None
         schema = found.target._schema.arguments
         args = {a.name: given for a, given in zip(schema, map(value_of, found.args), strict=False)}
@@ -171,14 +183,15 @@ class Graphs:
         # What defines a size has none before it is converted.
         is_open = bool(found.meta.get("unbacked_bindings"))
         shapes = tuple(self.symbols.shape(f) if isinstance(f, torch.Tensor) and not is_open else None for f in fakes)
-        dtypes = tuple(dtype_name(f.dtype) if isinstance(f, torch.Tensor) else None for f in fakes)
+        dtypes = tuple(element_dtype(f.dtype) if isinstance(f, torch.Tensor) else None for f in fakes)
         many = isinstance(fake, (tuple, list))
         used = {user.args[1] for user in found.users if getattr(user.target, "__name__", "") == "getitem"} if many else {0}
         name = plain_name(found.target).rpartition(".")[0]
         if not many and shapes[0] is not None and dtypes[0] is not None and 0 in shapes[0]:
-            return filled(shapes[0], 0, dtypes[0])  # nothing is computed of no elements
+            nothing = filled(shapes[0], 0, dtypes[0])  # nothing is computed of no elements
+            return as_pair(nothing) if is_complex(fake) else nothing
         about = shapes if many else shapes[0], dtypes if many else dtypes[0]
-        with converting(Node(name, *about, lambda i: i in used, self.symbols.tensor)):
+        with converting(Node(name, *about, lambda i: i in used, self.symbols.tensor, is_complex(fake))):
             return call(function, args, defaults)
 
     def _bind(self, found: Any, result: Any) -> None:
@@ -200,12 +213,14 @@ class Graphs:
             return tuple(self._as_torch_says(r, f) for r, f in zip(result, fake, strict=True))
         if not isinstance(fake, torch.Tensor) or result is None:
             return result
-        if not isinstance(result, Tensor):
-            raise ModelError(f"expected a converter that gives a Tensor, found {type(result).__name__}")
-        dtype, shape = dtype_name(fake.dtype), self.symbols.shape(fake)
-        if result.dtype != dtype:
-            raise ModelError(f"expected {dtype}{list(shape)}, as torch says, found {result.type}")
-        return assume(result, shape)
+        expected = Pair if is_complex(fake) else Tensor
+        if not isinstance(result, expected):
+            raise ModelError(f"expected a converter that gives a {expected.__name__}, found {type(result).__name__}")
+        dtype, shape = element_dtype(fake.dtype), self.symbols.shape(fake)
+        for part in result if isinstance(result, Pair) else [result]:
+            if part.dtype != dtype:
+                raise ModelError(f"expected {dtype}{list(shape)}, as torch says, found {part.type}")
+        return Pair(*(assume(part, shape) for part in result)) if isinstance(result, Pair) else assume(result, shape)
 
 
 def _attribute(module: Any, path: str) -> Any:

@@ -14,13 +14,14 @@ from relayc.dialects.functions import refresh_signature, value_names
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import TensorType
+from relayc.frontend.common.complex import Pair, joined, taken_apart
 from relayc.frontend.converter import ModelBuilder, Tensor, constant
 from relayc.frontend.dimensions import free_name, input_shapes
 from relayc.frontend.errors import ModelError
 from relayc.frontend.pytorch import names
 from relayc.frontend.pytorch.graph import Graphs, check_operators
 from relayc.frontend.pytorch.registry import KEPT, Converter, plain_name
-from relayc.frontend.pytorch.values import Symbols, array_of, dtype_name, is_expression, range_of, weight
+from relayc.frontend.pytorch.values import Symbols, array_of, dtype_name, element_dtype, is_complex, is_expression, range_of, weight
 from relayc.frontend.registry import Progress
 from relayc.frontend.sizes import size_tensor, sizes
 from relayc.symbolic import Dim, Range, symbol
@@ -100,7 +101,8 @@ class Import:
         for name, stated in found.ranges.items():
             before = ranges.get(name, Range())
             ranges[name] = Range(max(before.low, stated.low), min(before.high, stated.high), stated.hint)
-        types = {name: TensorType(found.shapes[name], dtype_name(fake.dtype)) for name, fake in tensors.items()}
+        parts = {name: (2,) if is_complex(fake) else () for name, fake in tensors.items()}
+        types = {name: TensorType((*found.shapes[name], *parts[name]), element_dtype(fake.dtype)) for name, fake in tensors.items()}
         used = {s for t in types.values() for s in t.symbols}
         return types, {name: known for name, known in ranges.items() if name in used}, Symbols(as_found)
 
@@ -152,7 +154,8 @@ class Import:
             return builder.inputs[spec.target] if spec.target in builder.inputs else weight(spec.target, self._held(spec))
         if spec.kind != InputKind.USER_INPUT or spec.arg.name not in builder.inputs:
             raise ModelError(f"input {spec.arg.name}: expected a tensor, a number or a constant, found {type(spec.arg).__name__}")
-        return builder.inputs[spec.arg.name]
+        found = builder.inputs[spec.arg.name]
+        return taken_apart(found) if is_complex(self._fake(spec)) else found
 
     # ---- outputs
 
@@ -164,6 +167,9 @@ class Import:
         outputs: list[tuple[str, Any]] = []
         written: list[tuple[int, int | str]] = []
         for spec, value in zip(self.outputs, values, strict=True):
+            is_write = spec.kind in (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
+            if is_write and isinstance(value, Pair):
+                raise ModelError(f"output {spec.arg.name}: expected real numbers that are written to {spec.target}, found complex ones")
             if spec.kind == OutputKind.BUFFER_MUTATION:
                 written.append((len(made), spec.target))
                 made.append((f"new_{spec.target}", value))
@@ -172,13 +178,13 @@ class Import:
                 made.append((f"new_{spec.target}", value))
             elif spec.kind != OutputKind.USER_OUTPUT:
                 raise ModelError(f"output {spec.arg.name}: expected a result of the model, found one of kind {spec.kind.name}")
-            elif isinstance(spec.arg, TensorArgument) and isinstance(value, Tensor):
+            elif isinstance(spec.arg, TensorArgument) and isinstance(value, (Tensor, Pair)):
                 source = self.leaf_of.get(spec.arg.name)
                 if source is not None and not any(target == source for _, target in written):
                     outputs.append(("input", source))
                     continue
-                outputs.append(("result", len(made)))
-                made.append((f"output_{len(outputs) - 1}", value))
+                outputs.append(("complex" if isinstance(value, Pair) else "result", len(made)))
+                made.append((f"output_{len(outputs) - 1}", joined(value) if isinstance(value, Pair) else value))
             elif isinstance(value, Dim) or is_expression(value):
                 number = size_tensor(value) if isinstance(value, Dim) else graphs.symbols.tensor(value, _number_dtype(value))
                 outputs.append(({"int64": "int", "bool": "bool"}.get(number.dtype, "float"), len(made)))
@@ -191,6 +197,7 @@ class Import:
             "names": self.positional,
             "arguments": self._structure(),
             "inputs": [name if name in state else self.leaf_of[name] for name in inputs],
+            "complex": [i for i, spec in enumerate(s for s in self.inputs if s.kind == InputKind.USER_INPUT) if is_complex(self._fake(spec))],
             "constants": [
                 (i, spec.arg.value)
                 for i, spec in enumerate(s for s in self.inputs if s.kind == InputKind.USER_INPUT)

@@ -25,6 +25,8 @@ Converter = Callable[..., Any]
 
 CONVERTERS: dict[str, Converter] = {}
 """By the name of an operator ("aten.add"), or of one overload of it ("aten.add.Scalar")."""
+OF_COMPLEX: dict[str, Converter] = {}
+"""The same of operators that take or give complex numbers (relayc.frontend.common.complex)."""
 KEPT: set[str] = set()
 """The operators that torch's decompositions leave alone."""
 
@@ -35,9 +37,11 @@ class Node:
 
     Attributes:
       operator: with its namespace, without its overload: "aten.add".
-      shape, dtype: of its result; None where that is no tensor, tuples of such where there are several.
+      shape, dtype: of its result; None where that is no tensor, tuples of such where there are several. The dtype of complex numbers is that
+        of their parts.
       used: whether anything uses result number i.
       number: a number of sizes that is no size, as a scalar of a dtype.
+      is_complex: whether its result is of complex numbers.
     """
 
     operator: str
@@ -45,6 +49,7 @@ class Node:
     dtype: Any
     used: Callable[[int], bool]
     number: Callable[[Any, str], Any]
+    is_complex: bool = False
 
     @property
     def sizes(self) -> tuple[Size, ...]:
@@ -71,13 +76,17 @@ def converting(found: Node) -> Iterator[None]:
         _NODE.reset(token)
 
 
-def aten(*names: str, keep: bool = False) -> Callable[[Converter], Converter]:
-    """Registers a function as the converter of operators of the namespace aten, or of others where a name has a namespace."""
+def aten(*names: str, keep: bool = False, of_complex: bool = False) -> Callable[[Converter], Converter]:
+    """Registers a function as the converter of operators of the namespace aten, or of others where a name has a namespace.
+
+    Args:
+      of_complex: it is called where an operand or the result is of complex numbers, and gets them as Pairs.
+    """
 
     def register(function: Converter) -> Converter:
         for name in names:
             full = name if name.split(".")[0] in ("prims", "torchvision") else f"aten.{name}"
-            CONVERTERS[full] = function
+            (OF_COMPLEX if of_complex else CONVERTERS)[full] = function
             if keep:
                 KEPT.add(full)
         return function
@@ -90,7 +99,7 @@ def plain_name(operator: Any) -> str:
     return str(operator).replace("::", ".")
 
 
-def find(operator: Any, own: Mapping[str, Converter]) -> Converter | None:
+def find(operator: Any, own: Mapping[str, Converter], of_complex: bool = False) -> Converter | None:
     """The converter of an overload: the caller's own before those of the package, one of the overload before one of all overloads.
 
     What copies instead of giving a view is the operator that gives the view: results are no views here.
@@ -98,7 +107,7 @@ def find(operator: Any, own: Mapping[str, Converter]) -> Converter | None:
     name = plain_name(operator)
     plain, _, overload = name.rpartition(".")
     viewed = plain.removesuffix("_copy")
-    for table in (own, CONVERTERS):
+    for table in (OF_COMPLEX,) if of_complex else (own, CONVERTERS):
         found = table.get(name) or table.get(plain)
         if found is None and plain.endswith("_copy"):
             found = table.get(f"{viewed}.{overload}") or table.get(viewed)

@@ -11,6 +11,7 @@ import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from relayc.dialects.relay.types import TensorType
+from relayc.frontend.common.complex import Pair
 from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.sizes import Inexact, Ratio, size_tensor
@@ -22,7 +23,9 @@ _NAMES = (
     *("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"),
 )
 DTYPES: dict[Any, str] = {getattr(torch, name): name for name in _NAMES if hasattr(torch, name)}
-"""The names of torch's dtypes; what is not there (complex numbers, torch's quantised types) is not supported."""
+"""The names of torch's dtypes; what is not there (torch's quantised types) is not supported."""
+PARTS: dict[Any, str] = {torch.complex32: "float16", torch.complex64: "float32", torch.complex128: "float64"}
+"""The dtypes of the parts of complex numbers."""
 
 
 def dtype_name(dtype: Any) -> str:
@@ -30,6 +33,16 @@ def dtype_name(dtype: Any) -> str:
     if dtype not in DTYPES:
         raise ModelError(f"expected a dtype out of {', '.join(DTYPES.values())}, found {str(dtype).removeprefix('torch.')}")
     return DTYPES[dtype]
+
+
+def element_dtype(dtype: Any) -> str:
+    """The name of a dtype, of complex numbers that of their parts. Raises ModelError as `dtype_name`."""
+    return PARTS.get(dtype) or dtype_name(dtype)
+
+
+def is_complex(value: Any) -> bool:
+    """Whether a value of a graph is a tensor of complex numbers."""
+    return isinstance(value, torch.Tensor) and value.dtype in PARTS
 
 
 # ---- sizes and numbers ------------------------------------------------------------------------------------------------------------------
@@ -189,7 +202,13 @@ def array_of(tensor: Any) -> np.ndarray:
         return bits.view(getattr(ml_dtypes, name))
 
 
-def weight(name: str, tensor: Any) -> Tensor:
+def weight(name: str, tensor: Any) -> Tensor | Pair:
     """A tensor that the program holds; it is read when an operator uses it."""
+    if is_complex(tensor):
+        return Pair(*(_real_weight(f"{name}_{part}", getattr(tensor, part)) for part in Pair._fields))
+    return _real_weight(name, tensor)
+
+
+def _real_weight(name: str, tensor: Any) -> Tensor:
     type_ = TensorType(tuple(tensor.shape), dtype_name(tensor.dtype))
     return Tensor(type_, read=lambda: array_of(tensor), name=name)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from relayc.dialects.relay.types import DTYPES, MLIR_NAMES, TensorType
+from relayc.frontend.common.complex import Pair as Pair
 from relayc.frontend.converter import Tensor
 from relayc.frontend.errors import ModelError
 from relayc.frontend.steps import broadcast_to
@@ -49,21 +50,6 @@ class Spread(NamedTuple):
     @property
     def whole(self) -> Tensor:
         return broadcast_to(self.tensor, self.shape)
-
-
-class Pair(NamedTuple):
-    """A tensor of complex numbers: their parts, of one type."""
-
-    real: Tensor
-    imag: Tensor
-
-    @property
-    def shape(self) -> tuple[Size, ...]:
-        return self.real.shape
-
-    @property
-    def whole(self) -> "Pair":
-        return self
 
 
 def whole(value: "Tensor | Spread | Pair") -> Any:

@@ -1,0 +1,200 @@
+"""Operators of complex numbers, which are pairs of their parts: those of torch.fft, functions, and the operators of real numbers by parts."""
+
+from collections.abc import Callable, Sequence
+from math import prod, sqrt
+from typing import Any
+
+from relayc.frontend.common import complex as complex_
+from relayc.frontend.common.complex import Pair, as_pair
+from relayc.frontend.common.products import matmul
+from relayc.frontend.converter import Tensor, axis_of, constant, emit
+from relayc.frontend.pytorch import create, elementwise, indexing, reduce, shape
+from relayc.frontend.pytorch.operands import operand, where
+from relayc.frontend.pytorch.registry import CONVERTERS, aten, call, node
+from relayc.frontend.sizes import size_tensor
+from relayc.frontend.steps import binary, broadcast_to, cast, filled
+from relayc.symbolic import Size
+
+_FAMILIES = (create, elementwise, indexing, reduce, shape)
+"""The modules whose converters are applied to each part."""
+
+# ---- by parts ---------------------------------------------------------------------------------------------------------------------------
+
+_BY_PARTS = (
+    *("view", "reshape", "_unsafe_view", "unsqueeze", "squeeze", "flatten", "unflatten", "view_as", "reshape_as", "ravel"),
+    *("expand", "expand_as", "broadcast_to", "t", "transpose", "permute", "swapaxes", "numpy_T", "mT", "movedim", "moveaxis"),
+    *("cat", "concat", "concatenate", "stack", "slice", "select", "narrow", "split", "split_with_sizes", "chunk", "unbind"),
+    *("diagonal", "unfold", "as_strided", "repeat", "tile", "flip", "fliplr", "flipud", "roll", "rot90", "tril", "triu"),
+    *("alias", "clone", "detach", "contiguous", "lift_fresh_copy", "lift_fresh", "resolve_conj", "resolve_neg"),
+    *("index_select", "take", "gather", "index", "_unsafe_index", "slice_scatter", "select_scatter", "diagonal_scatter"),
+    *("index_put", "_unsafe_index_put", "index_copy", "index_add", "scatter", "scatter_add", "copy", "fill", "constant_pad_nd"),
+    *("full", "full_like", "new_full", "scalar_tensor", "where", "masked_fill", "sum", "mean", "cumsum", "add", "sub", "rsub", "neg"),
+    *(form for name in ("zeros", "empty") for form in (name, f"{name}_like", f"new_{name}")),
+)
+"""What moves elements, and what is a sum of elements."""
+_ELEMENTS = ("self", "other", "tensors", "src", "source", "values", "value", "fill_value", "s")
+"""The arguments of such operators that are numbers with two parts."""
+
+
+def _part(value: Any, i: int) -> Any:
+    """The real (0) or the imaginary part (1) of an argument; that of real numbers is 0."""
+    if isinstance(value, Pair):
+        return value[i]
+    if isinstance(value, tuple):
+        return tuple(_part(v, i) for v in value)
+    if isinstance(value, complex):
+        return value.imag if i else value.real
+    if i == 0 or value is None:
+        return value
+    return filled(value.shape, 0, value.dtype) if isinstance(value, Tensor) else 0
+
+
+def _register_by_parts(name: str) -> None:
+    given = CONVERTERS[f"aten.{name}"]
+
+    @aten(name, of_complex=True)
+    def convert(**arguments: Any) -> Any:
+        real, imag = (call(given, {k: _part(v, i) if k in _ELEMENTS else v for k, v in arguments.items()}, {}) for i in range(2))
+        return tuple(map(Pair, real, imag)) if isinstance(real, tuple) else Pair(real, imag)
+
+
+for _name in _BY_PARTS:
+    _register_by_parts(_name)
+
+
+# ---- parts ------------------------------------------------------------------------------------------------------------------------------
+
+
+def _pair(x: Any) -> Pair:
+    """An operand, real or complex, with parts of the dtype of the result."""
+    if isinstance(x, complex):
+        return Pair(operand(x.real), operand(x.imag))
+    return Pair(*map(operand, x)) if isinstance(x, Pair) else as_pair(operand(x))
+
+
+@aten("_to_copy", "to", "prims.convert_element_type", of_complex=True)
+def to_copy(self: Any = None, a: Any = None) -> Any:
+    x = a if self is None else self
+    if node().is_complex:
+        return _pair(x)
+    return elementwise.to_dtype(x.real, node().dtype)
+
+
+aten("ones", "ones_like", "new_ones", of_complex=True)(lambda: as_pair(filled(node().sizes, 1, node().dtype)))
+aten("real", of_complex=True)(lambda self: self.real)
+aten("imag", of_complex=True)(lambda self: self.imag)
+aten("view_as_real", of_complex=True)(lambda self: complex_.joined(self))
+aten("view_as_complex", of_complex=True)(lambda self: complex_.taken_apart(self))
+aten("conj", "conj_physical", "_conj", "_conj_physical", of_complex=True)(lambda self: complex_.conjugate(self))
+
+
+@aten("complex", of_complex=True)
+def of_parts(real: Tensor, imag: Tensor) -> Pair:
+    return Pair(*(broadcast_to(part, node().sizes) for part in (real, imag)))
+
+
+@aten("polar", of_complex=True)
+def polar(abs: Tensor, angle: Tensor) -> Pair:
+    return complex_.polar(abs, angle)
+
+
+# ---- functions --------------------------------------------------------------------------------------------------------------------------
+
+_UNARY: dict[str, Callable[[Pair], Any]] = {
+    **{"abs": complex_.absolute, "angle": complex_.angle, "exp": complex_.exp, "log": complex_.log},
+    "square": lambda x: complex_.multiply(x, x),
+    "reciprocal": lambda x: complex_.divide(_pair(1), x),
+}
+for _name, _compute in _UNARY.items():
+    aten(_name, of_complex=True)(lambda self, _compute=_compute: _compute(self))
+
+
+@aten("sgn", of_complex=True)
+def sgn(self: Pair) -> Pair:
+    """Numbers divided by their length, 0 by 1."""
+    size = complex_.absolute(self)
+    size = where(binary("equal", size, 0.0), filled((), 1, size.dtype), size)
+    return Pair(*(emit("divide", part, size) for part in self))
+
+
+@aten("mul", of_complex=True)
+def mul(self: Any, other: Any) -> Pair:
+    for x, factor in ((self, other), (other, self)):
+        if not isinstance(factor, (Pair, complex)):
+            return complex_.scaled(_pair(x), operand(factor))
+    return complex_.multiply(_pair(self), _pair(other))
+
+
+@aten("div", "true_divide", of_complex=True)
+def div(self: Any, other: Any) -> Pair:
+    if isinstance(other, (Pair, complex)):
+        return complex_.divide(_pair(self), _pair(other))
+    return Pair(*(emit("divide", part, operand(other)) for part in _pair(self)))
+
+
+@aten("eq", "ne", of_complex=True)
+def eq(self: Any, other: Any) -> Tensor:
+    dtype = next(x.real.dtype for x in (self, other) if isinstance(x, Pair))
+    parts = [[operand(_part(x, i), dtype) for x in (self, other)] for i in range(2)]
+    same, both = ("equal", "logical_and") if node().operator == "aten.eq" else ("not_equal", "logical_or")
+    return emit(both, *(emit(same, *part) for part in parts))
+
+
+@aten("mm", "bmm", "matmul", "mv", "dot", "vdot", of_complex=True)
+def matmul_(self: Any, mat2: Any = None, other: Any = None, vec: Any = None, tensor: Any = None) -> Pair:
+    a, b = as_pair(self), as_pair(next(t for t in (mat2, other, vec, tensor) if t is not None))
+    a = complex_.conjugate(a) if node().operator == "aten.vdot" else a
+    real = emit("subtract", matmul(a.real, b.real), matmul(a.imag, b.imag))
+    return Pair(real, emit("add", matmul(a.real, b.imag), matmul(a.imag, b.real)))
+
+
+# ---- Fourier transforms -----------------------------------------------------------------------------------------------------------------
+
+
+def _factor(normalization: int, count: Size, is_divided: bool) -> Tensor | None:
+    """What a transform of `count` elements is multiplied with, None for 1.
+
+    Args:
+      normalization: torch's: 0 divides by nothing, 1 by the root of the count, 2 by the count.
+      is_divided: whether it is divided by the count already.
+    """
+    power = 2 * is_divided - normalization  # of the root
+    if power == 0:
+        return None
+    dtype = node().dtype
+    if isinstance(count, int):
+        return constant(sqrt(count) ** power, dtype)
+    number = cast(size_tensor(count), dtype)
+    found = number if power in (2, -2) else emit("sqrt", number)
+    return found if power > 0 else emit("divide", constant(1.0, dtype), found)
+
+
+def _lengths(x: Any, dim: Sequence[int], last: Size | None = None) -> tuple[list[int], list[Size]]:
+    axes = [axis_of(d, x.rank) for d in dim]
+    lengths = [x.shape[a] for a in axes]
+    return axes, lengths if last is None else [*lengths[:-1], last]
+
+
+def _transformed(x: Any, dim: Sequence[int], normalization: int, inverse: bool, is_half: bool) -> Pair:
+    axes, lengths = _lengths(x, dim)
+    found = complex_.transform(x, axes, lengths, inverse, is_half)
+    factor = _factor(normalization, prod(lengths), inverse)
+    return found if factor is None else complex_.scaled(found, factor)
+
+
+@aten("_fft_r2c", of_complex=True)
+def fft_r2c(self: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> Pair:
+    return _transformed(self, dim, normalization, False, onesided)
+
+
+@aten("_fft_c2c", of_complex=True)
+def fft_c2c(self: Pair, dim: Sequence[int], normalization: int, forward: bool) -> Pair:
+    return _transformed(self, dim, normalization, not forward, False) if dim else self
+
+
+@aten("_fft_c2r", of_complex=True)
+def fft_c2r(self: Pair, dim: Sequence[int], normalization: int, last_dim_size: Size) -> Tensor:
+    axes, lengths = _lengths(self, dim, last_dim_size)
+    found = complex_.real_inverse(self, axes, lengths)
+    factor = _factor(normalization, prod(lengths), True)
+    return found if factor is None else emit("multiply", found, factor)

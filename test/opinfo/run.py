@@ -4,7 +4,8 @@
         --table       what record.txt says, by class of entries, and why samples do not agree; runs nothing
         --failures    says why entries fail
         --update      writes record.txt for the entries that were run
-        --gradients   torch's gradcheck of entries through torch.compile instead, in float64; the record is gradients.txt
+        --gradients   torch's gradcheck through torch.compile instead, in float64, of the differentiable entries of Core ATen and of others
+                      that samples agree of: at most PROBES samples each, the record is gradients.txt
         --jobs N      entries at a time
         --most N      at most so many samples of an entry, spread over all
 
@@ -24,6 +25,7 @@ import warnings
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -31,6 +33,8 @@ RECORD, GRADIENTS = HERE / "record.txt", HERE / "gradients.txt"
 PROBES = 4
 BATCH = 32
 SECONDS = 120
+GRADIENT_SECONDS = 400
+GRADIENT_BATCH = 8
 CLASSES = {
     "core": "decompose into Core ATen",
     "other": "need operators outside Core ATen",
@@ -138,6 +142,7 @@ def reason(error, kind):
     """An error in one line."""
     import relayc
 
+    error = getattr(error, "inner_exception", error)  # of what torch.compile says of its backend
     if isinstance(error, relayc.frontend.pytorch.UnsupportedOperators):
         return "lacks " + ", ".join(name.removesuffix(".default") for name in error.operators)
     text = " ".join(str(error).split())
@@ -160,24 +165,62 @@ def class_of(exported):
     return "core" if all(torch.Tag.core in getattr(t, "tags", ()) or str(t).startswith("aten.sym_") for t in operators) else "other"
 
 
-def gradient_error(op, samples):
-    """Why torch's own check of the gradients that relayc computes fails; empty where it passes."""
+def gradient_errors(pairs):
+    """Why torch's own check of the gradients that relayc computes fails, for each of some pairs of an entry and a sample; empty where it passes.
+
+    The samples are one program, nothing of which is left to eager. Raises what compiling it raises.
+    """
+    import torch
+    from torch.utils import _pytree
+
+    from relayc.frontend.pytorch.graph import check_operators
+    from relayc.tools import dynamo
+
+    def whole(graph, compiler):
+        check_operators(graph, {})
+        return compiler(graph)
+
+    packed, leaves, places = [], [], []
+    for _, sample in pairs:
+        parts, spec = _pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
+        own = {i for i, t in enumerate(parts) if isinstance(t, torch.Tensor) and t.requires_grad}
+        places.append(range(len(leaves), len(leaves) + len(own)))
+        leaves += [parts[i].detach().clone(memory_format=torch.contiguous_format).requires_grad_() for i in sorted(own)]
+        packed.append(([None if i in own else leaf for i, leaf in enumerate(parts)], own, spec))
+
+    def results(*given):
+        found = []
+        for (op, _), (parts, own, spec), at in zip(pairs, packed, places, strict=True):
+            left = iter(given[at.start : at.stop])
+            first, args, kwargs = _pytree.tree_unflatten([next(left) if i in own else part for i, part in enumerate(parts)], spec)
+            found.append(op.gradcheck_wrapper(op.op, first, *args, **kwargs))
+        return found
+
+    before, dynamo.in_parts = dynamo.in_parts, whole
+    try:
+        torch._dynamo.reset()
+        compiled = torch.compile(results, backend=dynamo.backend, fullgraph=True, dynamic=False)
+        made = [t for t in _pytree.tree_leaves(compiled(*leaves)) if isinstance(t, torch.Tensor) and t.requires_grad]
+        torch.autograd.grad([t.abs().sum() for t in made], leaves, allow_unused=True)
+    finally:
+        dynamo.in_parts = before
+    return [_checked(compiled, leaves, at, i, sample) for i, ((_, sample), at) in enumerate(zip(pairs, places, strict=True))]
+
+
+def _checked(compiled, leaves, at, i, sample):
+    """Why torch's check of the gradients of result i by the leaves `at` fails."""
     import torch
 
-    from relayc.tools.dynamo import backend
+    others = [t.detach() for t in leaves]
 
-    for sample in samples:
-        leaves = [t for t in (sample.input, *sample.args, *sample.kwargs.values()) if isinstance(t, torch.Tensor) and t.requires_grad]
-        if not leaves:
-            continue
-        try:
-            torch._dynamo.reset()
-            compiled = torch.compile(lambda *given, s=sample: op.op(*given, **s.kwargs), backend=backend, fullgraph=True)
-            process = sample.output_process_fn_grad
-            given = (sample.input, *sample.args)
-            torch.autograd.gradcheck(lambda *g: process(compiled(*g)), given, fast_mode=True, check_undefined_grad=False)  # noqa: B023
-        except Exception as error:
-            return reason(error, "")
+    def result(*own):
+        return sample.output_process_fn_grad(compiled(*others[: at.start], *own, *others[at.stop :])[i])
+
+    try:
+        if at:
+            torch.autograd.gradcheck(result, tuple(leaves[j] for j in at), fast_mode=True, check_undefined_grad=False)
+    except Exception as error:
+        return "differs" if "Jacobian mismatch" in str(error) else reason(error, "")
     return ""
 
 
@@ -228,11 +271,31 @@ def outcome(name, op, most):
     return Outcome(name, kind, count - len(failures), count, why)
 
 
-def gradient_outcome(name, op, most):
-    """The outcome of torch's check of gradients on an entry's first samples."""
-    samples = min(PROBES, most, int((in_child(lambda: [len(samples_of(op, True))]) or [0])[0]))
-    why = [(in_child(lambda i=i: [gradient_error(op, [samples_of(op, True)[i]])]) or ["a crash, or no end"])[0] for i in range(samples)]
-    return Outcome(name, "gradient", why.count(""), samples, next(filter(None, why), ""))
+def gradient_outcomes(batch, most):
+    """The outcomes of torch's check of gradients on the first samples of a batch of entries, which are one program."""
+    counts = in_child(lambda: [len(samples_of(op, True)) for _, op in batch]) or [0] * len(batch)
+    pairs = [(at, i) for at, count in enumerate(counts) for i in range(min(int(count), PROBES, most))]
+
+    def errors(some):
+        given = [(batch[at][1], samples_of(batch[at][1], True)[i]) for at, i in some]
+        try:
+            return gradient_errors(given)
+        except Exception as error:
+            return [reason(error, "")] * (len(some) == 1)
+
+    def attempt(some):
+        found = in_child(lambda: [why or "." for why in errors(some)], GRADIENT_SECONDS) or []
+        if len(found) == len(some):
+            return {pair: why.removeprefix(".") for pair, why in zip(some, found, strict=True)}
+        if len(some) == 1:
+            return {some[0]: "a crash, or no end"}
+        middle = len(some) // 2
+        return attempt(some[:middle]) | attempt(some[middle:])
+
+    found = attempt(pairs) if pairs else {}
+    for at, (name, _) in enumerate(batch):
+        why = [found[pair] for pair in pairs if pair[0] == at]
+        yield Outcome(name, "gradient", why.count(""), len(why), next(filter(None, why), ""))
 
 
 def table(outcomes):
@@ -283,11 +346,18 @@ def main():
     torch.export.export(torch.nn.ReLU(), (torch.ones(2),)).run_decompositions(torch.export.default_decompositions())
     chosen = {name: every[name] for start in options.names or [""] for name in every if name.startswith(start)}
     if options.gradients:
-        chosen = {name: op for name, op in chosen.items() if op.supports_autograd and torch.float64 in op.supported_dtypes("cpu")}
-    of = gradient_outcome if options.gradients else outcome
+        forwards = {name for name, o in recorded().items() if o.kind in ("core", "other") and o.passed}
+        differentiable = {n for n, op in chosen.items() if op.supports_autograd and torch.float64 in op.supported_dtypes("cpu")}
+        chosen = {name: op for name, op in chosen.items() if name in forwards & differentiable}
+    items, size = list(chosen.items()), GRADIENT_BATCH if options.gradients else 1
+    batches = [items[i : i + size] for i in range(0, len(items), size)]
+
+    def outcomes(batch):
+        return list(gradient_outcomes(batch, options.most)) if options.gradients else [outcome(*batch[0], options.most)]
+
     done, lost, start = [], [], time.time()
     with ThreadPoolExecutor(options.jobs) as pool:
-        for found in pool.map(lambda item: of(*item, options.most), chosen.items()):
+        for found in chain.from_iterable(pool.map(outcomes, batches)):
             before = record.get(found.name)
             lost += [found] if before and before.kind != "random" and found.count - found.passed > before.count - before.passed else []
             done.append(found)

@@ -118,6 +118,8 @@ class Import:
         for spec in self.inputs:
             if spec.kind in _HELD and (spec.target in written or (self.weights_as_inputs and spec.kind != InputKind.CONSTANT_TENSOR)):
                 tensor = self._held(spec)
+                if is_complex(tensor):
+                    raise ModelError(f"{spec.target}: expected state of real numbers, found complex ones")
                 state[spec.target] = tensor
                 types[spec.target] = TensorType(tuple(tensor.shape), dtype_name(tensor.dtype))
         numbers = {s.arg.name: s for s in self.inputs if isinstance(s.arg, SymIntArgument)}
@@ -167,9 +169,8 @@ class Import:
         outputs: list[tuple[str, Any]] = []
         written: list[tuple[int, int | str]] = []
         for spec, value in zip(self.outputs, values, strict=True):
-            is_write = spec.kind in (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
-            if is_write and isinstance(value, Pair):
-                raise ModelError(f"output {spec.arg.name}: expected real numbers that are written to {spec.target}, found complex ones")
+            if spec.kind == OutputKind.USER_INPUT_MUTATION and isinstance(value, Pair):
+                raise ModelError(f"input {spec.target}: expected real numbers to be written to it, found complex ones")
             if spec.kind == OutputKind.BUFFER_MUTATION:
                 written.append((len(made), spec.target))
                 made.append((f"new_{spec.target}", value))

@@ -1,6 +1,6 @@
 """Torch's operators on relayc, by the samples of torch's own tests (OpInfo), compared with eager.
 
-    .venv/bin/python test/opinfo/run.py [NAME ...]      # those whose name begins so, by default all
+    .venv/bin/python test/opinfo/run.py [NAME ...]      # an entry and its variants, or those whose name begins so; by default all
         --table       what record.txt says, by class of entries, and why samples do not agree; runs nothing
         --failures    says why entries fail
         --update      writes record.txt for the entries that were run
@@ -200,8 +200,10 @@ def gradient_errors(pairs):
     try:
         torch._dynamo.reset()
         compiled = torch.compile(results, backend=dynamo.backend, fullgraph=True, dynamic=False)
-        made = [t for t in _pytree.tree_leaves(compiled(*leaves)) if isinstance(t, torch.Tensor) and t.requires_grad]
-        torch.autograd.grad([t.abs().sum() for t in made], leaves, allow_unused=True)
+        # gradcheck goes backwards several times, which needs the buffers that programs may otherwise reuse.
+        with torch._functorch.config.patch(donated_buffer=False):
+            made = [t for t in _pytree.tree_leaves(compiled(*leaves)) if isinstance(t, torch.Tensor) and t.requires_grad]
+            torch.autograd.grad([t.abs().sum() for t in made], leaves, allow_unused=True)
     finally:
         dynamo.in_parts = before
     return [_checked(compiled, leaves, at, i, sample) for i, ((_, sample), at) in enumerate(zip(pairs, places, strict=True))]
@@ -344,7 +346,8 @@ def main():
         with contextlib.suppress(Exception):
             importlib.import_module(module)
     torch.export.export(torch.nn.ReLU(), (torch.ones(2),)).run_decompositions(torch.export.default_decompositions())
-    chosen = {name: every[name] for start in options.names or [""] for name in every if name.startswith(start)}
+    variants = [f"{start}." if start in every else start for start in options.names or [""]]
+    chosen = {name: every[name] for start in variants for name in every if f"{name}.".startswith(start)}
     if options.gradients:
         forwards = {name for name, o in recorded().items() if o.kind in ("core", "other") and o.passed}
         differentiable = {n for n, op in chosen.items() if op.supports_autograd and torch.float64 in op.supported_dtypes("cpu")}

@@ -80,7 +80,8 @@ class Signature:
         """The number of arguments of a program that takes tensors in order, and gives tensors in order; -1 for any other."""
         _, ((_, positional), (_, named)) = self.arguments
         count, results = len(positional), [self.results] if isinstance(self.results, int) else self.results and self.results[1]
-        ordered = positional == list(range(count)) and self.inputs == tuple(range(count)) and not (named or self.constants or self.written or self.complex)
+        has_more = named or self.constants or self.written or self.complex
+        ordered = positional == list(range(count)) and self.inputs == tuple(range(count)) and not has_more
         is_flat = isinstance(self.results, int) or (self.results is not None and self.results[0] == "tuple")
         given = is_flat and results == list(range(len(self.outputs))) and self.outputs == tuple(("result", i) for i in results)
         return count if ordered and given and count else -1

@@ -1,4 +1,4 @@
-"""Operators of complex numbers, which are pairs of their parts: those of torch.fft, functions, and the operators of real numbers by parts."""
+"""Operators of complex numbers, which are pairs of their parts: those of torch.fft, functions, and operators of real numbers by parts."""
 
 from collections.abc import Callable, Sequence
 from math import prod, sqrt

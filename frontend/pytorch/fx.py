@@ -23,8 +23,8 @@ class FxProgram:
     Attributes:
       inputs: for each input of `main`, the number of the graph's argument.
       complex: the arguments of complex numbers, whose parts `main` takes along a last axis.
-      outputs: for each result of the graph, ("tensor", i), ("number", i), or ("complex", i) with the parts along the last axis, for output i
-        of `main`, ("argument", i) for argument i of the graph as it is, or ("constant", value).
+      outputs: for each result of the graph, ("tensor", i), ("number", i), or ("complex", i) with the parts along the last axis, for output
+        i of `main`, ("argument", i) for argument i of the graph as it is, or ("constant", value).
     """
 
     module: IRModule
@@ -73,13 +73,16 @@ def from_fx(graph_module: Any, held: Mapping[int, Any]) -> FxProgram:
             if node in placeholders:
                 outputs.append(("argument", placeholders.index(node)))
             elif isinstance(value, (Tensor, Pair)) or number:
-                outputs.append(("number" if number else "complex" if isinstance(value, Pair) else "tensor", len(made)))
-                made.append((f"output_{len(made)}", size_tensor(value) if number else joined(value) if isinstance(value, Pair) else value))
+                kind = "number" if number else "complex" if isinstance(value, Pair) else "tensor"
+                outputs.append((kind, len(made)))
+                made.append((f"output_{len(made)}", size_tensor(value) if number else value if kind == "tensor" else joined(value)))
             else:
                 outputs.append(("constant", value))
         if not made:
             made.append(("nothing", constant(0, "int64")))
-        return FxProgram(builder.finish(made), (*tensors, *numbers), frozenset(i for i, f in tensors.items() if is_complex(f)), tuple(outputs))
+        return FxProgram(
+            builder.finish(made), (*tensors, *numbers), frozenset(i for i, f in tensors.items() if is_complex(f)), tuple(outputs)
+        )
 
 
 def _symbols_of(fake: Any) -> set[str]:

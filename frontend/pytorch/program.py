@@ -198,7 +198,7 @@ class Import:
             "names": self.positional,
             "arguments": self._structure(),
             "inputs": [name if name in state else self.leaf_of[name] for name in inputs],
-            "complex": [i for i, spec in enumerate(s for s in self.inputs if s.kind == InputKind.USER_INPUT) if is_complex(self._fake(spec))],
+            "complex": [self.leaf_of[s.arg.name] for s in self.inputs if s.kind == InputKind.USER_INPUT and is_complex(self._fake(s))],
             "constants": [
                 (i, spec.arg.value)
                 for i, spec in enumerate(s for s in self.inputs if s.kind == InputKind.USER_INPUT)

@@ -37,8 +37,8 @@ class Node:
 
     Attributes:
       operator: with its namespace, without its overload: "aten.add".
-      shape, dtype: of its result; None where that is no tensor, tuples of such where there are several. The dtype of complex numbers is that
-        of their parts.
+      shape, dtype: of its result; None where that is no tensor, tuples of such where there are several. The dtype of complex numbers is
+        that of their parts.
       used: whether anything uses result number i.
       number: a number of sizes that is no size, as a scalar of a dtype.
       is_complex: whether its result is of complex numbers.

@@ -26,11 +26,12 @@ def _also_complex(name: str, compute: Callable[..., Any]) -> None:
     CONVERTERS[full] = convert
 
 
-for _name, _compute in {
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{"add": complex_.add, "subtract": complex_.subtract, "multiply": complex_.multiply, "divide": complex_.divide},
     **{"negate": complex_.negative, "abs": complex_.absolute, "exponential": complex_.exp, "log": complex_.log},
     "select": complex_.where,
-}.items():
+}
+for _name, _compute in _FUNCTIONS.items():
     _also_complex(_name, _compute)
 
 

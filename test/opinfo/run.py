@@ -166,7 +166,7 @@ def class_of(exported):
 
 
 def gradient_errors(pairs):
-    """Why torch's own check of the gradients that relayc computes fails, for each of some pairs of an entry and a sample; empty where it passes.
+    """Why torch's own check of the gradients that relayc computes fails, of each pair of an entry and a sample; empty where it passes.
 
     The samples are one program, nothing of which is left to eager. Raises what compiling it raises.
     """
@@ -213,7 +213,7 @@ def _checked(compiled, leaves, at, i, sample):
     """Why torch's check of the gradients of result i by the leaves `at` fails."""
     import torch
 
-    others = [t.detach() for t in leaves]
+    others = [t.detach().requires_grad_() for t in leaves]  # as the program was compiled for
 
     def result(*own):
         return sample.output_process_fn_grad(compiled(*others[: at.start], *own, *others[at.stop :])[i])

@@ -11,7 +11,7 @@ from typing import Any
 
 from relayc.dialects.relay.module import IRModule
 from relayc.frontend.errors import ModelError, UnsupportedOperators
-from relayc.frontend.pytorch.registry import CONVERTERS, Converter, aten, node, plain_name
+from relayc.frontend.pytorch.registry import CONVERTERS, OF_COMPLEX, Converter, aten, node, plain_name
 from relayc.frontend.registry import Progress
 from relayc.symbolic import Size
 
@@ -95,7 +95,7 @@ def supported_operators() -> list[str]:
     _torch()
     from relayc.frontend.pytorch import families  # noqa: F401 (they register converters)
 
-    return sorted(CONVERTERS)
+    return sorted({*CONVERTERS, *OF_COMPLEX})
 
 
 def _torch() -> Any:

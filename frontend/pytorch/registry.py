@@ -107,7 +107,7 @@ def find(operator: Any, own: Mapping[str, Converter], of_complex: bool = False) 
     name = plain_name(operator)
     plain, _, overload = name.rpartition(".")
     viewed = plain.removesuffix("_copy")
-    for table in (OF_COMPLEX,) if of_complex else (own, CONVERTERS):
+    for table in (own, OF_COMPLEX if of_complex else CONVERTERS):
         found = table.get(name) or table.get(plain)
         if found is None and plain.endswith("_copy"):
             found = table.get(f"{viewed}.{overload}") or table.get(viewed)

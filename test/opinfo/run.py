@@ -197,16 +197,16 @@ def gradient_errors(pairs):
         return found
 
     before, dynamo.in_parts = dynamo.in_parts, whole
-    try:
-        torch._dynamo.reset()
-        compiled = torch.compile(results, backend=dynamo.backend, fullgraph=True, dynamic=False)
-        # gradcheck goes backwards several times, which needs the buffers that programs may otherwise reuse.
-        with torch._functorch.config.patch(donated_buffer=False):
+    # gradcheck goes backwards several times, which needs the buffers that programs may otherwise reuse.
+    with torch._functorch.config.patch(donated_buffer=False):
+        try:
+            torch._dynamo.reset()
+            compiled = torch.compile(results, backend=dynamo.backend, fullgraph=True, dynamic=False)
             made = [t for t in _pytree.tree_leaves(compiled(*leaves)) if isinstance(t, torch.Tensor) and t.requires_grad]
             torch.autograd.grad([t.abs().sum() for t in made], leaves, allow_unused=True)
-    finally:
-        dynamo.in_parts = before
-    return [_checked(compiled, leaves, at, i, sample) for i, ((_, sample), at) in enumerate(zip(pairs, places, strict=True))]
+            return [_checked(compiled, leaves, at, i, sample) for i, ((_, sample), at) in enumerate(zip(pairs, places, strict=True))]
+        finally:
+            dynamo.in_parts = before
 
 
 def _checked(compiled, leaves, at, i, sample):

@@ -94,6 +94,13 @@ class Doubled(torch.nn.Module):
         return z.mul_(2).abs()
 
 
+def test_a_converter_of_ones_own_gets_pairs():
+    z = values(3, dtype=torch.complex64)
+    length = {"aten::sqrt": lambda self: self}
+    compiled = relayc.compile(relayc.from_pytorch(Root(), (z,), converters=length), num_threads=1)
+    torch.testing.assert_close(compiled(z), z.abs(), **TOLERANCE)
+
+
 def test_refusals():
     z = values(3, dtype=torch.complex64)
     with pytest.raises(UnsupportedOperators, match=r"aten\.sqrt\.default of complex numbers"):

@@ -91,6 +91,10 @@ def test_a_guard_that_is_the_bound_of_an_index_is_a_padding():
 def test_guards_of_every_form():
     a, b = values(8), values(8)
     A, B = te.placeholder((8,), name="A"), te.placeholder((8,), name="B")
+
+    def shifted(i, by, outside):
+        return te.if_then_else(i >= by, A[i - by], outside)
+
     made = [
         te.compute((16,), lambda i: te.if_then_else(i < 8, A[i], B[i - 8]), name="joined"),
         te.compute((8,), lambda i: te.if_then_else(i > 0, A[i - 1] + A[i], B[i]), name="neighbours"),
@@ -100,6 +104,7 @@ def test_guards_of_every_form():
         te.compute((9,), lambda i: te.if_then_else(te.any(i == 0, A[i - 1] > 0), 1, 2), name="sequential"),
         te.compute((9,), lambda i: te.if_then_else(i == 0, 0.0, te.if_then_else(i < 8, A[i], -1.0) * B[i - 1]), name="nested"),
         te.compute((8,), lambda i: te.if_then_else(B[i] > 0, te.if_then_else(i * i < 8, A[i * i], A[i]), 0.0), name="square"),
+        te.compute((8,), lambda i: shifted(i, 2, 0.0) + shifted(i, 2, 1.0) * 10 + shifted(i, 3, 0.0) * 100, name="paddings"),
     ]
     at = np.arange(16)
     wanted = [
@@ -111,6 +116,7 @@ def test_guards_of_every_form():
         np.concatenate([[1], np.where(a > 0, 1, 2)]),
         np.concatenate([[0], np.append(a[1:], -1) * b]),
         np.where(b > 0, np.where(at[:8] ** 2 < 8, a[np.minimum(at[:8] ** 2, 7)], a), 0),
+        np.append([0, 0], a[:6]) + np.append([1, 1], a[:6]) * 10 + np.append([0, 0, 0], a[:5]) * 100,
     ]
     for tensor, found, expected in zip(made, computed([A, B, *made], a, b), wanted, strict=True):
         np.testing.assert_array_equal(found, expected.astype(found.dtype), err_msg=tensor.name)
@@ -153,6 +159,19 @@ def test_a_chain_of_any_length():
     B = te.compute((200,), total, name="B")
     np.testing.assert_array_equal(computed([A, B], a)[0], 2 * a[:200] + 1000)
     assert str(total(te.reduce_axis((0, 9), "k"))).startswith("((((((((... + 1) + 1)")
+
+
+def test_parts_that_an_expression_shares_count_once():
+    """The value doubles 60 times: a check or an emission of each path through it would never end."""
+    A = te.placeholder((4,), "float64", name="A")
+
+    def doubled(i):
+        x = A[i]
+        for _ in range(60):
+            x = x + x
+        return x
+
+    assert ir_of([A, te.compute((4,), doubled, name="B")]).count("arith.addf") == 60
 
 
 def test_a_convolution_written_with_a_guard():

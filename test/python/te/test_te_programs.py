@@ -188,6 +188,11 @@ def test_what_is_no_function_is_an_error(make, message):
         make()
 
 
+def test_a_name_alone_takes_all_inputs_and_then_all_outputs():
+    made = te.extern([(4,), (2,)], [A, B, X], "f", name="E")
+    assert [t.op.input_tensors for t in made] == [[A, B, X]] * 2 and [t.shape for t in made] == [(4,), (2,)]
+
+
 def test_a_program_is_no_kernel():
     with pytest.raises(ValueError, match="compile_kernel: expected one function over tensors that calls no other"):
         relayc.compile_kernel(te.create_prim_func([A, X]))

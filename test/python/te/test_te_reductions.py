@@ -153,6 +153,10 @@ i = te.compute((4,), lambda i: i).op.axis[0]
             lambda: te.compute((), lambda: (te.sum(A[0, k], axis=k), te.sum(A[r, 0], axis=r))),
             r"te.compute compute: expected reductions over the same axes, found \[k\] and \[r\]",
         ),
+        (
+            lambda: te.compute((), lambda: (te.sum(A[0, k], axis=k), te.sum(A[r, k], axis=[k, r]))),
+            r"te.compute compute: expected reductions over the same axes, found \[k\] and \[k, r\]",
+        ),
         (lambda: te.compute((), lambda: te.sum(te.sum(A[r, k], axis=k), axis=r)), "only allowed at the top level of compute"),
     ],
 )

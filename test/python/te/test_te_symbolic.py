@@ -115,6 +115,16 @@ def test_a_size_that_no_argument_tells_is_an_error():
     A = te.placeholder((n,), name="A")
     with pytest.raises(ValueError, match="m"):
         relayc.compile_kernel(te.create_prim_func([A, te.compute((n, m), lambda i, j: A[i] + j)]))
+    with pytest.raises(ValueError, match="m"):
+        relayc.compile_kernel(te.create_prim_func([A, te.compute((n,), lambda i: A[i] + m)]))
+
+
+def test_divisions_by_sizes_are_unsigned_and_guarded_where_a_size_may_be_0():
+    n = te.var("n")
+    for size, guards in ((n, 1), (n + 1, 0)):
+        A = te.placeholder((size,), "int32", name="A")
+        text = ir_of([A, te.compute((3 * n,), lambda i, A=A, size=size: A[i % size], name="B")])
+        assert (text.count("arith.remui"), text.count("arith.select")) == (1, guards)
 
 
 def test_an_index_that_is_out_of_bounds_at_every_size_is_an_error():

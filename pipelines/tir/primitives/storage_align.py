@@ -21,7 +21,7 @@ def storage_align(nest: Nest, block: str, buffer_index: int | str, axis: int, fa
         raise ScheduleError(f"buffer {label}: expected a shared one, found scope {nest.scope(buffer)}")
     if not -rank <= axis < rank - 1 or axis == -1:
         raise ScheduleError(f"axis: expected a dimension of {label} before its last one, out of {rank}, found {axis}")
-    if factor < 1 or not 0 <= offset < factor:
+    if not 0 <= offset < factor:
         raise ScheduleError(f"expected a factor of 1 or more and an offset below it, found {factor} and {offset}")
     position = found.outputs().index(buffer)
     kept = [one for one in _alignments(found.annotations) if one[:2] != [position, axis % rank]]

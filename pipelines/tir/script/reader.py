@@ -24,7 +24,7 @@ from relayc.pipelines.tir.script.specs import Allocation, Axis, BlockSpec, Init,
 from relayc.pipelines.tir.script.values import Expr, Flag, IndexExpr
 from relayc.pipelines.tir.tree.buffers import make_buffer
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.symbolic import Dim, symbol, symbols_of
+from relayc.symbolic import Dim, symbol
 
 
 @overload
@@ -272,7 +272,6 @@ class _Reader:
     def _allocate(self, name: str, said: Allocation) -> Buffer:
         outside = not self.building.visible and self.building.block is None
         check(outside, f"T.alloc_buffer {name}", "it outside of loops and blocks (it shrinks to what is alive at once)", "it inside of one")
-        self._check_sizes(said.shape)
         chosen = said.name or name
         taken = self.building.nest.buffers()
         check(chosen not in taken, f"T.alloc_buffer {name}", "a name that no other buffer has", chosen)
@@ -280,12 +279,6 @@ class _Reader:
         if signless_dtype(said.dtype) != said.dtype:
             DTYPE.put(value.owner, said.dtype)
         return Buffer(value, said.shape, said.dtype, chosen)
-
-    def _check_sizes(self, sizes: Any) -> None:
-        known = {str(s) for s in self.building.nest.sizes.values()}
-        for size in sizes:
-            if isinstance(size, Dim) and (unknown := sorted(symbols_of(size) - known)):
-                raise KeyError(unknown[0])
 
     def _store(self, target: ast.Subscript, value: Callable[[], Any]) -> None:
         buffer = self.evaluate(target.value)
@@ -324,7 +317,6 @@ class _Reader:
             for target, (start, extent) in zip(targets, said.ranges, strict=True):
                 check(isinstance(target, ast.Name), "for", "names of loops", ast.unparse(target))
                 assert isinstance(target, ast.Name)
-                self._check_sizes([start, extent])
                 loop = stack.enter_context(self.building.loop(said.name or target.id, extent, said.kind, dict(said.annotations)))
                 scope[target.id] = IndexExpr(Index.of(loop.var) + start)
             self._statements(node.body)

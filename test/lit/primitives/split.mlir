@@ -20,6 +20,27 @@ module attributes {transform.with_named_sequence} {
 
 // -----
 
+// CHECK: error: split(loop=i, factors=[]): factors of i: expected one or more, of which one at most is None, found []
+module attributes {transform.with_named_sequence} {
+  func.func @main(%x: tensor<1xf32>) -> tensor<1xf32> {
+    %e = tensor.empty() : tensor<1xf32>
+    %0 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"], tir.axes = ["i"]}
+      ins(%x : tensor<1xf32>) outs(%e : tensor<1xf32>) {
+    ^bb0(%a: f32, %o: f32):
+      %b = math.exp %a : f32
+      linalg.yield %b : f32
+    } -> tensor<1xf32>
+    return %0 : tensor<1xf32>
+  }
+  transform.named_sequence @schedule(%root: !transform.any_op) {
+    %main = transform.structured.match ops{["func.func"]} attributes {sym_name = "main"} in %root : (!transform.any_op) -> !transform.any_op
+    "schedule.split"(%main) {loop = "i", factors = []} : (!transform.any_op) -> ()
+    transform.yield
+  }
+}
+
+// -----
+
 // Factors that do not divide the extent: the block ends where the loop did.
 // CHECK: #[[MAP:.*]] = affine_map<(d0, d1) -> (d1 + d0 * 4)>
 // CHECK: scf.for %[[O:.*]] = %c0 to %c3 step %c1 {

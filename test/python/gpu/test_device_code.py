@@ -3,6 +3,7 @@
 import pytest
 from device_kernels import WG, cuda, device_code, launched, outlined, ptx_of
 
+from relayc.dialects.mlir import func, ir
 from relayc.pipelines.targets.cuda.architectures import ARCHITECTURES
 from relayc.pipelines.targets.cuda.device.code import compile_kernels, lower_device
 from relayc.pipelines.targets.cuda.device.errors import DeviceCodeError
@@ -149,6 +150,22 @@ def test_an_operation_without_lowering_is_named() -> None:
     body = "%v = memref.load %x[%b, %t] : memref<64x512xf32>\n%r = math.cbrt %v : f32\nmemref.store %r, %y[%b, %t] : memref<64x512xf32>"
     with pytest.raises(DeviceCodeError, match=r"kernel k at .*: expected operations with a lowering to device code, found math.cbrt"):
         device_code(launched(ROWS, body))
+
+
+def test_a_shuffle_of_as_many_lanes_as_a_number_says_is_an_error() -> None:
+    body = REDUCE.replace("arith.constant 32 : i32", "arith.index_cast %t : index to i32")
+    kernel = launched(ROWS, body, workgroup=f"%s : memref<128xf32, {WG}>")
+    with pytest.raises(DeviceCodeError, match=r"gpu.shuffle: width: expected a power of two up to 32, found a variable"):
+        device_code(kernel)
+
+
+def test_a_function_beside_kernels_is_an_error() -> None:
+    module = outlined(launched(ROWS, COPY))
+    (found,) = [op for op in module.body.operations if op.operation.name == "gpu.module"]
+    with module.context, ir.Location.unknown(), ir.InsertionPoint.at_block_begin(found.operation.regions[0].blocks[0]):
+        func.FuncOp("f", ir.FunctionType.get([], []), visibility="private")
+    with pytest.raises(DeviceCodeError, match=r"gpu.module at .*: expected kernels and constants, found func.func"):
+        lower_kernels(module, cuda("sm_80"))
 
 
 def test_too_much_shared_memory_is_an_error() -> None:

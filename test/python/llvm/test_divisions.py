@@ -64,6 +64,7 @@ def test_machine_code_with_a_division_that_may_trap_is_an_error() -> None:
         ("eq, %c0, %a", False),
         ("eq, %c1, %b", False),
         ("ne, %b, %c0", False),
+        ("eq, %b, %a", False),
     ],
 )
 def test_a_divisor_is_chosen_by_what_it_is(compared: str, is_safe: bool) -> None:
@@ -75,6 +76,21 @@ def test_a_divisor_is_chosen_by_what_it_is(compared: str, is_safe: bool) -> None
       %d = arith.select %is, %c1, %b : i64
       %q = arith.divui %a, %d : i64
       return %q : i64
+    }}"""
+    with make_context(), nullcontext() if is_safe else pytest.raises(ValueError, match="expected a division that cannot trap"):
+        check_divisions(ir.Module.parse(text))
+
+
+@pytest.mark.parametrize(("mask", "is_safe"), [("[0, 0]", True), ("[0, 1]", False)])
+def test_all_lanes_of_a_divisor_count(mask: str, is_safe: bool) -> None:
+    text = f"""
+    llvm.func @f(%a: vector<2xi64>, %b: vector<2xi64>) -> vector<2xi64> {{
+      %first = llvm.mlir.constant(0 : i64) : i64
+      %three = llvm.mlir.constant(3 : i64) : i64
+      %v = llvm.insertelement %three, %b[%first : i64] : vector<2xi64>
+      %d = llvm.shufflevector %v, %v {mask} : vector<2xi64>
+      %q = llvm.udiv %a, %d : vector<2xi64>
+      llvm.return %q : vector<2xi64>
     }}"""
     with make_context(), nullcontext() if is_safe else pytest.raises(ValueError, match="expected a division that cannot trap"):
         check_divisions(ir.Module.parse(text))

@@ -121,6 +121,8 @@ def test_stores_outside_of_blocks_are_blocks_in_the_order_of_the_loops() -> None
         s = Schedule(main)
         with pytest.raises(ScheduleError, match=r"expected iterations that are independent, found (an opaque iterator of )?block B_2"):
             s.bind(s.get_loops("B_2")[0], thread)
+    with pytest.raises(ScheduleError, match="found an opaque iterator of block B_2 that runs along it"):
+        s.vectorize(s.get_loops("B_2")[0])
 
 
 def test_if_around_blocks_and_in_them() -> None:

@@ -255,18 +255,19 @@ def size_value(size: Size) -> Value:
     """A size as a value of type index in the function that is being built."""
     if isinstance(size, int):
         return _constant(size)
-    values = _CURRENT.get()
-    if values is None:
-        raise KeyError(f"{size}: a symbolic size outside of a function that takes symbols")
-    return values.value(size)
+    return _values_for(size).value(size)
 
 
 def size_product(value: Value, size: Dim) -> Value:
     """An index times a symbolic size in the function that is being built."""
+    return _values_for(size).product(value, size)
+
+
+def _values_for(size: Dim) -> SizeValues:
     values = _CURRENT.get()
     if values is None:
         raise KeyError(f"{size}: a symbolic size outside of a function that takes symbols")
-    return values.product(value, size)
+    return values
 
 
 def require(found: Value, expected: Value, predicate: str, message: str) -> None:

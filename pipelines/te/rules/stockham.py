@@ -98,17 +98,15 @@ class Numbers:
         return [combine(a, b) for combine in (self.add, self.subtract) for a, b in both_halves]
 
     def _turn(self, a: Complex, k: int, n: int) -> Complex:
-        """a exp(-2 pi i k / n), for k below n / 2."""
+        """a exp(-2 pi i k / n), for k below n / 2 and n out of 2, 4 and 8."""
         if k == 0:
             return a
         if 4 * k > n:
             return self.by_minus_i(self._turn(a, k - n // 4, n))
         if 4 * k == n:
             return self.by_minus_i(a)
-        if 8 * k == n:
-            root = self.constant(0.5**0.5)
-            return self.scale((scalar.add(a[0], a[1], self.dtype), scalar.subtract(a[1], a[0], self.dtype)), root)
-        return self.multiply(a, (self.constant(cos(2 * pi * k / n)), self.constant(-sin(2 * pi * k / n))))
+        root = self.constant(0.5**0.5)
+        return self.scale((scalar.add(a[0], a[1], self.dtype), scalar.subtract(a[1], a[0], self.dtype)), root)
 
     def _add_scaled(self, a: Complex, b: Complex, factor: float) -> Complex:
         scale = self.constant(factor)

@@ -236,6 +236,7 @@ def test_a_missing_wait_is_seen(monkeypatch):
         (BlockTile(128, 128, 16, 32, 4, 2, 1), {"unit_rows": 16}),
         (BlockTile(16, 16, 16, 8, 8, 2, 1), {"unit_rows": 2, "unit_columns": 4}),  # 4 threads, where a warp has 32
         (BlockTile(128, 128, 32, 8, 8, 8, 1), {"stages": 5}),
+        (BlockTile(256, 128, 16, 4, 8, 2, 1), {"rows": 128}),  # 1024 threads of 96 registers
         (BlockTile(128, 128, 16, 4, 16, 2, 1), {}),
     ],
 )

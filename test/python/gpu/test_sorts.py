@@ -11,6 +11,8 @@ from relayc.dialects.relay import build
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
+from relayc.pipelines.targets.gpu.sorting.lines import Shape
+from relayc.pipelines.targets.gpu.sorting.selection import most_count
 from relayc.symbolic import Range
 
 EMULATED = Target("cuda", arch="sm_80", emulate=True, num_threads=2)
@@ -73,7 +75,8 @@ def test_launches_at_a_size():
 
 
 def test_selection():
-    """Few of many, of parts of lines that blocks share, and of lines shorter than what a block sorts."""
+    """Few of many, of parts of lines that blocks share, and of lines shorter than what a block sorts. Half a block is for items to come."""
+    assert [most_count(Shape(64, items)) for items in (1, 2, 8)] == [0, 64, 256]
     body = lambda a: build("topk", a, k=7, axis=1, is_ascend=True)  # noqa: E731 (an argument, not a definition)
     module = compiled(symbolic_program(body, [tensor("float32[m, n]")], {"m": Range(0), "n": Range(7)}), parts=3, **SMALL)
     for shape in ((2, 7), (0, 300), (3, 192), (1, 193), (2, 1000), (1, 4097)):

@@ -41,6 +41,20 @@ def test_permutations(dtype):
         np.testing.assert_array_equal(found, array.transpose(axes))
 
 
+def test_more_operands_than_shared_memory_has_room_for_have_another_schedule():
+    """Each operand that is turned takes 1 KiB at least, and a block has 48."""
+
+    def total(*xs):
+        found = [turned(x, 1, 0) for x in xs]
+        while len(found) > 1:
+            found = [build("add", *found[:2]), *found[2:]]
+        return found
+
+    for count, schedule in ((2, "transpose"), (50, "general")):
+        module = compile(program(total, [values((63, 65), seed=i) for i in range(count)]), target=EMULATED, stop_after="tir")
+        assert schedules(module)[0] == schedule
+
+
 def test_fused_with_what_goes_before_and_behind():
     """Operands in the layout of the result, elements of other types, paddings, pieces, two operands that are turned."""
     x, y, b = values((2, 24, 5, 8)), values((2, 5, 8, 24), seed=1), values((24,), seed=2)

@@ -45,6 +45,9 @@ LOOP_IN_A_LOOP = """scf.parallel (%i) = (%low0) to (%high0) step (%step0) {
       scf.reduce
     }"""
 
+# The first bounds are constants.
+LOOP_OF_CONSTANTS = ONE_LOOP.replace("%low0, %low1", "%c3, %c0").replace("%step0, %step1", "%c2, %c1")
+
 # The first iteration waits until so many others have run as wanted[0] says, or for some seconds; and tells how many there were.
 WAITS = """func.func @wait(%wanted: memref<1xi64>, %done: memref<1xi64>, %seen: memref<1xi64>) {
   %c0 = arith.constant 0 : index
@@ -105,6 +108,13 @@ def test_every_iteration_runs_once(counting: Engine, threads: int) -> None:
             bounds = np.array([low[0], high[0], step[0], low[1], high[1], step[1], times])
             call(counting, "count", bounds, found)
             np.testing.assert_array_equal(found, expected, err_msg=str(bounds))
+
+
+def test_bounds_that_are_constants() -> None:
+    found, expected = np.zeros((64, 64), np.int32), np.zeros((64, 64), np.int32)
+    expected[3:10:2, :5] = 1
+    call(compile_text(COUNTS.replace("LOOPS", LOOP_OF_CONSTANTS)), "count", np.array([0, 10, 0, 0, 5, 0, 1]), found)
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_a_thread_that_is_through_takes_what_others_have_left() -> None:

@@ -332,7 +332,7 @@ class BlockedNest(TaskNest):
         with emit.for_loop(0, maximum(extent, 1), size if steps_of_call is None else steps_of_call, chunk), self.evaluator.scope():
             low = Index.of(chunk)
             of_chunk = Index(size) if steps_of_call is None else Index.of(Var(1, extent, steps_of_call, name="steps"))
-            end = low + size if steps_of_call is None and extent % size == 0 else emit.at_most(low + of_chunk, extent)
+            end = emit.at_most(low + of_chunk, extent)
             bounds, columns = {var: (emit.materialize(low), emit.materialize(end))}, vectors.pieces(self.tile.width, self.tile.lanes)
             sweep = Sweep(columns, steps=bounds, multiple=gcd(size, extent) if isinstance(size, int) and isinstance(extent, int) else 1)
             is_begun = emit.compare("ne", bounds[var][0], emit.index_constant(0))

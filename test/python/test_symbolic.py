@@ -171,7 +171,7 @@ def test_different_forms_are_not_equal(one: str, other: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "n +", "n/2", "n.m", "f(n)", "min()", "1.5", "n if m else k", "n//0", "for", "'n'", "n**2", "True", "n m"]
+    "text", ["", "n +", "n/2", "n.m", "f(n)", "min()", "1.5", "n if m else k", "n//0", "for", "'n'", "n**2", "True", "n m", "n.max(m)"]
 )
 def test_texts_that_are_no_sizes(text: str) -> None:
     with pytest.raises(ValueError, match="expected a size such as"):

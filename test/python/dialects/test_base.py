@@ -78,6 +78,7 @@ def test_split_takes_a_number_or_indices(block, sections):
         ("no.such", {}, "no operator 'no.such' in the relay dialect"),
         ("exp", {"base": 2}, 'relay.exp at "node": no attribute base; it has none'),
         ("sum", {"axes": (1,)}, "relay.sum .* no attribute axes; it has axis, keepdims, exclude"),
+        ("sum", {"axsi": 1, "dimensions": 2}, "no attribute axsi, dimensions; it has .*; did you mean axis"),
         ("sum", {"axis": 1}, "attribute axis: expected a sequence of integers, found 1"),
         ("sum", {"keepdims": 1}, "attribute keepdims: expected a bool, found 1"),
         ("cast", {}, "attribute dtype: expected a string, found none"),

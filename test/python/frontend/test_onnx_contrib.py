@@ -403,6 +403,13 @@ def test_quantised_attention():
 # ---- what is refused ------------------------------------------------------------------------------------------------------------------
 
 TABLE = {"data": numbers(4, 16), "indices": np.array([2]), "scales": floats(4, 2)}
+PROJECTED = {
+    "x": numbers(2, 5, 12),
+    "w": numbers(12, 24, dtype=np.int8),
+    "bias": floats(24),
+    "x_scale": np.array(0.02, np.float32),
+    "w_scale": np.array(0.01, np.float32),
+}
 OF_BITS = {"constants": ("b", "scales"), "K": 32, "N": 4, "block_size": 32}
 
 
@@ -431,6 +438,7 @@ OF_BITS = {"constants": ("b", "scales"), "K": 32, "N": 4, "block_size": 32}
         ),
         ("QGemm", {**scaled("a", numbers(2, 3, 8), 0.02, 7), **scaled("b", numbers(8, 5), 0.03, 0)}, {}, "input A: expected 2 dimensions"),
         ("QGemm", {**scaled("a", numbers(3, 8), 0.02, 7), **scaled("b", numbers(2, 8, 5), 0.03, 0)}, {}, "input B: expected 2 dimensions"),
+        ("QAttention", {**PROJECTED, "bias": floats(1, 24)}, {"num_heads": 2}, "input bias: expected 1 dimension"),
     ],
 )
 def test_what_is_refused(op, inputs, attributes, message):

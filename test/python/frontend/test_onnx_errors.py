@@ -88,15 +88,16 @@ def test_external_data_that_is_too_short_is_an_error(tmp_path):
     assert "found a file of 5 bytes" in message(tmp_path / "m.onnx")
 
 
-def test_external_data_outside_the_directory_is_refused(tmp_path):
+@pytest.mark.parametrize(("location", "expected"), [("../m.data", "expected a file inside"), ("m\0data", "expected the name of a file")])
+def test_external_data_that_is_no_file_of_the_directory_is_refused(location, expected, tmp_path):
     (tmp_path / "inside").mkdir()
     model = weighted()[0]
     onnx.save(model, tmp_path / "inside/m.onnx", save_as_external_data=True, location="m.data", size_threshold=0)
     model = onnx.load(tmp_path / "inside/m.onnx", load_external_data=False)
-    next(e for e in model.graph.initializer[0].external_data if e.key == "location").value = "../m.data"
+    next(e for e in model.graph.initializer[0].external_data if e.key == "location").value = location
     (tmp_path / "inside/m.onnx").write_bytes(model.SerializeToString())
     (tmp_path / "inside/m.data").rename(tmp_path / "m.data")
-    assert "expected a file inside" in message(tmp_path / "inside/m.onnx")
+    assert f"external data {location!r}: {expected}" in message(tmp_path / "inside/m.onnx")
 
 
 def test_an_initializer_of_the_wrong_size_is_an_error():
@@ -223,6 +224,27 @@ def test_types_that_do_not_fit_name_the_node():
 )
 def test_a_node_that_breaks_its_signature_is_an_error(node, expected):
     assert expected in message(model_of([node], {"x": [2]}))
+
+
+def test_products_of_scalars_are_refused():
+    found = message(model_of([helper.make_node("MatMul", ["x", "z"], ["y"])], {"x": [2, 2], "z": []}))
+    assert "expected inputs of rank 1 or more, found [2, 2] and []" in found
+
+
+def test_frames_are_of_signals_of_three_axes():
+    node = helper.make_node("STFT", ["x", "step", "window"], ["y"])
+    initializers = {"step": np.array(2), "window": np.ones(4, np.float32)}
+    assert "input signal: expected [batch, length, 1 or 2], found [2, 3, 8, 1]" in message(
+        model_of([node], {"x": [2, 3, 8, 1]}, initializers=initializers)
+    )
+
+
+def test_strides_have_a_limit():
+    def pool(stride):
+        return model_of([helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[1], strides=[stride])], {"x": [1, 1, 4]})
+
+    from_onnx(pool(2**31 - 1))
+    assert "attribute strides: expected values of at most 2147483647, found [2147483648]" in message(pool(2**31))
 
 
 def test_a_node_that_reads_a_value_nobody_makes_is_invalid():

@@ -254,6 +254,7 @@ def test_numbers_of_what_is_not_there(name, numbers, end, expected):
     ("change", "message"),
     [
         ({"nodes_truenodeids": [5, 0, 0]}, "expected the number of a node, found 5 in tree 0"),
+        ({"nodes_truenodeids": [1, 0]}, "attribute nodes_truenodeids: expected one for each of 3 nodes, found 2"),
         ({"nodes_truenodeids": [0, 0, 0]}, "found a node that leads back to itself"),
         ({"nodes_featureids": [6, 0, 0]}, "at least 7 features"),
         ({"nodes_modes": ["BRANCH_MEMBER", "LEAF", "LEAF"]}, "attribute nodes_modes"),

@@ -247,6 +247,7 @@ def test_the_cache_tells_hot_sizes_apart_and_a_module_from_it_can_have_more(path
         ([{}], "specialize: expected sizes of symbols of the inputs of main (m, n), found none"),
         ([{"n": 0}], "specialize: n: expected a size of 1 to 64, found 0"),
         ([{"n": 65, "m": 1}], "specialize: n: expected a size of 1 to 64, found 65"),
+        ([{"n": 2147483647}], "specialize: n: expected a size of 1 to 64, found 2147483647"),
         ([{"n": -1}], "specialize: n: expected a size of 0 to 2147483647, found -1"),
         ([{"n": 1, "m": 2}, {"m": 2, "n": 1}], "specialize: expected each entry once, found m = 2, n = 1 twice"),
     ],

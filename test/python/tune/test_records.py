@@ -104,6 +104,7 @@ def test_records_go_from_one_database_to_another(database, tmp_path):
     assert other.merge(import_records(export_records(database.best()))) == 2
     assert sorted(other.best(), key=lambda r: r.key) == sorted(database.best(), key=lambda r: r.key)
     assert database.merge([record("a", {"rows": 9}, ratio=1.5)]) == 0  # the better one stays
+    assert database.merge([record("a", {"rows": 9}, ratio=2.0)]) == 0 and database.record("a") == record("a", ratio=2.0)
     with pytest.raises(ValueError, match="line 2: expected a record"):
         import_records(export_records([record("a")]) + '{"key": 1}')
 

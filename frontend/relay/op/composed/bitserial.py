@@ -48,11 +48,10 @@ def bitpack(
 def _unpacked(words: Tensor, axis: int, bit_axis: int) -> Tensor:
     """The numbers, of int32, from words with their bit planes."""
     width, bits, rank = _word_bits(words.dtype, "weight"), words.shape[bit_axis], words.rank + 1
-    check(isinstance(bits, int), f"axis {bit_axis} of the weight", "a number of bits that is known", bits)
     spread = reshape(words, (*words.shape[: axis + 1], 1, *words.shape[axis + 1 :]))
     ones = emit("right_shift", spread, _along(np.arange(width)[::-1], axis + 1, rank, words.dtype))
     at = bit_axis + (bit_axis > axis)
-    powers = _along(2 ** np.arange(bits), at, rank, "int32")  # type: ignore[arg-type] # checked
+    powers = _along(2 ** np.arange(bits), at, rank, "int32")  # type: ignore[arg-type] # the weight_bits
     numbers = emit("sum", emit("multiply", cast(binary("bitwise_and", ones, 1), "int32"), powers), axis=(at,))
     shape, first = numbers.shape, axis - (bit_axis < axis)
     return reshape(numbers, (*shape[:first], prod(shape[first : first + 2]), *shape[first + 2 :]))

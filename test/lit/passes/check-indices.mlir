@@ -37,3 +37,15 @@ func.func @least(%x: tensor<4x3xf32>, %y: tensor<?xf32, ["k"]>) -> tensor<?x3xf3
   %1 = "relay.take"(%x, %0) {axis = 0 : i64, mode = "raise"} : (tensor<4x3xf32>, tensor<?xi64, ["k"]>) -> tensor<?x3xf32, ["k"]>
   return %1 : tensor<?x3xf32, ["k"]>
 }
+
+// The same indices are checked once for each size.
+// CHECK-LABEL: func.func @tables
+// CHECK: "relay.check_index"({{.*}}) {size = "n", {{.*}}
+// CHECK: relay.take
+// CHECK: "relay.check_index"({{.*}}) {size = "m", {{.*}}
+// CHECK: relay.take
+func.func @tables(%x: tensor<?xf32, ["n"]>, %y: tensor<?xf32, ["m"]>, %i: tensor<5xi64>) -> (tensor<5xf32>, tensor<5xf32>) {
+  %0 = "relay.take"(%x, %i) {axis = 0 : i64, mode = "raise"} : (tensor<?xf32, ["n"]>, tensor<5xi64>) -> tensor<5xf32>
+  %1 = "relay.take"(%y, %i) {axis = 0 : i64, mode = "raise"} : (tensor<?xf32, ["m"]>, tensor<5xi64>) -> tensor<5xf32>
+  return %0, %1 : tensor<5xf32>, tensor<5xf32>
+}

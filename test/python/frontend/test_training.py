@@ -204,6 +204,13 @@ def test_what_has_no_derivative(body, message):
         relayc.compile(proto(text), cache=False)
 
 
+def test_what_no_derivative_is_asked_of_needs_none():
+    text = f"""g (float[4] x, float[4] b) => (float[4] d) {{
+        zero = Constant <value_int = 0> ()  s = CumSum (b, zero)  y = Mul (x, s)  d = {DOMAIN}.Gradient <xs = ["x"], y = "y"> (x)
+    }}"""
+    relayc.import_model(proto(text))
+
+
 OPTIMISERS = {
     "Adam": (4, "norm_coefficient = 0.1, norm_coefficient_post = 0.2, alpha = 0.8, beta = 0.95, epsilon = 0.01"),
     "Adagrad": (3, "norm_coefficient = 0.1, decay_factor = 0.2, epsilon = 0.01"),

@@ -38,6 +38,12 @@ CALLS = {
 }
 
 
+def test_times_are_in_seconds():
+    driver = object.__new__(CudaDriver)
+    driver._call = lambda name, *events: 1500.0  # milliseconds
+    assert driver.elapsed(1, 2) == 1.5
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_arguments_reach_the_driver(name):
     bindings = pytest.importorskip("cuda.bindings.driver")

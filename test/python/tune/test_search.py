@@ -168,9 +168,32 @@ def test_the_best_is_recorded(database):
     found.run(None, None)
     (record,) = database.best()
     assert record.numbers["rows"] == 16 and record.numbers["vectors"] == 4
+    assert record.low <= record.ratio <= record.high < 3
     assert record.ratio == pytest.approx(2.0) and record.default_seconds == 1.0 and record.seconds == pytest.approx(0.5)
     assert len(database.trials("key of k")) == SPACE.size - 1 and record.trials <= SPACE.size - 1
     assert found.gain == pytest.approx(2.0) and found.states[0].skipped == "all combinations are measured"
+
+
+def test_a_kernel_is_searched_where_there_are_two_combinations(database):
+    for rows, skipped in (([4], "nothing can be chosen"), ([4, 8], "all combinations are measured")):
+        found = session(database, Fake(lambda task, candidate: 1.0), spaces=(space(rows=rows),))
+        found.run(None, None)
+        assert found.states[0].skipped == skipped and len(found.gains) == len(rows) - 1
+
+
+def test_sketches_have_a_sampler_of_their_own(database):
+    with pytest.raises(ValueError, match="sampler: expected one of .*, found 'other'"):
+        session(database, Fake(best_at(16, 4)), task(sketches={"sketch": None}), of_sketches="other").run(1, None)
+    session(database, Fake(best_at(16, 4)), of_sketches="other").run(1, None)
+
+
+def test_as_many_measurements_are_under_way_as_the_measurer_has_slots(database):
+    class Pair(Fake):
+        slots = 2
+
+    fake = Pair(lambda task, candidate: 1.0)
+    session(database, fake, task("one", 10.0), task("two", 9.0)).run(4, None)
+    assert [name for name, _ in fake.asked[:2]] == ["one", "two"]
 
 
 def test_a_search_goes_on_where_another_one_ended(database):

@@ -348,6 +348,31 @@ def test_boxes_that_overlap_better_ones_are_left_out(top, limit, force):
         np.testing.assert_array_equal(rows[entry], [*boxes[entry][kept], *[[-1] * 6] * (12 - len(kept))])
 
 
+def test_prior_boxes():
+    """Of each pixel one box for each size, and one for each ratio but the first; the corners are shares of the image."""
+    found = evaluated(lambda x: relay.vision.multibox_prior(x, sizes=(0.5, 0.25), ratios=(1.0, 4.0)), values((1, 3, 2, 4)))
+    expected = []
+    for row, column in np.ndindex(2, 4):
+        x, y = (column + 0.5) / 4, (row + 0.5) / 2
+        for width, height in ((0.25, 0.5), (0.125, 0.25), (0.5, 0.25)):
+            expected.append((x - width / 2, y - height / 2, x + width / 2, y + height / 2))
+    np.testing.assert_allclose(found, np.array(expected)[None], **CLOSE)
+
+
+def test_proposals_are_the_best_anchors_of_each_image():
+    """Anchors that do not overlap, one for each cell, which the predicted deltas, 0, leave where they are."""
+    scores = np.array([[[0.1, 0.7, 0.3], [0.9, 0.2, 0.5]], [[0.8, 0.1, 0.2], [0.3, 0.6, 0.4]]], np.float32)
+    given = np.stack([1 - scores, scores], 1), np.zeros((2, 4, 2, 3), np.float32), np.array([[32, 48, 1]] * 2, np.float32)
+    attrs = {"scales": (1.0,), "ratios": (1.0,), "feature_stride": 16, "rpn_post_nms_top_n": 4, "rpn_min_size": 1}
+    found = evaluated(lambda *tensors: relay.vision.proposal(*tensors, **attrs), *given)
+    expected = []
+    for image in range(2):
+        for place in np.argsort(-scores[image].ravel())[:4]:
+            row, column = divmod(int(place), 3)
+            expected.append((image, 16 * column, 16 * row, 16 * column + 15, 16 * row + 15))
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_boxes_of_a_score():
     boxes = random_boxes(2, 7, 1)
     count, rows, where = evaluated(lambda v: relay.vision.get_valid_counts(v, 0.25, 0, 1), boxes)

@@ -7,6 +7,7 @@ import pytest
 from relayc.dialects.relay.base import OPS, RelayError
 from relayc.frontend.relay import ast as relay
 from relayc.frontend.relay.op import UnsupportedOperator, op, operators, signature
+from relayc.relay.transform import InferTypeLocal
 
 
 def names(function) -> list[str]:
@@ -60,3 +61,7 @@ def test_wrong_attributes_are_refused():
         op.nn.softmax(relay.var("x"), foo=1)
     with pytest.raises(RelayError, match="no attribute foo"):
         op.call("nn.softmax", relay.var("x"), foo=1)
+    assert not hasattr(op.nn.softmax(relay.var("x")).attrs, "foo")
+    pooled = op.nn.global_max_pool2d(relay.var("x", shape=(1, 2, 3, 3)), out_layout="NHWC")
+    with pytest.raises(RelayError, match=r"nn.global_max_pool2d: out_layout: expected the layout NCHW, found NHWC"):
+        InferTypeLocal(pooled)

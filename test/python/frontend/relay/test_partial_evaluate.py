@@ -79,6 +79,14 @@ def test_what_says_a_device_is_not_computed():
     assert calls(evaluated("def @main() -> float32 { on_device(1f + 2f) }")) == ["on_device"]
 
 
+def test_operators_are_computed_with_their_attributes():
+    x = np.arange(4, dtype=np.float32).reshape(2, 2)
+    known = relay.const(x)
+    found = evaluated(relay.IRModule.from_expr(relay.Function([], relay.cumsum(known, 0) - relay.cumsum(known, 1))))
+    assert calls(found) == []
+    np.testing.assert_array_equal(run(relay.IRModule.from_expr(found)).numpy(), x.cumsum(0) - x.cumsum(1))
+
+
 def test_shared_values_are_evaluated_once():
     x = y = relay.var("x", shape=(2,))
     for _ in range(20):

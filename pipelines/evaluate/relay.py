@@ -162,7 +162,7 @@ class RelayInterpreter:
         _check_indices(op, operands)
         types = [str(v.type) for v in (*operation.operands, *operation.results)]
         attributes = [f"{name} = {value}" for name, value in operation.attributes.items()]
-        key = (operation.name, *attributes, *types, *(operation.get_asm() for _ in operation.regions))
+        key = (operation.name, *attributes, *types)
         program = self._operators.get(key)
         if program is None:
             program = self._operators[key] = _rule(op)

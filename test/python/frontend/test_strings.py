@@ -163,7 +163,9 @@ def test_concatenation_broadcasts():
     agree(model([node("StringConcat", ["x", "x"], ["y"])], {"x": (STRING, [])}, {"y": STRING}), {"x": np.array("ab", object)})
 
 
-@pytest.mark.parametrize("attributes", [{}, {"delimiter": ""}, {"delimiter": ","}, {"delimiter": ", ", "maxsplit": 1}, {"maxsplit": 1}, {"maxsplit": 0}])
+@pytest.mark.parametrize(
+    "attributes", [{}, {"delimiter": ""}, {"delimiter": ","}, {"delimiter": ", ", "maxsplit": 1}, {"maxsplit": 1}, {"maxsplit": 0}]
+)
 def test_splitting(attributes):
     inputs = {"x": (STRING, ["n", "m"])}
     proto = model([node("StringSplit", ["x"], ["y", "counts"], **attributes)], inputs, {"y": STRING, "counts": INT})

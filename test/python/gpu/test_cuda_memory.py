@@ -42,6 +42,17 @@ def test_the_third_call_of_a_size_is_recorded_and_later_ones_replay_it(driver):
     assert driver.captured == 2 * kernels and not module.records and not driver._graphs
 
 
+def test_a_recording_is_of_one_stream(driver):
+    x = values((4, 4))
+    module = compile(program(lambda a: [build("exp", a)], [x]), target=TARGET)
+    given = Device("cuda").tensor(x)
+    for stream, captured in ((4, 1), (5, 2)):
+        for _ in range(3):
+            with on_stream(stream):
+                np.testing.assert_allclose(module["main"](given).numpy(), np.exp(x), rtol=1e-6)
+        assert driver.captured == captured
+
+
 def test_sizes_that_grow_with_each_call_are_never_recorded(driver):
     module = _rows()
     for generation in range(4):

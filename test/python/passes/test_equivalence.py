@@ -9,12 +9,13 @@ import pytest
 
 import relayc
 from relayc import Equivalence, NotEquivalent, TensorType
-from relayc.dialects.mlir import ir
+from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay import IRModule
 from relayc.dialects.relay import build as emit
 from relayc.pipelines import PassContext, PassInfo
 from relayc.pipelines.context.passes import ModulePass
 from relayc.pipelines.evaluate.equivalence import check
+from relayc.pipelines.evaluate.structured import access, grid
 from relayc.symbolic import minimum, symbol
 
 MODELS = Path(__file__).parents[2] / "models"
@@ -171,6 +172,25 @@ def test_inputs_of_the_user_are_compared() -> None:
     found = Equivalence(cases, raise_on_difference=False)
     compile_with(FAULTS["DropCondition"], found, stop_after="relay")
     assert [d.case for d in found.differences] == ["input 1"]
+
+
+def test_code_may_refuse_what_the_interpreter_refuses() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> taken (float[4] x, int64[2] i) => (float[2] y) { y = Gather (x, i) }'
+    )
+    x = np.arange(4, dtype=np.float32)
+    found = Equivalence([{"x": x, "i": np.array(i)} for i in ([0, 4], [3, 1])])
+    with PassContext(instruments=[found]):
+        relayc.compile(model)
+    assert (found.differences, found.unchecked) == ([], [])
+
+
+def test_indices_of_quotients_and_remainders() -> None:
+    with make_context():
+        i, j = (ir.AffineExpr.get_dim(d) for d in range(2))
+        read = access(ir.AffineMap.get(2, 0, [ir.AffineExpr.get_floor_div(i, 2), ir.AffineExpr.get_mod(j, 3)]))
+    x = np.arange(6).reshape(2, 3)
+    np.testing.assert_array_equal(read(grid([4, 6]), x), np.tile(np.repeat(x, 2, 0), 2))
 
 
 KERNEL = """

@@ -71,6 +71,20 @@ def shared():
     return made
 
 
+def branching():
+    """A tensor that a layer and the branches of an operator read, from around them."""
+    out = [onnx.ValueInfoProto(name="r")]
+    branches = [helper.make_graph([helper.make_node(op, ["h"], ["r"])], op, [], out) for op in ("Exp", "Neg")]
+    nodes = [
+        helper.make_node("Relu", ["x"], ["h"]),
+        helper.make_node("MatMul", ["h", "w"], ["y"]),
+        helper.make_node("If", ["c"], ["z"], then_branch=branches[0], else_branch=branches[1]),
+    ]
+    made = case(nodes, (8, 12), w=constant(12, 6), c=np.array(False))
+    made.graph.output.append(onnx.ValueInfoProto(name="z"))
+    return made
+
+
 CASES = {
     "padded": lambda: image(pads=[1, 0, 2, 1], strides=[2, 1]),
     "depthwise": lambda: image(weight=(8, 1, 3, 3), bias=8, group=4),
@@ -83,6 +97,7 @@ CASES = {
     "joined": joined,
     "tied": tied,
     "shared": shared,
+    "branching": branching,
 }
 
 

@@ -55,10 +55,11 @@ def test_run_names_the_outputs(model, capsys):
 
 
 def test_run_writes_what_each_kernel_gives(model, tmp_path, capsys):
-    code, out, _ = run(capsys, "run", model, "--size", "n=4", "--trace", str(tmp_path / "trace"))
-    assert code == 0 and "calls to" in out
-    events = json.loads((tmp_path / "trace" / "trace.json").read_text())["traceEvents"]
-    with np.load(tmp_path / "trace" / "tensors.npz") as tensors:
+    folder = tmp_path / "[bold]"  # which is no markup
+    code, out, _ = run(capsys, "run", model, "--size", "n=4", "--trace", str(folder))
+    assert code == 0 and f"calls to {folder}" in out
+    events = json.loads((folder / "trace.json").read_text())["traceEvents"]
+    with np.load(folder / "tensors.npz") as tensors:
         assert {event["name"] for event in events if event["ph"] == "X"} <= set(tensors)
         assert (4, 3) in {tensors[name].shape for name in tensors}
 

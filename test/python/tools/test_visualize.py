@@ -87,6 +87,16 @@ def test_kernels_have_their_times_and_the_arrows_of_the_graph() -> None:
     assert [box.name for box in kernels] == [row.kernel.name for row in profile.rows]
 
 
+def test_arrows_from_each_box_of_a_repetition_lead_back() -> None:
+    """Of boxes a b c d a b c d: the second a reads the first a."""
+    drawing = Drawing()
+    for _ in range(2):
+        for name in "abcd":
+            number = len(drawing.boxes)
+            drawing.add(Box(name), [(number - 4, "")] if number >= 4 and name == "a" else [])
+    assert collapsed(drawing).arrows == [Arrow(0, 0, "", is_back=True)]
+
+
 def test_branches_and_loops_are_groups() -> None:
     condition = relayc.IRModule.parse("""
     func.func @main(%n: tensor<i1> {relay.name = "n"}, %x: tensor<3xf32> {relay.name = "x"}) -> tensor<3xf32> {

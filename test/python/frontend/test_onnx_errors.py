@@ -396,3 +396,20 @@ def test_functions_call_each_other_a_hundred_deep():
     assert from_onnx(calling({**{f"F{i}": [f"F{i + 1}"] for i in range(99)}, "F99": ["Neg"]}))
     found = message(calling({**{f"F{i}": [f"F{i + 1}"] for i in range(2000)}, "F2000": ["Neg"]}))
     assert found.endswith("expected at most 100 calls of functions in one another, found more")
+
+
+def test_functions_of_one_name_in_two_domains_are_both_looked_into():
+    opsets = [helper.make_opsetid("", 20)]
+    known = helper.make_function("first", "F", ["a"], ["b"], [helper.make_node("Neg", ["a"], ["b"])], opsets)
+    unknown = helper.make_function("second", "F", ["a"], ["b"], [helper.make_node("Mystery", ["a"], ["b"], name="inner")], opsets)
+    nodes = [helper.make_node("F", ["x"], ["h"], domain="first"), helper.make_node("F", ["h"], ["y"], domain="second", name="outer")]
+    model = model_of(nodes, {"x": [2]}, functions=[known, unknown])
+    model.opset_import.extend([helper.make_opsetid("first", 1), helper.make_opsetid("second", 1)])
+    assert "Mystery (opset 20), first in node 'outer/inner'" in message(model)
+
+
+@pytest.mark.parametrize("number", [1.5, np.inf])
+def test_a_count_of_copies_is_a_whole_number(number):
+    parts = {"tiles": np.float32(number), "axis": np.float32(0)}
+    model = model_of([helper.make_node("Tile", ["x", *parts], ["y"])], {"x": [2]}, initializers=parts, opset=5)
+    assert f"input tiles: expected a whole number, found {number}" in message(model)

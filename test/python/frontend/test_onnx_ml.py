@@ -258,6 +258,7 @@ def test_numbers_of_what_is_not_there(name, numbers, end, expected):
         ({"nodes_truenodeids": [0, 0, 0]}, "found a node that leads back to itself"),
         ({"nodes_featureids": [6, 0, 0]}, "at least 7 features"),
         ({"nodes_modes": ["BRANCH_MEMBER", "LEAF", "LEAF"]}, "attribute nodes_modes"),
+        ({"nodes_treeids": [0, 0]}, "attribute nodes_treeids: expected one for each of 3 nodes, found 2"),
         ({"nodes_values": [0.0]}, "attribute nodes_values: expected one for each of 3 nodes, found 1"),
         ({"target_ids": [0, 2]}, "expected targets in [0, 1), found 2"),
     ],

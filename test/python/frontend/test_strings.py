@@ -293,6 +293,7 @@ def test_n_grams(mode, least, largest, skipped):
         ({"ngram_counts": [0, 4]}, "attribute ngram_counts: expected places in a pool of 3"),
         ({"ngram_counts": [0, 2]}, "attribute ngram_counts: expected 2-grams from 2 to 3, found 1 elements"),
         ({"ngram_indexes": [0]}, "attribute ngram_indexes: expected one for each of the 3 n-grams, found 1"),
+        ({"ngram_indexes": [0, -1, 2]}, "attribute ngram_indexes: expected one or more of 0 or more"),
         ({"weights": [1.0]}, "attribute weights: expected one for each of the 3 n-grams, found 1"),
         ({"mode": "tf"}, "attribute mode: expected TF, IDF or TFIDF"),
         ({"pool_strings": ["a"]}, "expected one of the attributes pool_int64s and pool_strings"),

@@ -1,5 +1,7 @@
 """Operators that are composed of others: their types, and their results against numpy and ONNX Runtime."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from expressions import evaluated
@@ -497,3 +499,55 @@ def test_regular_suppression(most):
             np.testing.assert_array_equal(found[1][image, :count], [c for _, c, _ in expected])
             np.testing.assert_array_equal(found[2][image, :count], [score for score, _, _ in expected])
             assert not any(part[image, count:].any() for part in found[:3])
+
+
+def regions(scores, moves, info, ratios, scales, stride, threshold, before, after, smallest):
+    """The proposals of one image, a box at a time: scores [2 * anchors, rows, columns], moves [4 * anchors, rows, columns]."""
+    anchors, (rows, columns), boxes = len(ratios) * len(scales), scores.shape[1:], []
+    height, width, scale = info
+    for row, column, (a, (ratio, size)) in product(range(rows), range(columns), enumerate(product(ratios, scales))):
+        wide = np.floor(np.sqrt(np.floor(stride * stride / ratio)) + 0.5)
+        w, h = wide * size, np.floor(wide * ratio + 0.5) * size
+        x, y = ((stride - 1) / 2 + place * stride for place in (column, row))
+        dx, dy, dw, dh = moves[4 * a : 4 * a + 4, row, column]
+        # A box has its last row and column, and its centre is half a pixel before the middle of its extent.
+        x, y, w, h = x + dx * w, y + dy * h, np.exp(dw) * w, np.exp(dh) * h
+        corners = [x - (w - 1) / 2, y - (h - 1) / 2, x + (w - 1) / 2, y + (h - 1) / 2]
+        box = np.clip(corners, 0, [width - 1, height - 1, width - 1, height - 1])
+        score = scores[anchors + a, row, column]
+        if min(box[2] - box[0], box[3] - box[1]) + 1 < smallest * scale:
+            box, score = box + np.array([-1, -1, 1, 1]) * smallest * scale / 2, -1
+        if row >= int(height / stride) or column >= int(width / stride):
+            score = -1
+        boxes.append((score, box))
+    boxes = sorted(boxes, key=lambda found: -found[0])[:before]
+    kept = []
+    for _, box in boxes:
+        if all(shared(box, other) <= threshold for other in kept):
+            kept.append(box)
+    return [kept[i % len(kept)] for i in range(after)]
+
+
+def shared(a, b):
+    """The part of two boxes that they share, where a box holds its last row and column."""
+    w, h = (max(min(a[i + 2], b[i + 2]) - max(a[i], b[i]) + 1, 0) for i in (0, 1))
+    areas = ((c[2] - c[0] + 1) * (c[3] - c[1] + 1) for c in (a, b))
+    return w * h / (sum(areas) - w * h)
+
+
+@pytest.mark.parametrize(("threshold", "after"), [(0.3, 12), (0.7, 6)])
+def test_proposals_of_regions(threshold, after):
+    """The second image has fewer rows and columns than the scores; some boxes are too small."""
+    attrs = {"scales": (1.0, 2.0), "ratios": (0.5, 1.0, 2.0), "feature_stride": 8, "threshold": threshold}
+    rng = np.random.default_rng(7)
+    scores = rng.permutation(2 * 12 * 3 * 4).reshape(2, 12, 3, 4).astype("float32") / 300
+    moves = rng.uniform(-0.5, 0.5, (2, 24, 3, 4)).astype("float32")
+    info = np.array([[24, 32, 1], [18, 25, 1.5]], "float32")
+    sizes = {"rpn_pre_nms_top_n": 40, "rpn_post_nms_top_n": after, "rpn_min_size": 6}
+    found = evaluated(lambda *v: relay.vision.proposal(*v, **attrs, **sizes), scores, moves, info)
+    expected = [
+        [i, *box]
+        for i, (s, m, entry) in enumerate(zip(scores, moves, info, strict=True))
+        for box in regions(s, m, entry, attrs["ratios"], attrs["scales"], 8, threshold, 40, after, 6)
+    ]
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)

@@ -189,3 +189,15 @@ def test_broadcast_axes_have_inner_parts_of_one():
     assert with_ones(Layout("NCHW16c"), Layout("NHWC"), (1, 5, 5, 1)) == Layout("NCHW1c")
     assert with_ones(Layout("NCHW16c"), Layout("NHWC"), (1, 5, 5, 32)) == Layout("NCHW16c")
     assert str(Layout("OIHW16i4o").part(1, 5)) == "IHW16i" and Layout("NCHW4c").rank == 4
+
+
+@pytest.mark.parametrize(("layout", "desired", "expected"), [("NHWC", ["NCHW", "default"], "NHWC"), ("NCHW", ["NCHW4c", "OIHW4i4o"], "NCHW4c")])
+def test_upsampling_follows_where_its_axes_stay(layout, desired, expected):
+    """As in TVM: rows and columns are where they are in the layout of the program."""
+    y = nn.relu(nn.conv2d(relay.var("x", shape=(2, 4, 4, 4)), relay.var("w", shape=(4, 4, 1, 1)), data_layout="NCHW"))
+    if layout == "NHWC":
+        y = conv(image())
+    after = convert(nn.upsampling(y, 2, 2, layout=layout), {"nn.conv2d": desired})
+    found = []
+    relay.analysis.post_order_visit(after, lambda node: found.append(node) if isinstance(node, relay.Call) else None)
+    assert [node.attrs.layout for node in found if node.op.name == "nn.upsampling"] == [expected]

@@ -195,3 +195,16 @@ def test_the_largest_numbers_are_read_as_they_are_printed(dtype):
     if dtype != "float64":
         with pytest.raises(ParseError, match="beyond its range"):
             parse_expr(f"-{float(largest) * (1 + 2**-24)}f{np.dtype(dtype).itemsize * 8}")
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+def test_the_outermost_integers_are_read_as_they_are_printed(dtype):
+    for number in (np.iinfo(dtype).min, np.iinfo(dtype).max):
+        round_trip(relay.const(number, dtype))
+
+
+def test_what_is_used_twice_is_in_the_metadata_once():
+    weight = relay.const(np.arange(6.0))
+    x = relay.var("x", shape=(symbol("n"), symbol("n"), 2 * symbol("n"), 2 * symbol("n")))
+    text = round_trip(relay.Tuple([weight, relay.Function([x], x), op.exp(weight)]))
+    assert "[1]" not in text and text.count("meta[tir.SizeVar][0], meta[tir.SizeVar][0]") == 1

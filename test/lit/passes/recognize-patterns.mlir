@@ -123,3 +123,23 @@ func.func @sigmoid(%x: tensor<4xf32>) -> tensor<4xf32> {
   %3 = "relay.divide"(%one, %2) : (tensor<f32>, tensor<4xf32>) -> tensor<4xf32>
   return %3 : tensor<4xf32>
 }
+
+// -----
+
+// A normalisation that is used without its gamma too is computed once.
+// CHECK-LABEL: func.func @norm_of_two_uses
+// CHECK: %[[N:.*]] = "relay.nn_layer_norm"(%arg0, {{.*}} center = false, {{.*}} scale = false
+// CHECK-NEXT: %[[M:.*]] = "relay.multiply"(%[[N]], %arg1)
+// CHECK-NEXT: return %[[N]], %[[M]]
+func.func @norm_of_two_uses(%x: tensor<4x8xf32>, %gamma: tensor<8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  %eps = "relay.constant"() {value = dense<1.0e-5> : tensor<f32>} : () -> tensor<f32>
+  %0 = "relay.mean"(%x) {axis = array<i64: -1>, keepdims = true} : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  %1 = "relay.subtract"(%x, %0) : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %2 = "relay.multiply"(%1, %1) : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %3 = "relay.mean"(%2) {axis = array<i64: -1>, keepdims = true} : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  %4 = "relay.add"(%3, %eps) : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %5 = "relay.sqrt"(%4) : (tensor<4x1xf32>) -> tensor<4x1xf32>
+  %6 = "relay.divide"(%1, %5) : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %7 = "relay.multiply"(%6, %gamma) : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  return %6, %7 : tensor<4x8xf32>, tensor<4x8xf32>
+}

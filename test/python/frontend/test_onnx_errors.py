@@ -8,6 +8,7 @@ import pytest
 from onnx import TensorProto, helper
 from onnx_models import model_of, relu, weighted
 
+from relayc.frontend import sizes
 from relayc.frontend.onnx import OnnxError, converter, from_onnx
 from relayc.frontend.onnx.converters import CONVERTERS
 
@@ -413,3 +414,13 @@ def test_a_count_of_copies_is_a_whole_number(number):
     parts = {"tiles": np.float32(number), "axis": np.float32(0)}
     model = model_of([helper.make_node("Tile", ["x", *parts], ["y"])], {"x": [2]}, initializers=parts, opset=5)
     assert f"input tiles: expected a whole number, found {number}" in message(model)
+
+
+def test_more_sizes_than_a_limit_are_an_error(monkeypatch):
+    monkeypatch.setattr(sizes, "MOST_SIZES", 3)
+    for count, fits in ((3, True), (4, False)):
+        model = model_of([helper.make_node("ConstantOfShape", ["s"], ["y"])], {"s": (TensorProto.INT64, [count])})
+        if fits:
+            assert from_onnx(model)
+        else:
+            assert "input input: expected at most 3 elements, found tensor<4xi64>" in message(model)

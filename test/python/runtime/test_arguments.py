@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tvm_ffi
 
+from relayc.runtime.signature import Signature
 from relayc.runtime.tensor import _capsule_pointer, as_array, to_tensor
 
 
@@ -261,3 +262,13 @@ def test_strides_of_dimensions_of_size_one_do_not_matter(module, n):
     m = np.empty_like(n)
     module["copy"].packed(to_tensor(np.lib.stride_tricks.as_strided(n, (1, 4), (100, 2))), to_tensor(m))
     np.testing.assert_array_equal(m, n)
+
+
+@pytest.mark.parametrize(
+    ("value", "found"), [([1, 2], "a list of 2"), ((1, 2, 3), "a tuple of 3"), ({0: 1, 1: 2}, "a dict of 2"), (np.zeros(2), "a ndarray")]
+)
+def test_arguments_have_the_structure_that_was_exported(value, found):
+    signature = Signature(("pair",), ["tuple", [["tuple", [["tuple", [0, 1]]]], ["dict", []]]], (0, 1), (), 0, (("result", 0),))
+    assert signature.leaves([(1, 2)], {}) == [1, 2]
+    with pytest.raises(TypeError, match=f"pair: expected a tuple of 2, found {found}$"):
+        signature.leaves([value], {})

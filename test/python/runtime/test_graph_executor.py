@@ -502,3 +502,11 @@ def test_functions_of_imported_modules_are_found(joined, image):
         joined.import_module(module)
     with pytest.raises(TypeError, match="expected a relayc or tvm-ffi module, found 3"):
         module.import_module(3)
+
+
+def test_an_input_that_was_read_is_the_memory_of_the_executor(joined, image):
+    executor = GraphExecutor(joined)
+    executor.set_input("image", image)
+    shared = executor.get_input("image")
+    executor.set_input("image", 2 * image)
+    np.testing.assert_array_equal(shared.numpy(), 2 * image)

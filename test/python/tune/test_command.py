@@ -1,9 +1,11 @@
 """`relayc tune`: the search as a command, with times that are made up, and what it does with databases."""
 
 import json
+import re
 import subprocess
 import sys
 
+import numpy as np
 import onnx
 import pytest
 from tuned_models import dense
@@ -13,6 +15,7 @@ from relayc.tools.cli import main
 from relayc.tools.timing import Comparison
 from relayc.tune import model
 from relayc.tune.process import Measurer
+from relayc.tune.texts import chart
 from relayc.tune.worker import DEFAULT, Measured
 
 
@@ -132,3 +135,12 @@ def test_the_command_line_imports_the_tuner_only_to_tune():
     code = "import sys; from relayc.tools.cli import make_parser; make_parser(); print(*sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert {name for name in found if name.startswith("relayc.tune")} == {"relayc.tune", "relayc.tune.command"}
+
+
+def test_a_chart_is_a_line_of_steps():
+    """Each trial has the same width, and its step begins where the one before ends."""
+    picture = chart([1.0, 1.0, 2.0, 2.5], [1.0, 0.0, 2.0, 2.5])
+    places = [float(x) for x in re.findall(r"[ML]([\d.]+) ", picture)]
+    width = float(re.search(r'viewBox="0 -4 (\d+)', picture)[1])
+    np.testing.assert_allclose(places, np.repeat(np.linspace(0, width, 5), 2)[1:-1], atol=0.1)
+    assert picture.count('class="good"') == 3 and picture.count('class="bad"') == 1

@@ -9,10 +9,11 @@ from tuned_kernels import argmax, heat, product
 import relayc
 from relayc import te
 from relayc.pipelines.tir.tree.views import ScheduleError
+from relayc.pipelines.tir.schedule.schedule import Schedule
 from relayc.tools.timing import Comparison
 from relayc.tune import model as tune_model
 from relayc.tune.process import Measurer
-from relayc.tune.sketch import Sketch, sketch_rules, sketches
+from relayc.tune.sketch import Sketch, SketchState, sketch_rules, sketches
 from relayc.tune.worker import Measured
 
 
@@ -197,3 +198,14 @@ def test_kernels_with_a_strategy_of_their_own_get_sketches_only_where_wanted(tmp
         assert len(found.states[0].task.sketches) == names
     with pytest.raises(ValueError, match="expected a schedule or sketches, found both"):
         relayc.tune.kernel(product_alone, sketches=True, schedule=lambda s: None, trials=1, database=path)
+
+
+def test_equal_blocks_have_numbers_of_their_own_where_they_choose_from_others():
+    x = te.placeholder((32, 64), name="x")
+    y = te.compute((32, 64), lambda i, j: te.exp(x[i, j]), name="y")
+    z = te.compute((32, 64), lambda i, j: te.exp(y[i, j]), name="z")
+    state = SketchState(Schedule(te.create_prim_func([x, z])), relayc.Target("cpu"))
+    first, second = state.schedule.get_blocks()
+    widths = state.choose(first, "width", (2, 4))
+    assert state.choose(second, "width", (2, 4)) is widths
+    assert state.choose(second, "width", (8, 16)).value in (8, 16)

@@ -167,3 +167,10 @@ def test_references_closures_and_lists_are_followed():
     data, run = (drawn(3), drawn(3, seed=1)), relay.create_executor("graph", prelude.mod).evaluate
     for a, b in zip(run(found)(*data)[1], run(expected)(*data)[1], strict=True):
         np.testing.assert_allclose(a.numpy(), b.numpy())
+
+
+@pytest.mark.parametrize("attrs", [{}, {"axis": 1, "batch_dims": 1}])
+def test_elements_that_are_not_taken_along_an_axis_have_no_gradient(attrs):
+    taken = relay.take(of((2, 3))[0], relay.const([[0, 2], [1, 1]]), **attrs)
+    with pytest.raises(RelayError, match="take: expected elements taken along an axis, found others"):
+        relay.transform.gradient(relay.Function(relay.free_vars(taken), taken))

@@ -182,7 +182,7 @@ def test_a_kernel_is_searched_where_there_are_two_combinations(database):
 
 
 def test_sketches_have_a_sampler_of_their_own(database):
-    with pytest.raises(ValueError, match="sampler: expected one of .*, found 'other'"):
+    with pytest.raises(ValueError, match=r"sampler: expected one of .*, found 'other'"):
         session(database, Fake(best_at(16, 4)), task(sketches={"sketch": None}), of_sketches="other").run(1, None)
     session(database, Fake(best_at(16, 4)), of_sketches="other").run(1, None)
 

@@ -191,7 +191,9 @@ def test_broadcast_axes_have_inner_parts_of_one():
     assert str(Layout("OIHW16i4o").part(1, 5)) == "IHW16i" and Layout("NCHW4c").rank == 4
 
 
-@pytest.mark.parametrize(("layout", "desired", "expected"), [("NHWC", ["NCHW", "default"], "NHWC"), ("NCHW", ["NCHW4c", "OIHW4i4o"], "NCHW4c")])
+@pytest.mark.parametrize(
+    ("layout", "desired", "expected"), [("NHWC", ["NCHW", "default"], "NHWC"), ("NCHW", ["NCHW4c", "OIHW4i4o"], "NCHW4c")]
+)
 def test_upsampling_follows_where_its_axes_stay(layout, desired, expected):
     """As in TVM: rows and columns are where they are in the layout of the program."""
     y = nn.relu(nn.conv2d(relay.var("x", shape=(2, 4, 4, 4)), relay.var("w", shape=(4, 4, 1, 1)), data_layout="NCHW"))

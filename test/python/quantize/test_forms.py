@@ -8,6 +8,7 @@ from onnx import TensorProto, helper
 from onnx_models import model_of
 
 import relayc
+from relayc.tools.quantize.graph import prepare
 
 RNG = np.random.default_rng(11)
 
@@ -149,3 +150,9 @@ def test_a_large_model_has_its_weights_beside_it(tmp_path, monkeypatch):
     assert {file.name for file in tmp_path.iterdir()} == {"m.onnx", "m.onnx.data"}
     y = relayc.compile(str(tmp_path / "m.onnx"))["main"](data[0]["x"])
     assert np.isfinite(y).all() and y.std() > 1
+
+
+def test_nodes_get_names_of_their_own():
+    nodes = [helper.make_node("Relu", [a], [b], name=name) for a, b, name in (("x", "a", "same"), ("a", "b", "same"), ("b", "y", ""))]
+    found = [node.name for node in prepare(model_of(nodes, {"x": [2]})).model.graph.node]
+    assert len(set(found)) == 3 and found[0] == "same" and all(found)

@@ -14,6 +14,7 @@ from onnx_models import weighted
 
 import relayc
 from relayc.runtime import threads
+from relayc.runtime.deep import on_deep_stack
 from relayc.tools.inputs import random_inputs
 
 MODEL = Path(__file__).parents[2] / "models" / "vit.onnx"
@@ -274,3 +275,7 @@ def test_torch_has_no_threads_that_wait_beside_a_call():
     ):
         pytest.skip("torch has no OpenMP runtime that can pause")
     assert run_script(code) == ["2", "0", "3", "True"] * 2
+
+
+def test_a_process_does_not_wait_for_the_threads_of_deep_calls():
+    assert on_deep_stack(lambda: threading.current_thread().daemon, ())

@@ -174,3 +174,11 @@ def test_elements_that_are_not_taken_along_an_axis_have_no_gradient(attrs):
     taken = relay.take(of((2, 3))[0], relay.const([[0, 2], [1, 1]]), **attrs)
     with pytest.raises(RelayError, match="take: expected elements taken along an axis, found others"):
         relay.transform.gradient(relay.Function(relay.free_vars(taken), taken))
+
+
+def test_gradients_read_the_constants_of_a_call():
+    """The sizes of a gradient are known where a constant operand says them."""
+    padded = relay.op.call("dyn.nn.pad", of((2, 3))[0], relay.const([[1, 0], [0, 2]]), relay.const(3.0, "float64"))
+    gradient = relay.transform.gradient(relay.Function(relay.free_vars(padded), padded))
+    found = relay.transform.InferType()(relay.IRModule.from_expr(gradient))["main"]
+    assert found.ret_type.fields[1].fields[0] == relay.TensorType((2, 3), "float64")

@@ -35,9 +35,9 @@ class Scheduled:
 
 
 def is_param(kernel: Kernel, node: Node) -> bool:
-    """Whether a tensor is an argument that is a parameter at every call, so that it can be packed."""
+    """Whether a tensor is an argument that is a parameter at every call, and is read in one place: it can be packed for this place."""
     attributes = kernel.function.attributes
-    if node.kind != "arg" or "arg_attrs" not in attributes:
+    if node.kind != "arg" or "arg_attrs" not in attributes or len(list(kernel.function.arguments[node.position].uses)) > 1:
         return False
     return PARAM.on(ir.DictAttr(ir.ArrayAttr(attributes["arg_attrs"])[node.position]))
 

@@ -93,3 +93,12 @@ def test_bias_add_along_each_axis():
         shape = [1, 1, 1]
         shape[axis] = 4
         np.testing.assert_array_equal(found, x + b.reshape(shape))
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (33, 64)])
+def test_products_of_a_constant_with_itself(shape):
+    """A constant that is packed as a weight cannot be read as data by the same kernel."""
+    a = values(shape)
+    found = run_program(lambda v: [build("nn_dense", v, v), build("nn_dense", build("nn_relu", v), v)], [Const(a)])
+    for y, x in zip(found, (a, np.maximum(a, 0)), strict=True):
+        check_product(y, *wide(x, a.T))

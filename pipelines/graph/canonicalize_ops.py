@@ -177,5 +177,4 @@ def global_pool(op: GlobalPool2d | AdaptivePool, rw: Rewriter) -> Found:
 RULES.include(fold_explicit_padding.RULES)
 
 
-canonicalize_ops = RULES.as_pass(opt_level=0)
-"""The same program in fewer kinds of operators."""
+canonicalize_ops = RULES.as_pass(0, "The same program in fewer kinds of operators.")

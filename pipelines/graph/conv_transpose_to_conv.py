@@ -89,5 +89,6 @@ def transposed_convolution(op: Op, rw: Rewriter) -> Found:
     return build("strided_slice", shuffled, begin=tuple(before), end=end, strides=(1,) * rank, axes=axes)
 
 
-conv_transpose_to_conv = RULES.as_pass(opt_level=2)
-"""Transposed convolutions become plain ones and a pixel shuffle: those with strides, and those with constant weights."""
+conv_transpose_to_conv = RULES.as_pass(
+    2, "Transposed convolutions become plain ones and a pixel shuffle: those with strides, and those with constant weights."
+)

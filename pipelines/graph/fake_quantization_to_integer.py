@@ -226,5 +226,6 @@ def _moves(op: Op) -> bool:
     return op.is_view or isinstance(op, (MaxPool, Concatenate, StridedSlice, Transpose))
 
 
-fake_quantization_to_integer = RULES.as_pass(opt_level=2)
-"""Operators on dequantised tensors become operators on integers, with the scales behind them."""
+fake_quantization_to_integer = RULES.as_pass(
+    2, "Operators on dequantised tensors become operators on integers, with the scales behind them."
+)

@@ -54,5 +54,4 @@ def _padded_with(op: Conv | AvgPool | MaxPool) -> float | int:
     return int(np.iinfo(dtype).min) if dtype.kind in "iu" else float(ml_dtypes.finfo(dtype).min)
 
 
-fold_explicit_padding = RULES.as_pass(opt_level=0)
-"""Padding becomes part of the convolutions and poolings that read it."""
+fold_explicit_padding = RULES.as_pass(0, "Padding becomes part of the convolutions and poolings that read it.")

@@ -197,5 +197,5 @@ def forward(op: Linear, rw: Rewriter) -> Found:
 
 RULES.include(FORWARD)
 
-fold_scale_axis, forward_fold_scale_axis, backward_fold_scale_axis = (rules.as_pass(opt_level=3) for rules in (RULES, FORWARD, BACKWARD))
-"""Factors per channel go into the weights of the convolutions and products around them."""
+SUMMARY = "Factors per channel go into the weights of the convolutions and products around them."
+fold_scale_axis, forward_fold_scale_axis, backward_fold_scale_axis = (rules.as_pass(3, SUMMARY) for rules in (RULES, FORWARD, BACKWARD))

@@ -87,5 +87,4 @@ def limits(op: Op, rw: Rewriter) -> Found:
     return build("cast", build("clip", inner.data, a_min=op.a_min, a_max=op.a_max), dtype=cast.dtype)
 
 
-qnn_canonicalize = RULES.as_pass(opt_level=0)
-"""Operators on quantised tensors become arithmetic on integers and floats."""
+qnn_canonicalize = RULES.as_pass(0, "Operators on quantised tensors become arithmetic on integers and floats.")

@@ -492,5 +492,6 @@ def _reshapes(value: ir.Value, rw: Rewriter) -> Iterator[ir.Value]:
         yield value
 
 
-recognize_attention = RULES.as_pass(opt_level=1)
-"""Attention that exporters write out as products, masks and softmax becomes one operator, with the transposes around it."""
+recognize_attention = RULES.as_pass(
+    1, "Attention that exporters write out as products, masks and softmax becomes one operator, with the transposes around it."
+)

@@ -191,5 +191,6 @@ def norm_beta(op: Op, rw: Rewriter) -> Found:
     return None
 
 
-recognize_patterns = RULES.as_pass(opt_level=1)
-"""Recognises softmax, layer_norm, rms_norm and sigmoid that exporters have decomposed into several operators."""
+recognize_patterns = RULES.as_pass(
+    1, "Recognises softmax, layer_norm, rms_norm and sigmoid that exporters have decomposed into several operators."
+)

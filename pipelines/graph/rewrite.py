@@ -39,7 +39,7 @@ from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.registration import is_pure
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import STRING, TensorType
-from relayc.pipelines.context.passes import ModulePass, functions, module_pass
+from relayc.pipelines.context.passes import ModulePass, PassContext, functions, module_pass
 from relayc.pipelines.graph.blocks import graph_blocks
 
 if TYPE_CHECKING:
@@ -272,9 +272,14 @@ class Rules:
 
         return register
 
-    def as_pass(self, opt_level: int) -> ModulePass:
-        """A registered pass, of the name of the table, that rewrites a module by the rules."""
-        return module_pass(opt_level, self.name)(lambda mod, ctx: self.apply(mod))
+    def as_pass(self, opt_level: int, summary: str) -> ModulePass:
+        """A registered pass, of the name of the table, that rewrites a module by the rules. `summary` is its docstring."""
+
+        def rewrite(mod: IRModule, ctx: PassContext) -> IRModule:
+            return self.apply(mod)
+
+        rewrite.__doc__ = summary
+        return module_pass(opt_level, self.name)(rewrite)
 
     def apply(self, mod: IRModule) -> IRModule:
         """Rewrites every function of a module until no rule applies, and returns the module. Warns if the rules undo each other: the

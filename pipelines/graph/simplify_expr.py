@@ -526,5 +526,4 @@ def constant_weight(op: Op, rw: Rewriter) -> Found:
     return build("nn.dense", op.tensor_a, build("transpose", op.tensor_b, axes=(1, 0)), out_dtype=op.out_dtype)
 
 
-simplify_expr = RULES.as_pass(opt_level=1)
-"""Identities of arithmetic and data movement; transposes into the flags of products."""
+simplify_expr = RULES.as_pass(1, "Identities of arithmetic and data movement; transposes into the flags of products.")

@@ -48,5 +48,4 @@ def copy(op: Op, rw: Rewriter) -> Found:
     return op.data
 
 
-simplify_inference = RULES.as_pass(opt_level=0)
-"""batch_norm and dropout in terms of simpler operators."""
+simplify_inference = RULES.as_pass(0, "batch_norm and dropout in terms of simpler operators.")

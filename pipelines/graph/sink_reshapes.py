@@ -118,5 +118,4 @@ def joined(op: Op, rw: Rewriter) -> Found:
     return reshape_to(inner.data, result.sizes) if inner is not None and result.is_known else None
 
 
-sink_reshapes = RULES.as_pass(opt_level=1)
-"""Moves reshapes down past elementwise and row operators, which then fuse with their producers."""
+sink_reshapes = RULES.as_pass(1, "Moves reshapes down past elementwise and row operators, which then fuse with their producers.")

@@ -299,7 +299,8 @@ CASES: dict[str, list[Case]] = {
 }
 """By operators, which are tested in one program where there are several."""
 
-ELSEWHERE = ("fft", "fft_plan", "fft_roots", "nn_attention", "vision_all_class_non_max_suppression")
+ATTENTION = ("nn_attention", "nn_attention_lse", "nn_attention_grad")
+ELSEWHERE = ("fft", "fft_plan", "fft_roots", *ATTENTION, "vision_all_class_non_max_suppression")
 """Operators that have a file of their own."""
 
 

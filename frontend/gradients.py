@@ -7,7 +7,7 @@ one that is not needed is not built. What a comparison, a rounding or a conversi
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from math import inf, pi, prod
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay import TensorType
@@ -17,6 +17,7 @@ from relayc.dialects.relay.conv import ConvGeometry
 from relayc.dialects.relay.reduce import reduced_axes, reduced_shape
 from relayc.dialects.relay.slices import slice_bounds, slices
 from relayc.frontend import window_gradients as windows
+from relayc.frontend.common.attention import attention_derivatives
 from relayc.frontend.converter import Tensor, assume, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.sizes import shape_tensor
@@ -554,25 +555,24 @@ def _global_average(call: Call, g: Tensor) -> list[Part]:
 
 @_rule("nn.attention")
 def _attention(call: Call, g: Tensor) -> list[Part]:
-    """By the log-sum-exp of the scores, with an attention before the one that is there, which EliminateCommonSubexpr makes one of."""
+    """By the log-sum-exp of the scores. nn.attention_lse computes the attention again: EliminateCommonSubexpr merges the two."""
     op = call.op
 
-    def refused(what: str) -> Tensor:
+    def refused(what: str) -> NoReturn:
         raise ModelError(f"expected an attention that has a derivative, found {what}")
 
     @cache
     def found() -> list[Tensor]:
         if op.softcap:
-            return [refused("nn.attention with softcap")] * 3
+            refused("nn.attention with softcap")
         if op.mask_value != -inf and any(t.dtype == "bool" for t in call.inputs[3:]):
-            return [refused(f"nn.attention with mask_value {op.mask_value}")] * 3
+            refused(f"nn.attention with mask_value {op.mask_value}")
         with ir.InsertionPoint(op.operation):
             result, lse = emit("nn.attention_lse", *call.inputs, **op.attrs())
         layouts = [op.query_layout, op.key_layout, op.value_layout, op.out_layout]
         query, key, value, grad = (_in_order(t, layout) for t, layout in zip((*call.inputs[:3], g), layouts, strict=True))
-        delta = emit("sum", multiply(cast(grad, lse.dtype), cast(_in_order(result, op.out_layout), lse.dtype)), axis=(3,))
-        attributes = {"scale": op.scale, "is_causal": op.is_causal, "causal_offset": op.causal_offset}
-        made = emit("nn.attention_grad", query, key, value, grad, lse, delta, *call.inputs[3:], **attributes)
+        operands = (query, key, value, grad, _in_order(result, op.out_layout), lse, *call.inputs[3:])
+        made = attention_derivatives(*operands, scale=op.scale, is_causal=op.is_causal, causal_offset=op.causal_offset)
         return [transpose(t, [AXES.index(axis) for axis in layout]) for t, layout in zip(made, layouts, strict=False)]
 
     of_mask = [lambda: refused("one of the mask of nn.attention")] * len(call.inputs[3:])

@@ -65,9 +65,13 @@ def conjugate(x: Pair) -> Pair:
     return Pair(x.real, emit("negative", x.imag))
 
 
-def multiply(a: Pair, b: Pair) -> Pair:
-    real = emit("subtract", emit("multiply", a.real, b.real), emit("multiply", a.imag, b.imag))
-    return Pair(real, emit("add", emit("multiply", a.real, b.imag), emit("multiply", a.imag, b.real)))
+_of_elements: Callable[[Tensor, Tensor], Tensor] = partial(emit, "multiply")
+
+
+def multiply(a: Pair, b: Pair, product: Callable[[Tensor, Tensor], Tensor] = _of_elements) -> Pair:
+    """The products of complex numbers; `product` multiplies real ones, by elements or as matrices."""
+    real = emit("subtract", product(a.real, b.real), product(a.imag, b.imag))
+    return Pair(real, emit("add", product(a.real, b.imag), product(a.imag, b.real)))
 
 
 def scaled(x: Pair, factor: Tensor) -> Pair:

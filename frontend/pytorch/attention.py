@@ -3,6 +3,7 @@
 from math import inf, prod
 from typing import Any
 
+from relayc.frontend.common.attention import attention_derivatives
 from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.pytorch.operands import where
@@ -89,9 +90,8 @@ def _derivatives(
     """Those of query, key and value."""
     if dropout:
         raise ModelError("expected attention without dropout, found one with it")
-    delta = emit("sum", emit("multiply", cast(grad, lse.dtype), cast(out, lse.dtype)), axis=(3,))
-    operands = (query, key, value, grad, lse, delta, *_mask_of(query, mask))
-    found = emit("nn.attention_grad", *operands, scale=_scale(query, scale), is_causal=is_causal)
+    operands = (query, key, value, grad, out, lse, *_mask_of(query, mask))
+    found = attention_derivatives(*operands, scale=_scale(query, scale), is_causal=is_causal)
     return tuple(cast(t, x.dtype) for t, x in zip(found, (query, key, value), strict=True))
 
 

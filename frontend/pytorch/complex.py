@@ -144,8 +144,7 @@ def eq(self: Any, other: Any) -> Tensor:
 def matmul_(self: Any, mat2: Any = None, other: Any = None, vec: Any = None, tensor: Any = None) -> Pair:
     a, b = as_pair(self), as_pair(next(t for t in (mat2, other, vec, tensor) if t is not None))
     a = complex_.conjugate(a) if node().operator == "aten.vdot" else a
-    real = emit("subtract", matmul(a.real, b.real), matmul(a.imag, b.imag))
-    return Pair(real, emit("add", matmul(a.real, b.imag), matmul(a.imag, b.real)))
+    return complex_.multiply(a, b, matmul)
 
 
 # ---- Fourier transforms -----------------------------------------------------------------------------------------------------------------

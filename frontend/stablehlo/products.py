@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+from relayc.frontend.common import complex as complex_
 from relayc.frontend.common.padding import pad
 from relayc.frontend.common.products import contracted
 from relayc.frontend.common.windows import padded
@@ -28,10 +29,7 @@ def _same_dtype(node: Node, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, str]:
 @op("dot_general", complex_too=True)
 def dot_general(node: Node, a: Any, b: Any) -> Any:
     if isinstance(a, Pair):
-        real, other, imag, turned = (
-            _products(node, x, y, "") for x, y in ((a.real, b.real), (a.imag, b.imag), (a.real, b.imag), (a.imag, b.real))
-        )
-        return Pair(emit("subtract", real, other), emit("add", imag, turned))
+        return complex_.multiply(a, b, lambda x, y: _products(node, x, y, ""))
     if node.dtype == "bool":  # whether both are true anywhere: the sum of zeros and ones is then not zero
         return binary("greater", _products(node, cast(a, "float32"), cast(b, "float32"), ""), 0.0)
     return _products(node, *_same_dtype(node, a, b))

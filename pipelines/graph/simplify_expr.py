@@ -131,9 +131,13 @@ def _clipped_to(cast: Op, target: str, rw: Rewriter) -> bool:
     clip, dtypes = rw.producer(cast.data, "clip"), (numpy_dtype(cast.dtype), numpy_dtype(target))
     if clip is None or is_narrow(cast.dtype) or is_narrow(target) or any(dtype.kind not in "iu" for dtype in dtypes):
         return False
-    if clip.a_min is None or clip.a_max is None:
-        return False
-    return all(np.iinfo(dtype).min <= clip.a_min and clip.a_max <= np.iinfo(dtype).max for dtype in dtypes)
+    low, high = _limits(clip)
+    return all(np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max for dtype in dtypes)
+
+
+def _limits(clip: Op) -> tuple[float, float]:
+    """The limits of a clip, infinite on a side that is open."""
+    return -math.inf if clip.a_min is None else clip.a_min, math.inf if clip.a_max is None else clip.a_max
 
 
 @RULES.on("clip")
@@ -143,8 +147,8 @@ def clip_of_everything(op: Op, rw: Rewriter) -> Found:
     kind = None if is_narrow(dtype) else numpy_dtype(dtype)
     if kind is None or kind.kind not in "iu":
         return None
-    is_open = (op.a_min is None or op.a_min <= np.iinfo(kind).min) and (op.a_max is None or op.a_max >= np.iinfo(kind).max)
-    return op.data if is_open else None
+    low, high = _limits(op)
+    return op.data if low <= np.iinfo(kind).min and high >= np.iinfo(kind).max else None
 
 
 @functools.cache

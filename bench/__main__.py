@@ -17,6 +17,7 @@
     passes     milliseconds of each pass on the graph, and fusion groups
     serve      requests per second behind `relayc serve`, beside ONNX Runtime behind it
     tuned      models with the records of a tuning database, against the defaults
+    metaschedule  kernels by relayc's tuner and by TVM's MetaSchedule, with as many trials
     revisions  latency and compilation of this relayc, against that of another environment
 
 Exit codes: 0 for success; 1 if an engine or a revision failed, or for an error in a file; 2 for a wrong command line.
@@ -66,6 +67,7 @@ from relayc.bench.latency import latency_table, measure_models, plot_latency, su
 from relayc.bench.loops import loop_names, loops_table, measure_loops
 from relayc.bench.machine import describe, measure_integer_peak, measure_peak, warn_if_busy
 from relayc.bench.measure import Point, Progress, Settings
+from relayc.bench.metaschedule import add_parser as add_metaschedule_parser
 from relayc.bench.models import find_models
 from relayc.bench.ops import find_operations, measure_operations, operations_table, plot_roofline
 from relayc.bench.options import (
@@ -523,6 +525,7 @@ def make_parser() -> argparse.ArgumentParser:
     where = "the tuning database (default: the one that relayc.compile uses)"
     command.add_argument("--database", type=Path, metavar="FILE", help=where)
     command.set_defaults(action=tuned)
+    add_metaschedule_parser(commands)
     command = commands.add_parser("revisions", help="latency and compilation of this relayc, against that of another environment")
     against = "interpreter of an environment in which another revision of relayc is installed"
     command.add_argument("--against", required=True, metavar="PYTHON", help=against)

@@ -1,7 +1,7 @@
 """A revision of relayc in a process of its own interpreter: the program that `bench revisions` runs, and the files of exchanged arrays.
 
-The program may run in another environment, with another revision of relayc: it imports nothing from this package, and uses only public
-names of relayc that all revisions have. relayc.bench.peer_process is the other end.
+The program may run in another environment, with another revision of relayc or none: it imports nothing from this package, and uses only
+public names of relayc that all revisions have. relayc.bench.peer_process is the other end.
 
 Requests arrive on stdin and answers are written to stdout, each a line of JSON: {"method": ..., "arguments": {...}} of `Peer`, and
 {"value": ...} or {"error": ...}. Output of libraries goes to stderr.
@@ -39,6 +39,7 @@ class Peer:
 
     def __init__(self) -> None:
         self._call: Callable[[], Any] | None = None
+        self._clock = time.perf_counter
 
     def start(self) -> dict[str, Any]:
         """Imports relayc; returns its version and folder, and the Python version."""
@@ -98,12 +99,12 @@ class Peer:
 
     def _timed(self) -> float:
         assert self._call is not None
-        start = time.perf_counter()
+        start = self._clock()
         self._call()
-        return time.perf_counter() - start
+        return self._clock() - start
 
 
-def serve() -> None:
+def serve(peer: Peer) -> None:
     """Answers requests until stdin ends."""
     # Separate descriptors, so that no output, of Python or of libraries, mixes with the answers.
     requests, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
@@ -111,7 +112,6 @@ def serve() -> None:
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
-    peer = Peer()
     for line in requests:
         request = json.loads(line)
         try:
@@ -123,6 +123,6 @@ def serve() -> None:
 
 if __name__ == "__main__":
     try:
-        serve()
+        serve(Peer())
     except KeyboardInterrupt:
         sys.exit(130)

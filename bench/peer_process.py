@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,11 +32,11 @@ class Interpreter:
         return Interpreter(sys.executable, tuple(os.path.abspath(folder) for folder in sys.path))
 
     @staticmethod
-    def other(python: str) -> "Interpreter":
+    def other(python: str, option: str = "--against", package: str = "relayc") -> "Interpreter":
         """The interpreter of another environment, which searches for modules only there. Raises ValueError if no program is named."""
         found = shutil.which(python)
         if found is None:
-            raise ValueError(f"--against: expected the Python of an environment in which relayc is installed, found {python!r}")
+            raise ValueError(f"{option}: expected the Python of an environment in which {package} is installed, found {python!r}")
         # Not resolved: an environment is known by the link to its interpreter.
         return Interpreter(os.path.abspath(found))
 
@@ -49,22 +50,25 @@ class Interpreter:
 class PeerProcess:
     """A process of an interpreter that runs its relayc on one model; a context manager that ends it.
 
+    Args:
+      modules: for an interpreter without relayc: modules of this package that it gets; the last is the program, which imports no others.
+
     Raises:
       EngineError: a request failed, or the process has died.
     """
 
-    def __init__(self, interpreter: Interpreter) -> None:
+    def __init__(self, interpreter: Interpreter, modules: Sequence[str] = ()) -> None:
         self._folder = TemporaryDirectory(prefix="relayc-bench-")
         self._errors = Path(self._folder.name) / "stderr"
-        source = Path(peer.__file__).read_text(encoding="utf-8")
+        run = self._subfolder("run")
         with self._errors.open("wb") as errors:
-            # As text, in an empty folder: Python looks for modules in the folder of a program first, or in the working folder.
+            # In a folder of their own: Python looks for modules in the folder of a program first, or in the working folder.
             self._process = subprocess.Popen(
-                [interpreter.python, "-c", source],
+                [interpreter.python, *_program(modules, run)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                cwd=self._subfolder("run"),
+                cwd=run,
                 env=interpreter.environment,
                 encoding="utf-8",
             )
@@ -86,12 +90,12 @@ class PeerProcess:
 
     def start(self) -> dict[str, Any]:
         """Imports relayc; see `Peer.start`."""
-        return self._request("start")
+        return self.request("start")
 
     def load(self, job: Job) -> dict[str, Any]:
         """Compiles the model of a job; see `Peer.load`."""
         inputs = self._subfolder("inputs") / "inputs.npz"
-        return self._request(
+        return self.request(
             "load",
             model=os.path.abspath(job.model),
             inputs=str(inputs),
@@ -105,18 +109,19 @@ class PeerProcess:
     def outputs(self) -> list[np.ndarray]:
         """The outputs of one call."""
         file = self._subfolder("outputs") / "outputs.npz"
-        return peer.load_arrays(file, self._request("outputs", path=str(file)))
+        return peer.load_arrays(file, self.request("outputs", path=str(file)))
 
     def measure(self, runs: int | None) -> list[float]:
         """Seconds of each of `runs` calls, as many as fit in SECONDS by default."""
-        return self._request("measure", runs=runs, seconds=SECONDS, fewest=FEWEST_RUNS, most=MOST_RUNS)
+        return self.request("measure", runs=runs, seconds=SECONDS, fewest=FEWEST_RUNS, most=MOST_RUNS)
 
     def _subfolder(self, name: str) -> Path:
         path = Path(self._folder.name) / name
         path.mkdir(exist_ok=True)
         return path
 
-    def _request(self, method: str, **arguments: Any) -> Any:
+    def request(self, method: str, **arguments: Any) -> Any:
+        """What the program answers."""
         assert self._process.stdin is not None and self._process.stdout is not None
         try:
             print(json.dumps({"method": method, "arguments": arguments}), file=self._process.stdin, flush=True)
@@ -140,3 +145,14 @@ class PeerProcess:
         lines = self._errors.read_text(encoding="utf-8", errors="replace").split("\n")
         last = next((line.strip() for line in reversed(lines) if line.strip()), "")
         return f"the process ended with code {code}" + (f": {last[:500]}" if last else "")
+
+
+def _program(modules: Sequence[str], folder: Path) -> list[str]:
+    """Arguments of an interpreter, in a folder."""
+    if not modules:
+        return ["-c", Path(peer.__file__).read_text(encoding="utf-8")]
+    package = folder / "relayc" / "bench"
+    package.mkdir(parents=True)
+    for name in modules:
+        shutil.copy(Path(peer.__file__).with_name(f"{name}.py"), package)
+    return ["-m", f"relayc.bench.{modules[-1]}"]

@@ -1,0 +1,148 @@
+"""Kernels that relayc's tuner and TVM's MetaSchedule tune: tensor expressions without a schedule, the same for both.
+
+The module is imported in environments that have relayc or TVM: it imports neither. A kernel is a function of the language `te` of either.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Tensors = list[Any]
+"""The arguments of a kernel, then its result."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel of f32 tensors.
+
+    Attributes:
+      define: the arguments and the result, given `relayc.te` or `tvm.te`.
+      shapes: shapes of the arguments.
+      reference: the result, by numpy, of arguments in f64.
+      flops: multiplications and additions of its products.
+    """
+
+    define: Callable[[Any], Tensors]
+    shapes: Sequence[tuple[int, ...]]
+    reference: Callable[..., np.ndarray]
+    flops: int = 0
+
+    def arrays(self, seed: int) -> list[np.ndarray]:
+        """Arguments of a normal distribution."""
+        rng = np.random.default_rng(seed)
+        return [rng.standard_normal(shape, np.float32) for shape in self.shapes]
+
+
+def _product(te: Any, m: int, n: int, k: int) -> Tensors:
+    a, b, step = te.placeholder((m, k), name="A"), te.placeholder((k, n), name="B"), te.reduce_axis((0, k), name="k")
+    return [a, b, te.compute((m, n), lambda i, j: te.sum(a[i, step] * b[step, j], axis=step), name="C")]
+
+
+def _padded(te: Any, x: Any, size: int, channels: int) -> Any:
+    """A border of one zero around an image [1, size, size, channels]."""
+
+    def element(n: Any, i: Any, j: Any, c: Any) -> Any:
+        inside = te.all(i >= 1, i < size + 1, j >= 1, j < size + 1)
+        return te.if_then_else(inside, x[n, i - 1, j - 1, c], te.const(0.0, "float32"))
+
+    return te.compute((1, size + 2, size + 2, channels), element, name="padded")
+
+
+def _conv2d(te: Any, size: int, channels: int) -> Tensors:
+    x, w = te.placeholder((1, size, size, channels), name="X"), te.placeholder((3, 3, channels, channels), name="W")
+    r, s, c = te.reduce_axis((0, 3), name="r"), te.reduce_axis((0, 3), name="s"), te.reduce_axis((0, channels), name="c")
+    p = _padded(te, x, size, channels)
+    y = te.compute((1, size, size, channels), lambda n, i, j, o: te.sum(p[n, i + r, j + s, c] * w[r, s, c, o], axis=[r, s, c]), name="Y")
+    return [x, w, y]
+
+
+def _depthwise(te: Any, size: int, channels: int) -> Tensors:
+    x, w = te.placeholder((1, size, size, channels), name="X"), te.placeholder((3, 3, channels), name="W")
+    r, s = te.reduce_axis((0, 3), name="r"), te.reduce_axis((0, 3), name="s")
+    p = _padded(te, x, size, channels)
+    y = te.compute((1, size, size, channels), lambda n, i, j, c: te.sum(p[n, i + r, j + s, c] * w[r, s, c], axis=[r, s]), name="Y")
+    return [x, w, y]
+
+
+def _windows(x: np.ndarray) -> np.ndarray:
+    """The windows of 3 x 3 of an image [1, h, w, c] with a border of zeros: [1, h, w, c, 3, 3]."""
+    padded = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    return np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(1, 2))
+
+
+def _softmax(te: Any, x: Any, shape: Sequence[int]) -> Any:
+    """Over the last axis."""
+    rows, length = tuple(shape[:-1]), shape[-1]
+    k, every = te.reduce_axis((0, length), name="k"), te.reduce_axis((0, length), name="every")
+
+    def at(tensor: Any, row: Sequence[Any], last: Any) -> Any:
+        index = (*row, last)
+        return tensor[index]
+
+    largest = te.compute(rows, lambda *i: te.max(at(x, i, k), axis=k), name="largest")
+    exp = te.compute(tuple(shape), lambda *i: te.exp(x[i] - largest[i[:-1]]), name="exp")
+    total = te.compute(rows, lambda *i: te.sum(at(exp, i, every), axis=every), name="total")
+    return te.compute(tuple(shape), lambda *i: exp[i] / total[i[:-1]], name="weights")
+
+
+def _softmax_of(te: Any, rows: int, length: int) -> Tensors:
+    x = te.placeholder((rows, length), name="X")
+    return [x, _softmax(te, x, (rows, length))]
+
+
+def _attention(te: Any, heads: int, length: int, width: int) -> Tensors:
+    q, k, v = (te.placeholder((heads, length, width), name=name) for name in "QKV")
+    e, key = te.reduce_axis((0, width), name="e"), te.reduce_axis((0, length), name="key")
+    scores = te.compute((heads, length, length), lambda h, i, j: te.sum(q[h, i, e] * k[h, j, e], axis=e), name="scores")
+    scaled = te.compute((heads, length, length), lambda h, i, j: scores[h, i, j] * te.const(width**-0.5, "float32"), name="scaled")
+    weights = _softmax(te, scaled, (heads, length, length))
+    return [q, k, v, te.compute((heads, length, width), lambda h, i, c: te.sum(weights[h, i, key] * v[h, key, c], axis=key), name="Y")]
+
+
+def _softmax_by_numpy(x: np.ndarray) -> np.ndarray:
+    exp = np.exp(x - x.max(-1, keepdims=True))
+    return exp / exp.sum(-1, keepdims=True)
+
+
+def _attention_by_numpy(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+    return _softmax_by_numpy(q @ k.swapaxes(-1, -2) * q.shape[-1] ** -0.5) @ v
+
+
+def product(m: int, n: int, k: int) -> Kernel:
+    """A [m, k] x B [k, n]."""
+    return Kernel(lambda te: _product(te, m, n, k), [(m, k), (k, n)], np.matmul, 2 * m * n * k)
+
+
+def conv2d(size: int, channels: int) -> Kernel:
+    """A convolution of 3 x 3, padded by 1, of NHWC [1, size, size, channels] and HWIO [3, 3, channels, channels]."""
+    shapes = [(1, size, size, channels), (3, 3, channels, channels)]
+    flops = 2 * size * size * channels * channels * 9
+    return Kernel(lambda te: _conv2d(te, size, channels), shapes, lambda x, w: np.einsum("nijcrs,rsco->nijo", _windows(x), w), flops)
+
+
+def depthwise(size: int, channels: int) -> Kernel:
+    """A depthwise convolution of 3 x 3, padded by 1, of NHWC [1, size, size, channels] and [3, 3, channels]."""
+    shapes, flops = [(1, size, size, channels), (3, 3, channels)], 2 * size * size * channels * 9
+    return Kernel(lambda te: _depthwise(te, size, channels), shapes, lambda x, w: np.einsum("nijcrs,rsc->nijc", _windows(x), w), flops)
+
+
+def softmax(rows: int, length: int) -> Kernel:
+    """Over the rows of [rows, length]."""
+    return Kernel(lambda te: _softmax_of(te, rows, length), [(rows, length)], _softmax_by_numpy)
+
+
+def attention(heads: int, length: int, width: int) -> Kernel:
+    """softmax(Q K^T / sqrt(width)) V, of three tensors [heads, length, width]."""
+    shapes, flops = [(heads, length, width)] * 3, 4 * heads * length * length * width
+    return Kernel(lambda te: _attention(te, heads, length, width), shapes, _attention_by_numpy, flops)
+
+
+KERNELS = {
+    "product": product(512, 512, 512),
+    "conv2d": conv2d(56, 64),  # of ResNet-50
+    "depthwise": depthwise(56, 144),  # of MobileNetV2
+    "softmax": softmax(256, 1024),
+    "attention": attention(8, 256, 64),
+}

@@ -8,7 +8,7 @@ from relayc.pipelines.tir.script import language as T
 from relayc.pipelines.tir.script.printer import script, show
 from relayc.pipelines.tir.script.reader import from_source, prim_func
 from relayc.pipelines.tir.script.source import ScriptError
-from relayc.pipelines.tir.tree.views import ScheduleError
+from relayc.pipelines.tir.tree.members import ScheduleError
 
 __all__ = [
     "BlockRV",

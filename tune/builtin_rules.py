@@ -9,7 +9,7 @@ from contextlib import suppress
 from relayc.pipelines.tir.analysis.reducers import find_reducer
 from relayc.pipelines.tir.schedule.references import BlockRV, LoopRV
 from relayc.pipelines.tir.tree.arguments import Chosen
-from relayc.pipelines.tir.tree.views import ScheduleError
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.tune.sketch import SketchState, sketch_rule
 
 _MOST_LOADS = 32

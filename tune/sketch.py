@@ -17,7 +17,7 @@ from relayc.pipelines.tir.schedule.references import BlockRV, LoopRV
 from relayc.pipelines.tir.schedule.schedule import Schedule
 from relayc.pipelines.tir.schedule.written_strategy import SKETCH
 from relayc.pipelines.tir.tree.arguments import Chosen
-from relayc.pipelines.tir.tree.views import Block, ScheduleError
+from relayc.pipelines.tir.tree.members import Block, ScheduleError
 
 if TYPE_CHECKING:
     from relayc.pipelines.program.single import Source
@@ -87,10 +87,10 @@ class SketchState:
         nest = self.schedule.nest
         with nest.head.operation.context:
             view = nest.blocks()[block.name]
-            around = nest.loops_around(view)
+            around = view.around
             steps = {
                 loop.name
-                for kind, point in zip(view.iterators, view.points(around), strict=True)
+                for kind, point in zip(view.iterators, view.points, strict=True)
                 if kind == REDUCTION
                 for loop in around
                 if loop.var in point.terms

@@ -122,10 +122,7 @@ class Constants:
     """The constants of a function, each once, at its start.
 
     Args:
-      reuse: whether constants already in the block are reused; then only `sweep` may erase them.
-
-    Attributes:
-      is_alone: whether the block contained only constants, each once.
+      reuse: whether constants already in the block are reused; none may be erased meanwhile.
     """
 
     def __init__(self, block: ir.Block, reuse: bool = False) -> None:
@@ -135,17 +132,13 @@ class Constants:
         self._numbers: dict[tuple[ir.Type, float | int, float], ir.Value] = {}
         self._indices: dict[int, ir.Value] = {}
         self._parsed: dict[str, ir.Attribute] = {}
-        self.is_alone = True
         for view in block.operations if reuse else ():
             op = view.operation
             if op.name == "arith.constant":
                 result, attribute = op.results[0], op.attributes["value"]
-                self.is_alone &= (attribute, result.type) not in self._values
                 self._values.setdefault((attribute, result.type), result)
                 if not isinstance(result.type, ir.VectorType):
                     self._scalars[result] = attribute
-            elif op.name.startswith(("arith.", "affine.")):
-                self.is_alone = False
 
     def value(self, attribute: ir.Attribute, type_: ir.Type) -> ir.Value:
         """The constant of an attribute."""
@@ -182,16 +175,6 @@ class Constants:
     def attribute_of(self, value: ir.Value) -> ir.Attribute | None:
         """The attribute of a scalar constant; None for any other value."""
         return self._scalars.get(value)
-
-    def sweep(self) -> None:
-        """Erases unused constants."""
-        for key, value in list(self._values.items()):
-            if next(iter(value.uses), None) is None:
-                del self._values[key]
-                self._scalars.pop(value, None)
-                self._numbers = {number: other for number, other in self._numbers.items() if other != value}
-                self._indices = {number: other for number, other in self._indices.items() if other != value}
-                value.owner.erase()
 
 
 _CONSTANTS: ContextVar[Constants | None] = ContextVar("relayc_constants", default=None)

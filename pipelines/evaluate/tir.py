@@ -293,7 +293,7 @@ class _Writer:
                     self._block(block, results)
 
     def _tir_block(self, op: ir.Operation, operands: list[str]) -> None:
-        view = self.nest.block_view(op)
+        view = self.nest.blocks()[block_name(op)]
         count = len(view.iterators)
         points, pairs = operands[:count], operands[count:]
         guards = [f"{v} < {limit}" for v, limit in zip(pairs[::2], pairs[1::2], strict=True)]

@@ -57,7 +57,7 @@ class Schedules:
         if UPDATES.on(function):
             why = "it writes a part of an argument in place"
             if own is not None:
-                from relayc.pipelines.tir.tree.views import ScheduleError
+                from relayc.pipelines.tir.tree.members import ScheduleError
 
                 raise ScheduleError(f"schedule {own[0]} of kernel @{name}: expected a kernel that gives a tensor, found one where {why}")
             return Choice(None, tuning, [(entry.name, why) for entry in strategies_of(self.target.kind)])

@@ -10,8 +10,8 @@ from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.analysis.elements import check_elements, tell
 from relayc.pipelines.tir.analysis.regions import is_within, region_of_blocks, still_in
 from relayc.pipelines.tir.tree.indices import substitute, variables
+from relayc.pipelines.tir.tree.members import Block, Loop, LoopVar, Member, ScheduleError, blocks_of
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, Loop, LoopVar, Member, ScheduleError
 from relayc.symbolic import Size
 
 
@@ -37,25 +37,20 @@ class Dependence:
         return kind in self.kinds(loop)
 
 
-def dependence(nest: Nest, block: Block) -> Dependence:
+def dependence(block: Block) -> Dependence:
     """The loops on which the iterators of a block depend."""
-
-    def make() -> Dependence:
-        loops = nest.loops_around(block)
-        return Dependence(block, loops, [frozenset(variables(p)) for p in block.points(loops)])
-
-    return nest.remembered(("dependence", block.name), make)
+    return Dependence(block, block.around, [frozenset(variables(p)) for p in block.points])
 
 
-def dependences(nest: Nest, loop: Loop) -> list[Dependence]:
+def dependences(loop: Loop) -> list[Dependence]:
     """The dependences of the outermost blocks in a loop."""
-    return [dependence(nest, block) for block in nest.blocks_in(loop)]
+    return [dependence(block) for block in blocks_of([loop])]
 
 
 def check_independent(nest: Nest, loop: Loop) -> None:
     """Checks that the iterations of a loop may run in any order, and in parallel. Raises ScheduleError, which names the conflicting
     block."""
-    for found in dependences(nest, loop):
+    for found in dependences(loop):
         for kind in (REDUCTION, OPAQUE):
             if found.has(kind, loop):
                 raise _dependent(found.block, kind)
@@ -64,7 +59,7 @@ def check_independent(nest: Nest, loop: Loop) -> None:
 
 def check_parallel(nest: Nest, loop: Loop) -> None:
     """`check_independent` for a parallel loop: opaque iterators are allowed, as their author vouches for them."""
-    for found in dependences(nest, loop):
+    for found in dependences(loop):
         if found.has(REDUCTION, loop):
             raise _dependent(found.block, REDUCTION)
     check_distinct(nest, loop)
@@ -75,15 +70,15 @@ def check_distinct(nest: Nest, loop: Loop) -> None:
     reduction or opaque iterator along the loop are skipped. Raises ScheduleError."""
     if loop.extent == 1:
         return
-    still = still_in(nest, loop) - {loop.var}
-    for found in dependences(nest, loop):
+    still = still_in(loop) - {loop.var}
+    for found in dependences(loop):
         if found.has(OPAQUE, loop):
             continue
         check_elements(found.block)
         _check_own(nest, loop, found.block)
         outliving = [buffer for buffer in found.block.outputs() if _outlives(nest, buffer, loop)]
-        points = [p for p, kind in zip(found.block.points(found.loops), found.block.iterators, strict=True) if kind == PARALLEL]
-        if outliving and not found.has(REDUCTION, loop) and not tell(points, [loop.var], still, found.block.guards(found.loops)):
+        points = [p for p, kind in zip(found.block.points, found.block.iterators, strict=True) if kind == PARALLEL]
+        if outliving and not found.has(REDUCTION, loop) and not tell(points, [loop.var], still, found.block.guards):
             where = nest.buffer_name(outliving[0])
             raise ScheduleError(f"expected iterations that are independent, found {found.block}, which writes the same of {where} in each")
         for buffer in outliving:
@@ -92,7 +87,7 @@ def check_distinct(nest: Nest, loop: Loop) -> None:
 
 def _check_others(nest: Nest, loop: Loop, block: Block, buffer: ir.Value) -> None:
     """Checks that no other block accesses, in another iteration of a loop, elements that a block writes. Raises ScheduleError."""
-    for other in nest.blocks_in(loop):
+    for other in blocks_of([loop]):
         if other.name == block.name or all(a.buffer != buffer for a in other.accesses()):
             continue
         if not _are_apart(nest, loop, [block, other], buffer) and not _same_pattern(nest, loop, block, other, buffer):
@@ -104,7 +99,7 @@ def _check_others(nest: Nest, loop: Loop, block: Block, buffer: ir.Value) -> Non
 
 def _are_apart(nest: Nest, loop: Loop, blocks: Sequence[Block], buffer: ir.Value) -> bool:
     """Whether different iterations of a loop access disjoint elements of a buffer in the given blocks."""
-    still = still_in(nest, loop)
+    still = still_in(loop)
     region = region_of_blocks(nest, buffer, blocks, still)
     accessed = [found.low + Index.of(Var(0, found.extent - 1)) for found in region or ()]
     return tell(accessed, [loop.var], still - {loop.var})
@@ -112,7 +107,7 @@ def _are_apart(nest: Nest, loop: Loop, blocks: Sequence[Block], buffer: ir.Value
 
 def _check_own(nest: Nest, loop: Loop, block: Block) -> None:
     """Checks that a block reads elements of a buffer local to a loop only after the same iteration wrote them. Raises ScheduleError."""
-    under, still = nest.blocks_in(loop), still_in(nest, loop)
+    under, still = blocks_of([loop]), still_in(loop)
     before = under[: next(i for i, b in enumerate(under) if b.name == block.name) + block.has_init]
     for buffer in {a.buffer: None for a in block.loads() if any(b.stores_to(a.buffer) for b in under)}:
         if _outlives(nest, buffer, loop) or _are_apart(nest, loop, under, buffer):
@@ -134,7 +129,7 @@ def check_once(found: Dependence, loops: Sequence[Loop]) -> None:
     known |= {v for p in found.of_iterators for v in p} - {loop.var for loop in found.loops}
     moving = [loop.var for loop in loops if loop.extent != 1 and any(loop.name == a.name for a in found.loops)]
     block = found.block
-    if not tell(block.points(found.loops), moving, known, block.guards(found.loops)):
+    if not tell(block.points, moving, known, block.guards):
         raise ScheduleError(
             f"expected each step of {block} in one iteration of {', '.join(loop.name for loop in loops)}, found some in several"
         )
@@ -143,18 +138,17 @@ def check_once(found: Dependence, loops: Sequence[Loop]) -> None:
 def _same_pattern(nest: Nest, loop: Loop, block: Block, other: Block, buffer: ir.Value) -> bool:
     """Whether two blocks, in separate loops inside a loop, access the same elements in one iteration, and disjoint ones in different
     iterations."""
-    still = still_in(nest, loop)
+    still = still_in(loop)
     moving: dict[tuple[int, Size], Var] = {}
     found: dict[tuple, list[Index]] = {}
     for one in (block, other):
-        loops = nest.loops_around(one)
-        point: dict[Var, Index] = dict(zip(one.vars, one.points(loops), strict=True))
+        point: dict[Var, Index] = dict(zip(one.vars, one.points, strict=True))
         for access in (a for a in one.accesses() if a.buffer == buffer):
             indices = [substitute(i, point) for i in access.indices]
             used = set[Var]().union(*map(variables, indices)) - still
             named: dict[Var, Index] = {
                 a.var: Index.of(moving.setdefault((number, a.extent), LoopVar(None, a.extent, a.name)))
-                for number, a in enumerate(a for a in loops if a.var in used)
+                for number, a in enumerate(a for a in one.around if a.var in used)
             }
             indices = [substitute(i, named) for i in indices]
             found[tuple(i.key for i in indices)] = indices
@@ -163,7 +157,7 @@ def _same_pattern(nest: Nest, loop: Loop, block: Block, other: Block, buffer: ir
 
 def _outlives(nest: Nest, buffer: ir.Value, loop: Loop) -> bool:
     """Whether a buffer that a loop writes is used outside of the loop."""
-    inside = {b.name for b in nest.blocks_in(loop)}
+    inside = {b.name for b in blocks_of([loop])}
     return nest.is_output(buffer) or any(b.name not in inside and buffer in (*b.inputs(), *b.outputs()) for b in nest.outer_blocks())
 
 
@@ -175,16 +169,14 @@ def _iterator(kind: str) -> str:
     return "a reduction" if kind == REDUCTION else "an opaque iterator"
 
 
-def chain(nest: Nest, outer: Loop, inner: Loop) -> list[Loop]:
+def chain(outer: Loop, inner: Loop) -> list[Loop]:
     """The perfectly nested loops from one to an inner one. Raises ScheduleError."""
-    around = nest.loops_around(inner)
-    position = next((i for i, found in enumerate(around) if found.name == outer.name), None)
-    if position is None:
+    if outer not in inner.around:
         raise ScheduleError(f"expected loops inside of each other, found {inner.name} outside of {outer.name}")
-    found = [*around[position:], inner]
+    found = [*inner.around[inner.around.index(outer) :], inner]
     for loop, following in pairwise(found):
-        if len(members := nest.inside(loop)) != 1 or members[0] is not following:
-            raise ScheduleError(f"expected {loop.name} to hold one loop alone, found {_described(members)}")
+        if len(loop.inside) != 1 or loop.inside[0] is not following:
+            raise ScheduleError(f"expected {loop.name} to hold one loop alone, found {_described(loop.inside)}")
     return found
 
 
@@ -194,21 +186,21 @@ def _described(members: Sequence[Member]) -> str:
     )
 
 
-def loops_of_iterators(nest: Nest, block: Block) -> list[Loop | None]:
+def loops_of_iterators(block: Block) -> list[Loop | None]:
     """The loops around a block that has exactly one for each iterator, and is alone in them, in the order of the iterators; None for an
     iterator of extent 1 without a loop.
 
     Raises ScheduleError.
     """
-    loops = nest.loops_around(block)
+    loops = block.around
     by_key = {Index.of(loop.var).key: loop for loop in loops}
-    found = [by_key.get(p.key) for p in block.points(loops)]
+    found = [by_key.get(p.key) for p in block.points]
     missing = any(loop is None and extent != 1 for loop, extent in zip(found, block.extents, strict=True))
-    if missing or len({loop.name for loop in found if loop is not None}) < len(loops) or block.guards(loops):
+    if missing or len({loop.name for loop in found if loop is not None}) < len(loops) or block.guards:
         raise ScheduleError(f"expected a loop for each iterator of {block}, and no other, found others")
     if loops:
         if len(loops) > 1:
-            chain(nest, loops[0], loops[-1])
+            chain(loops[0], loops[-1])
         if len(loops[-1].inside) != 1:
             raise ScheduleError(f"expected {block} alone in {loops[-1].name}, found others")
     return found

@@ -6,8 +6,8 @@ from relayc.dialects.tir.block import PARALLEL, REDUCTION
 from relayc.pipelines.emission.index import Index, Var, of_terms
 from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import QUOTIENT, REMAINDER, Divided, Extremal, equal, variables
+from relayc.pipelines.tir.tree.members import Block, ScheduleError
 from relayc.pipelines.tir.tree.steps import Access
-from relayc.pipelines.tir.tree.views import Block, ScheduleError
 from relayc.symbolic import Size, bounds, exact, maximum, minimum, proves
 
 
@@ -20,7 +20,8 @@ def check_elements(block: Block) -> None:
     moving = [v for v, extent in zip(block.vars, block.extents, strict=True) if extent != 1]
     elements = [v for v, kind in zip(block.vars, block.iterators, strict=True) if kind == PARALLEL and v in moving]
     steps = {v for v, kind in zip(block.vars, block.iterators, strict=True) if kind == REDUCTION and v in moving}
-    stores = [a for a in block.accesses() if a.is_store]
+    accesses = block.accesses()
+    stores = [a for a in accesses if a.is_store]
     for store in stores:
         for index in store.indices:
             if found := variables(index) & steps:
@@ -33,9 +34,9 @@ def check_elements(block: Block) -> None:
                 f"expected each element of {block} to be written for one value of its parallel iterators, found {_text(store)} "
                 f"for {_names(block, elements)}"
             )
-    for load in block.accesses():
+    for load in accesses:
         for store in stores:
-            if (load.is_store and load.operation == store.operation) or load.buffer != store.buffer:
+            if load is store or load.buffer != store.buffer:
                 continue
             both = [_both(i, j, block.vars) for i, j in zip(load.indices, store.indices, strict=True)]
             if not tell([index for index in both if index is not None], elements):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.tir.tree.indices import equal
+from relayc.pipelines.tir.tree.members import Block, ScheduleError
 from relayc.pipelines.tir.tree.steps import COMMUTATIVE, Access, combining_step, neutral
-from relayc.pipelines.tir.tree.views import Block, ScheduleError
 
 _COMPARISONS = ("arith.cmpf", "arith.cmpi", "arith.andi", "arith.ori", "arith.xori")
 
@@ -92,6 +92,7 @@ def adds_up(block: Block) -> bool:
 
 def find_reducer(block: Block) -> Reducer:
     """The reduction of a block. Raises ScheduleError unless its body combines each stored element with a value."""
+    block.fill()
     accesses = block.accesses(with_init=False)
     stores = [a for a in accesses if a.is_store]
     loads: dict[int, ir.Operation] = {}

@@ -9,8 +9,8 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.emission.index import FAR, Index, Var, of_terms
 from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import QUOTIENT, Divided, Extremal, divide, equal, largest, smallest, substitute, variables
+from relayc.pipelines.tir.tree.members import Block, Loop, LoopVar, blocks_of
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, Loop, LoopVar, ValueVar
 from relayc.symbolic import Size, bounds, maximum, proves
 
 
@@ -38,15 +38,14 @@ def region_of(nest: Nest, buffer: ir.Value, under: Loop | None, reads: bool = Tr
     The region is conservative: it may be too large if an index is not linear, and is a whole dimension if nothing is known. It is within
     the shape, except that `low + extent` may exceed it if guards restrict the blocks to the shape.
     """
-    blocks = nest.outer_blocks() if under is None else nest.blocks_in(under)
-    return region_of_blocks(nest, buffer, blocks, set() if under is None else still_in(nest, under), reads, writes)
+    blocks = nest.outer_blocks() if under is None else blocks_of([under])
+    return region_of_blocks(nest, buffer, blocks, set() if under is None else still_in(under), reads, writes)
 
 
-def still_in(nest: Nest, loop: Loop) -> set[Var]:
+def still_in(loop: Loop) -> set[Var]:
     """The variables that are fixed in an iteration of a loop: its variable, variables of outer loops, and iterators of the enclosing
     block."""
-    outer: list[Var] = [] if loop.scope is None else iterators_of(nest, loop.scope.operation)
-    return {*(found.var for found in (*loop.around, loop)), *outer}
+    return {*(found.var for found in (*loop.around, loop)), *iterators_of(loop.scope)}
 
 
 def region_of_blocks(
@@ -56,22 +55,20 @@ def region_of_blocks(
     shape = nest.shape(buffer)
     found: list[Region] = []
     for block in blocks:
-        loops = nest.loops_around(block)
-        point: dict[Var, Index] = dict(zip(block.vars, block.points(loops), strict=True))
-        guards = block.guards(loops)
+        point: dict[Var, Index] = dict(zip(block.vars, block.points, strict=True))
         for access in block.accesses():
             if access.buffer == buffer and (writes if access.is_store else reads):
-                found.append([span(substitute(i, point), still, guards) or _whole(d) for i, d in zip(access.indices, shape, strict=True)])
+                found.append(
+                    [span(substitute(i, point), still, block.guards) or _whole(d) for i, d in zip(access.indices, shape, strict=True)]
+                )
     if not found:
         return None
     return [clip(reduce(lambda a, b: union(a, b, d), spans), d) for spans, d in zip(zip(*found, strict=True), shape, strict=True)]
 
 
-def iterators_of(nest: Nest, operation: ir.Operation) -> list[Var]:
-    """The iterators of a tir.block, as arguments of its init and body."""
-    block = nest.block_view(operation)
-    parts = [part for part in (block.init, block.body) if part is not None]
-    return [ValueVar(a, v.extent, v.name) for part in parts for a, v in zip(part.arguments, block.vars, strict=True)]
+def iterators_of(scope: Block | None) -> list[Var]:
+    """The variables that are fixed in a block: its iterators, as arguments of its init and body; none in a function."""
+    return [] if scope is None else [v for region, *_ in scope.parts() for v in scope.iterators_in(region)]
 
 
 def _whole(extent: Size) -> Span:

@@ -10,10 +10,10 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.editing.intrinsics import ANNOTATION
 from relayc.pipelines.tir.tree.indices import QUOTIENT, REMAINDER, Divided, divide, equal, substitute, write
-from relayc.pipelines.tir.tree.operations import drop, enclosing_block, read_annotations
+from relayc.pipelines.tir.tree.members import Block, ScheduleError, blocks_of
+from relayc.pipelines.tir.tree.operations import operations_in
 from relayc.pipelines.tir.tree.steps import Access
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, ScheduleError, ValueVar
 from relayc.symbolic import Size
 
 
@@ -21,7 +21,8 @@ def accesses_of(nest: Nest, buffer: ir.Value) -> Iterator[tuple[Block, Access]]:
     """All loads and stores of a buffer, each with its innermost enclosing block; indices are over the arguments of its region."""
     for block in nest.blocks().values():
         for access in block.accesses():
-            if access.buffer == buffer and enclosing_block(access.operation) == block.operation:
+            if access.buffer == buffer and not blocks_of(block.starts if access.is_init else block.inside):
+                block.fill()
                 yield block, _local(block, access)
 
 
@@ -29,14 +30,8 @@ def _local(block: Block, access: Access) -> Access:
     """An access with the iterators replaced by the arguments of the init if it is in the init."""
     if not access.is_init or block.init is None:
         return access
-    point: dict[Var, Index] = {v: Index.of(iterator_in(block, block.init, i)) for i, v in enumerate(block.vars)}
+    point: dict[Var, Index] = dict(zip(block.vars, map(Index.of, block.iterators_in(block.init)), strict=True))
     return replace(access, indices=tuple(substitute(i, point) for i in access.indices))
-
-
-def iterator_in(block: Block, region: ir.Block, position: int) -> Var:
-    """An iterator of a block as an argument of its init or body."""
-    var = block.vars[position]
-    return ValueVar(region.arguments[position], var.extent, var.name)
 
 
 def find_buffer(nest: Nest, block: Block, kind: str, which: int | str) -> ir.Value:
@@ -59,17 +54,17 @@ def find_buffer(nest: Nest, block: Block, kind: str, which: int | str) -> ir.Val
 
 def check_plain(block: Block) -> None:
     """Raises ScheduleError if a block holds loops or blocks."""
-    if any(op.operation.name in ("scf.for", "tir.block") for op in block.body.operations):
+    if blocks_of(block.inside):
         raise ScheduleError(f"block {block.name}: expected a block without loops inside, found a blockized one")
 
 
 def check_changeable(blocks: Sequence[Block]) -> None:
     """Raises ScheduleError if a block is computed by a tensor intrinsic."""
     for block in blocks:
-        if ANNOTATION in read_annotations(block.operation):
+        if ANNOTATION in block.annotations:
             raise ScheduleError(
                 f"block {block.name}: expected a block whose body may change, found one of the tensor intrinsic "
-                f"{ir.StringAttr(read_annotations(block.operation)[ANNOTATION]).value}"
+                f"{ir.StringAttr(block.annotations[ANNOTATION]).value}"
             )
 
 
@@ -93,6 +88,29 @@ def _rename(op: ir.Operation, values: Mapping[ir.Value, ir.Value]) -> None:
                 _rename(inner.operation, values)
 
 
+def take_init(nest: Nest, block: Block, name: str, kept: Sequence[int]) -> Block:
+    """Makes the init of a block a block of its own, which has no place yet, with the iterators at some positions; the others are 0.
+
+    Operations of the function may be built.
+    """
+    init = block.init
+    assert init is not None
+    block.changed()
+    with block.operation.location:
+        made = nest.new_block(name, [block.iterators[i] for i in kept], [block.extents[i] for i in kept])
+    new = dict(zip(kept, made.body.arguments, strict=True))
+    for i, argument in enumerate(init.arguments):
+        if next(iter(argument.uses), None) is not None:
+            argument.replace_all_uses_with(new[i] if i in new else emit.index_constant(0))
+    for op in operations_in(init):
+        made.body.append(op)
+    with ir.InsertionPoint(block.operation), ir.Location.unknown():
+        gone = ir.Operation.create("tir.block", regions=1)  # a block of a region is erased with an operation
+    init.append_to(gone.regions[0])
+    gone.erase()
+    return made
+
+
 def sweep(region: ir.Block) -> None:
     """Erases unused operations of a block."""
     for op in reversed([op.operation for op in region.operations]):
@@ -100,21 +118,27 @@ def sweep(region: ir.Block) -> None:
             op.erase()
 
 
-def set_buffer(access: Access, buffer: ir.Value) -> None:
-    """Changes the buffer of a load or store, at the same indices."""
+def set_buffer(block: Block, access: Access, buffer: ir.Value) -> None:
+    """Changes the buffer of a load or store of a block, at the same indices."""
+    block.changed()
     access.operation.operands[int(access.is_store)] = buffer
 
 
-def reindex_access(access: Access, buffer: ir.Value, indices: Sequence[Index]) -> None:
-    """Replaces a load or store by an access to another buffer, at other indices."""
-    op = access.operation
-    with ir.InsertionPoint(op), op.location:
-        at = [write(i) for i in indices]
-        if access.is_store:
-            emit.create("memref.store", [], [op.operands[0], buffer, *at])
-        else:
-            op.results[0].replace_all_uses_with(emit.create("memref.load", [buffer.type.element_type], [buffer, *at]))
-    drop(op)
+def reindex_accesses(uses: Sequence[tuple[Block, Access]], buffer: ir.Value, indices: Callable[[Block, Access], Sequence[Index]]) -> None:
+    """Replaces loads and stores of blocks by accesses to another buffer, at other indices."""
+    regions = {access.operation.block: None for _, access in uses}
+    for block, access in uses:
+        block.changed()
+        op = access.operation
+        with ir.InsertionPoint(op), op.location:
+            at = [write(i) for i in indices(block, access)]
+            if access.is_store:
+                emit.create("memref.store", [], [op.operands[0], buffer, *at])
+            else:
+                op.results[0].replace_all_uses_with(emit.create("memref.load", [buffer.type.element_type], [buffer, *at]))
+        op.erase()
+    for region in regions:
+        sweep(region)
 
 
 Rule = Callable[[Sequence[Index]], Index]

@@ -13,8 +13,8 @@ from relayc.pipelines.context.backend import backend_modules
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import FAR, Index, Var
 from relayc.pipelines.tir.gpu.launch import WARP
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import ScheduleError
 from relayc.pipelines.tir.values import vectors
 from relayc.symbolic import Size
 

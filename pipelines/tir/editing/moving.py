@@ -1,7 +1,6 @@
 """Moves of blocks that primitives share: blocks of a scope, legal positions, and blocks in new loops."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.block import OPAQUE
@@ -11,9 +10,8 @@ from relayc.pipelines.tir.analysis.regions import Span, quotient_of
 from relayc.pipelines.tir.tree.buffers import SCOPES
 from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import QUOTIENT, Divided
-from relayc.pipelines.tir.tree.operations import drop, is_statement
+from relayc.pipelines.tir.tree.members import Block, Loop, ScheduleError, blocks_of
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, Loop, ScheduleError
 from relayc.symbolic import exact, proves
 
 ZERO = Index()
@@ -28,20 +26,13 @@ def blocks_beside(nest: Nest, view: Loop | Block) -> list[Block]:
     """The outermost blocks of the same scope as a block or loop: of the function, or of the enclosing block."""
     if view.scope is None:
         return nest.outer_blocks()
-    return [b for m in (*view.scope.starts, *view.scope.inside) if isinstance(m, (Loop, Block)) for b in nest.blocks_in(m)]
+    return blocks_of([*view.scope.starts, *view.scope.inside])
 
 
-def members_with(nest: Nest, loop: Loop, blocks: Sequence[Block]) -> list[Loop | Block]:
+def members_with(loop: Loop, blocks: Sequence[Block]) -> list[Loop | Block]:
     """The direct members of a loop that are, or contain, some of the blocks, in order."""
     named = {b.name for b in blocks}
-    return [m for m in nest.inside(loop) if isinstance(m, (Loop, Block)) and any(b.name in named for b in nest.blocks_in(m))]
-
-
-def top_of(view: Loop | Block) -> Loop | Block:
-    """The top-level loop or block of the function that is, or contains, a loop or block."""
-    while view.scope is not None:
-        view = view.scope
-    return view.around[0] if view.around else view
+    return [m for m in loop.inside if isinstance(m, (Loop, Block)) and any(b.name in named for b in blocks_of([m]))]
 
 
 def readers_of(blocks: Sequence[Block], buffer: ir.Value) -> list[Block]:
@@ -72,9 +63,7 @@ def check_alone(nest: Nest, block: Block, buffer: ir.Value) -> None:
     around = block.scope
     if around is not None:
         # A nested block sees only the buffers of its scope.
-        users = [
-            b for b in nest.outer_blocks() if any(a.buffer == buffer for a in b.accesses()) and not contains(b.operation, around.operation)
-        ]
+        users = [b for b in nest.outer_blocks() if any(a.buffer == buffer for a in b.accesses()) and not contains(b, around)]
         if users or isinstance(buffer.owner, ir.Block):
             raise ScheduleError(f"block {block.name}: expected a buffer of the block around it alone, found {nest.buffer_name(buffer)}")
     others = [b for b in writers_of(blocks_beside(nest, block), buffer) if b.name != block.name]
@@ -118,70 +107,15 @@ def check_same_scope(block: Block, loop: Loop) -> None:
         raise ScheduleError(f"block {block.name}: expected a loop of the same scope, found {loop.name}, which is in another block")
 
 
-def contains(outer: ir.Operation, operation: ir.Operation) -> bool:
-    """Whether an operation is, or contains, another one."""
-    found = operation
-    while found != outer and found.name != "func.func":
-        found = found.parent.operation
-    return found == outer
+def contains(outer: Loop | Block, block: Block) -> bool:
+    """Whether a loop or block contains a block, or is the block."""
+    found: Block | None = block
+    while found is not None and found is not outer and outer not in found.around:
+        found = found.scope
+    return found is not None
 
 
-def start_of(operation: ir.Operation) -> ir.Operation:
-    """The first of the computations of a block's points, which precede it; a loop itself."""
-    found = operation
-    if operation.name != "tir.block":
-        return found
-    before: list[ir.Operation] = []
-    for view in operation.block.operations:
-        op = view.operation
-        if op == operation:
-            break
-        before = [] if is_statement(op) else [*before, op]
-    if operation.parent.operation.name == "func.func":
-        return found  # computations of sizes precede it there
-    return before[0] if before else found
-
-
-@dataclass(frozen=True)
-class Spot:
-    """A position in the text: before an operation, or at the end of a block without a terminator."""
-
-    block: ir.Block
-    before: ir.Operation | None
-
-    def point(self) -> ir.InsertionPoint:
-        return ir.InsertionPoint(self.block) if self.before is None else ir.InsertionPoint(self.before)
-
-    def take(self, operation: ir.Operation) -> None:
-        """Moves an operation to the position."""
-        if self.before is None:
-            self.block.append(operation)
-        else:
-            operation.move_before(self.before)
-
-
-def ahead_of(operation: ir.Operation) -> Spot:
-    """The position before a loop, or before a block and the computations of its points."""
-    found = start_of(operation)
-    return Spot(found.block, found)
-
-
-def behind(operation: ir.Operation) -> Spot:
-    """The position right after a block or loop."""
-    operations = [op.operation for op in operation.block.operations]
-    following = operations[operations.index(operation) + 1 :]
-    return Spot(operation.block, following[0] if following else None)
-
-
-def drop_empty(loops: Sequence[Loop]) -> None:
-    """Erases empty loops of a nest, given outermost first."""
-    for loop in reversed(loops):
-        if loop.members():
-            return
-        drop(loop.operation)
-
-
-def move(
+def place(
     nest: Nest,
     block: Block,
     domain: Sequence[Span],
@@ -190,43 +124,19 @@ def move(
     keep_unit: bool = False,
     guards: Sequence[Guard] = (),
 ) -> list[Loop]:
-    """Moves a block as `rebind` does, to a position before or after a loop or block, with further guards beside the guards of its
-    extents."""
+    """Places a block in new loops over a domain, a span for each iterator, before or behind a loop or block.
+
+    The block has the given guards, and is guarded if the domain may exceed its extents. The new loops are named ax and the number of the
+    iterator; an iterator with a single value has none, unless `keep_unit`.
+    """
     kept = [i for i, found in enumerate(domain) if found.extent != 1 or keep_unit]
     made = nest.new_loops([(f"ax{i}", domain[i].extent) for i in kept], block.operation.location)
     points = [found.low for found in domain]
     for i, loop in zip(kept, made, strict=True):
         points[i] += loop.var
     own = [Guard(p, e) for p, e in zip(points, block.extents, strict=True)]
-    nest.move(block, made, beside, behind, points, [*own, *guards])
+    nest.insert(block, made, points, [*own, *guards], beside, behind)
     return made
-
-
-def rebind(nest: Nest, block: Block, domain: Sequence[Span], spot: Spot) -> None:
-    """Moves a block into new loops over a domain, a span for each iterator, at a spot.
-
-    The block is guarded if the domain may exceed its extents. Enclosing loops that become empty are removed. The new loops are named ax
-    and the number of the iterator; an iterator with a single value has none.
-    """
-    old = nest.loops_around(block.operation)
-    points: list[Index] = []
-    inner: Loop | None = None
-    moved = block.operation
-    spot.take(moved)
-    place = ir.InsertionPoint(moved)
-    with moved.location:
-        for i, found in enumerate(domain):
-            points.append(found.low)
-            if found.extent == 1:
-                continue
-            with place:
-                inner = nest.make_loop(nest.free_loop(f"ax{i}"), found.extent)
-            points[-1] = found.low + inner.var
-            place = ir.InsertionPoint.at_block_terminator(inner.body)
-    if inner is not None:
-        moved.move_before([op.operation for op in inner.body.operations][-1])
-    block.set_points(points, [Guard(p, e) for p, e in zip(points, block.extents, strict=True)])
-    drop_empty(old)
 
 
 def values_within(index: Index, found: Span, var: Var) -> Span | None:

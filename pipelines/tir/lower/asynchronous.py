@@ -13,7 +13,7 @@ from relayc.pipelines.tir.lower.bodies import Bodies, Memory, State
 from relayc.pipelines.tir.lower.copied import read_copy
 from relayc.pipelines.tir.lower.storage import Use
 from relayc.pipelines.tir.tree.indices import substitute
-from relayc.pipelines.tir.tree.views import ScheduleError
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.symbolic import Size, proves
 
 SIZES = (4, 8, 16)

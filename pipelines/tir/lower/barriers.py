@@ -18,8 +18,8 @@ from relayc.pipelines.tir.lower.storage import Use
 from relayc.pipelines.tir.lower.threads import ACROSS, NestLaunch, Scope
 from relayc.pipelines.tir.lower.tree import LoopNode, Node
 from relayc.pipelines.tir.tree.indices import Divided, Extremal, equal, variables
+from relayc.pipelines.tir.tree.members import Loop, ScheduleError
 from relayc.pipelines.tir.tree.steps import Access
-from relayc.pipelines.tir.tree.views import Loop, ScheduleError
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +30,8 @@ class _Done:
     access: Access
 
     @property
-    def key(self) -> tuple[int, ir.Operation]:
-        return id(self.use), self.access.operation
+    def key(self) -> tuple[int, Access]:
+        return id(self.use), self.access
 
 
 class Barriers:

@@ -15,7 +15,7 @@ from relayc.pipelines.tir.lower.bodies import Bodies, File, Memory, State
 from relayc.pipelines.tir.lower.guards import Guards
 from relayc.pipelines.tir.lower.storage import Use
 from relayc.pipelines.tir.lower.tree import Init
-from relayc.pipelines.tir.tree.views import ScheduleError
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.values import nest
 from relayc.symbolic import Size, proves
 

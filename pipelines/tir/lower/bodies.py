@@ -15,8 +15,8 @@ from relayc.pipelines.tir.lower.steps import AccessOffset, LoweredStep, placed_s
 from relayc.pipelines.tir.lower.storage import Use
 from relayc.pipelines.tir.tree.buffers import allocation_name
 from relayc.pipelines.tir.tree.indices import Divided, Extremal, equal, substitute
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.tree.steps import COMMUTATIVE, Constant, combining_step, neutral
-from relayc.pipelines.tir.tree.views import ScheduleError
 from relayc.pipelines.tir.values import nest, vectors
 from relayc.pipelines.tir.values.evaluator import Evaluator
 from relayc.symbolic import Size, exact, proves

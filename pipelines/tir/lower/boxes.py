@@ -22,7 +22,7 @@ from relayc.pipelines.tir.lower.storage import KeptRegion, Use
 from relayc.pipelines.tir.lower.tree import LoopNode, Node
 from relayc.pipelines.tir.tree.arguments import decode
 from relayc.pipelines.tir.tree.indices import equal, substitute, variables
-from relayc.pipelines.tir.tree.views import Loop, ScheduleError
+from relayc.pipelines.tir.tree.members import Loop, ScheduleError
 from relayc.symbolic import Size, proves
 
 TENSOR_COPY = "tensor_copy"

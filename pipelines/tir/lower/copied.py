@@ -10,8 +10,8 @@ from relayc.pipelines.tir.lower.storage import Use
 from relayc.pipelines.tir.script.predicates import PREDICATES
 from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import Extremal, equal, substitute
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.tree.steps import Constant, Step
-from relayc.pipelines.tir.tree.views import ScheduleError
 
 
 @dataclass(frozen=True)

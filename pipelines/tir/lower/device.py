@@ -34,8 +34,8 @@ from relayc.pipelines.tir.primitives.storage_align import alignments
 from relayc.pipelines.tir.tree.buffers import SCOPES
 from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import variables
+from relayc.pipelines.tir.tree.members import Loop, ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Loop, ScheduleError
 from relayc.pipelines.tir.values import nest
 from relayc.pipelines.tir.values.buffers import local_buffer, view
 from relayc.symbolic import Size, proves, substitute, symbols_of

@@ -12,7 +12,7 @@ from relayc.pipelines.tir.lower.registers import Slot
 from relayc.pipelines.tir.lower.storage import KeptRegion, Use
 from relayc.pipelines.tir.primitives.matching import Binding
 from relayc.pipelines.tir.tree.indices import substitute
-from relayc.pipelines.tir.tree.views import ScheduleError
+from relayc.pipelines.tir.tree.members import ScheduleError
 
 SCOPES = {32: "warp", 128: "warpgroup"}
 """By the number of threads that share a buffer."""

@@ -23,8 +23,8 @@ from relayc.pipelines.tir.lower.storage import KeptRegion, Use, region_of, resul
 from relayc.pipelines.tir.lower.tree import uses_in
 from relayc.pipelines.tir.strategy.packing import Packing
 from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
+from relayc.pipelines.tir.tree.members import Loop, ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Loop, ScheduleError
 from relayc.pipelines.tir.values.buffers import LINE, MOST_LOCAL_BYTES, local_buffer, view
 from relayc.symbolic import Size, ceil_div
 

@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.size_attribute import size_attribute
-from relayc.dialects.tir.block import extents_of
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, weighted
@@ -19,8 +17,8 @@ from relayc.pipelines.tir.lower.tree import uses_in
 from relayc.pipelines.tir.primitives.matching import Binding, Match, Partial
 from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import substitute
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import ScheduleError
 from relayc.symbolic import Size, ceil_div, minimum, proves
 from relayc.symbolic import substitute as substitute_sizes
 
@@ -155,8 +153,7 @@ def _emit_function(where: str, intrin: TensorIntrin, call: TensorCall, context: 
     from relayc.pipelines.tir.lower.nested import tree_of
 
     implementation = intrin.implementation(context)
-    nest = implementation.nest
-    _set_sizes(where, nest, call)
+    nest = _with_sizes(where, implementation.nest, call)
     storage: dict[ir.Value, Storage] = {}
     arguments = {name: b for name, b in nest.buffers().items() if isinstance(b.owner, ir.Block)}
     if set(arguments) != set(call.operands):
@@ -180,12 +177,11 @@ def _emit_function(where: str, intrin: TensorIntrin, call: TensorCall, context: 
     emission.emit(tree, State({}))
 
 
-def _set_sizes(where: str, nest: Nest, call: TensorCall) -> None:
-    """Replaces the symbols of a function by the sizes of a call."""
-    names = symbol_positions(nest.function)
+def _with_sizes(where: str, nest: Nest, call: TensorCall) -> Nest:
+    """A function with its symbols replaced by the sizes of a call."""
+    names = symbol_positions(nest.head)
     if unknown := [name for name in names if name not in call.sizes]:
         raise ScheduleError(f"{where}: expected symbols of the description, found {unknown[0]}")
-    nest.sizes = {nest.entry.arguments[i]: call.sizes[name] for name, i in names.items()}
     for block in nest.blocks().values():
-        extents = [e if isinstance(e, int) else substitute_sizes(e, call.sizes) for e in extents_of(block.operation)]
-        block.operation.attributes["extents"] = ir.ArrayAttr.get([size_attribute(e) for e in extents])
+        block.set_extents([e if isinstance(e, int) else substitute_sizes(e, call.sizes) for e in block.extents])
+    return Nest(nest.head, {nest.entry.arguments[i]: call.sizes[name] for name, i in names.items()})

@@ -31,8 +31,8 @@ from relayc.pipelines.tir.lower.threads import Across
 from relayc.pipelines.tir.lower.tree import Init, LoopNode, Node
 from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import Divided, Extremal, variables
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.tree.steps import neutral
-from relayc.pipelines.tir.tree.views import ScheduleError
 from relayc.pipelines.tir.values import nest
 from relayc.symbolic import Size, proves
 

@@ -24,7 +24,7 @@ from relayc.pipelines.tir.lower.steps import AccessOffset
 from relayc.pipelines.tir.lower.storage import Use
 from relayc.pipelines.tir.lower.tree import Init, LoopNode, Node, number_of
 from relayc.pipelines.tir.tree.indices import equal, variables
-from relayc.pipelines.tir.tree.views import ScheduleError
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.values import nest, vectors
 from relayc.pipelines.tir.values.lanes import LaneCover, cover
 from relayc.symbolic import Dim, Size, proves

@@ -16,9 +16,9 @@ from relayc.pipelines.tir.primitives.blockize import nest_in
 from relayc.pipelines.tir.primitives.matching import match_block
 from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import substitute, variables
+from relayc.pipelines.tir.tree.members import Block, Loop, Member, ScheduleError
 from relayc.pipelines.tir.tree.operations import walk
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, Loop, Member, ScheduleError, ValueVar
 
 
 def tree_of(nest: Nest, target: Target) -> tuple[Node, ...]:
@@ -27,7 +27,7 @@ def tree_of(nest: Nest, target: Target) -> tuple[Node, ...]:
     The points of an inner block are expressed over the outer loops, and it inherits the guards of the outer block. The init of an outer
     block is placed before the loops of its reduction; if these loops also determine the element, the init is guarded by the first step.
     """
-    return tuple(_Trees(nest, target).build(nest.inside(), _Around()))
+    return tuple(_Trees(nest, target).build(nest.inside, _Around()))
 
 
 @dataclass(frozen=True)
@@ -82,15 +82,15 @@ class _Trees:
         return [*self._init(use, around), *self.build(block.inside, self._inside(use, around, block.body))]
 
     def _use(self, block: Block, around: _Around) -> Use:
-        points = tuple(map(around.at, block.points(block.around)))
-        guards = tuple(Guard(around.at(g.index), g.limit) for g in (*around.guards, *block.guards(block.around)))
+        points = tuple(map(around.at, block.points))
+        guards = tuple(Guard(around.at(g.index), g.limit) for g in (*around.guards, *block.guards))
         return Use(block, around.loops, points, tuple(block.accesses()), guards)
 
     @staticmethod
     def _inside(use: Use, around: _Around, region: ir.Block) -> _Around:
         """The context of the contents of a block."""
-        iterators = [ValueVar(a, v.extent, v.name) for a, v in zip(region.arguments, use.block.vars, strict=True)]
-        return replace(around, point={**around.point, **dict(zip(iterators, use.points, strict=True))}, guards=use.guards)
+        point: dict[Var, Index] = dict(zip(use.block.iterators_in(region), use.points, strict=True))
+        return replace(around, point={**around.point, **point}, guards=use.guards)
 
     def _init(self, use: Use, around: _Around, tensor: Tensorized | None = None) -> list[Node]:
         """The init of a block that holds loops, if it is placed right before the block; otherwise it is recorded for the loop that it
@@ -142,7 +142,7 @@ class _Trees:
                 zero = Tensorized(intrin, match, True, self.target, {}, is_start=True) if intrin.fragments else None
                 start = self._init(use, around, zero)
         elif not accumulates and not intrin.starts:
-            inner, loops = nest_in(self.nest, block)
+            inner, loops = nest_in(block)
             if inner.init is not None:
                 accumulates, start = True, self._inner_init(use, inner, loops, around)
         point: dict[Var, Index] = dict(zip(block.vars, use.points, strict=True))
@@ -151,7 +151,7 @@ class _Trees:
 
     def _inner_init(self, use: Use, inner: Block, loops: Sequence[Loop], around: _Around) -> list[Node]:
         """The init of the block inside a tensorized one, in the loops of its elements."""
-        points = inner.points(loops)
+        points = inner.points
         of_elements = set[Var]().union(*(variables(points[i]) for i in inner.parallel))
         kept = tuple(loop for loop in loops if loop.var in of_elements)
         inside = self._inside(use, around, use.block.body)

@@ -15,8 +15,8 @@ from relayc.pipelines.tir.lower.boxes import TENSOR_COPY, BoxCopy, boxes_in
 from relayc.pipelines.tir.lower.storage import Use, outer_and_bounds
 from relayc.pipelines.tir.lower.tree import LoopNode, Node, uses_in
 from relayc.pipelines.tir.tree.arguments import decode
+from relayc.pipelines.tir.tree.members import Loop, Member, ScheduleError
 from relayc.pipelines.tir.tree.steps import Access
-from relayc.pipelines.tir.tree.views import Loop, Member, ScheduleError
 from relayc.symbolic import proves
 
 STAGES, ASYNCHRONOUS = "software_pipeline_stage", "software_pipeline_async_stages"

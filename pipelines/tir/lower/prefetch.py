@@ -11,8 +11,8 @@ from relayc.pipelines.tir.lower.bodies import Bodies, Memory, State
 from relayc.pipelines.tir.lower.steps import AccessOffset
 from relayc.pipelines.tir.lower.storage import Use
 from relayc.pipelines.tir.tree.arguments import decode
+from relayc.pipelines.tir.tree.members import Loop, ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Loop, ScheduleError
 from relayc.pipelines.tir.values.buffers import LINE, prefetch
 from relayc.symbolic import Size, ceil_div
 

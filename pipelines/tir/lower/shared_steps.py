@@ -7,7 +7,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.gpu.launch import WARP, barrier, shared_type, shuffle
-from relayc.pipelines.tir.tree.views import Loop
+from relayc.pipelines.tir.tree.members import Loop
 from relayc.pipelines.tir.values import nest
 from relayc.pipelines.tir.values.evaluator import Evaluator
 

@@ -10,8 +10,8 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var, weighted
 from relayc.pipelines.tir.lower.storage import Use
 from relayc.pipelines.tir.tree.indices import folded, substitute
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.tree.steps import Access, Computed, Constant
-from relayc.pipelines.tir.tree.views import ScheduleError
 from relayc.symbolic import Size
 
 

@@ -15,8 +15,8 @@ from relayc.dialects.tir.names import Kind
 from relayc.pipelines.emission.index import Index, Var, strides_of, weighted
 from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import Divided, Extremal, equal, folded, substitute, variables
+from relayc.pipelines.tir.tree.members import Block, Loop
 from relayc.pipelines.tir.tree.steps import Access
-from relayc.pipelines.tir.tree.views import Block, Loop
 from relayc.symbolic import Size, proves
 
 if TYPE_CHECKING:

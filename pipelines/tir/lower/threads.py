@@ -6,6 +6,7 @@ an axis is computed by every thread along it if it writes buffers private to a t
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -19,7 +20,7 @@ from relayc.pipelines.tir.lower.storage import Use
 from relayc.pipelines.tir.lower.tree import LoopNode, Node
 from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import substitute, variables
-from relayc.pipelines.tir.tree.views import Loop, ScheduleError
+from relayc.pipelines.tir.tree.members import Loop, ScheduleError
 from relayc.symbolic import exact
 
 BLOCK, THREAD, VIRTUAL = "blockIdx.", "threadIdx.", "vthread."
@@ -30,14 +31,6 @@ ACROSS = "across threads"
 
 Scope = Callable[[ir.Value], str]
 """Returns the memory scope of a buffer: "global", "shared", ..."""
-
-
-class _Alike(Loop):
-    """A loop with another kind than its annotation."""
-
-    def __init__(self, loop: Loop, kind: str) -> None:
-        super().__init__(None, loop._facts, loop.name, loop.extent, loop.location)
-        self.var, self.kind, self.annotations = loop.var, kind, loop.annotations
 
 
 class Across(LoopNode):
@@ -270,7 +263,11 @@ def _loops(node: Node) -> Iterator[Loop]:
 
 def _unbound(loop: Loop) -> Loop:
     """A loop that a thread runs; loops of virtual threads are unrolled."""
-    return _Alike(loop, Kind.UNROLLED) if loop.kind.startswith(VIRTUAL) else loop
+    if not loop.kind.startswith(VIRTUAL):
+        return loop
+    made = copy(loop)
+    made.kind = Kind.UNROLLED
+    return made
 
 
 def _thread_steps(use: Use) -> list[Loop]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from relayc.pipelines.tir.lower.storage import Use
-from relayc.pipelines.tir.tree.views import Loop, ScheduleError
+from relayc.pipelines.tir.tree.members import Loop, ScheduleError
 from relayc.symbolic import Dim
 
 if TYPE_CHECKING:

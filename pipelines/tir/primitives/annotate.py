@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from relayc.pipelines.tir.primitives.registry import find_block, find_loop, loop_primitive
+from relayc.pipelines.tir.primitives.registry import find_block, find_loop, primitive
 from relayc.pipelines.tir.tree.arguments import encode
+from relayc.pipelines.tir.tree.members import Block, Loop, ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, Loop, ScheduleError
 
 
-@loop_primitive
+@primitive
 def annotate(nest: Nest, key: str, value: Any, loop: str | None = None, block: str | None = None) -> None:
     """Sets an annotation of a loop or a block; an existing one of the same name is replaced."""
     found = _found(nest, loop, block)
@@ -16,17 +16,19 @@ def annotate(nest: Nest, key: str, value: Any, loop: str | None = None, block: s
         attribute = encode(value)
     except TypeError as error:
         raise ScheduleError(f"value of {key}: {error}") from None
-    found.set_annotations({**found.annotations, key: attribute})
+    found.annotations = {**found.annotations, key: attribute}
+    nest.changed()
 
 
-@loop_primitive
+@primitive
 def unannotate(nest: Nest, key: str, loop: str | None = None, block: str | None = None) -> None:
     """Removes an annotation from a loop or a block."""
     found = _found(nest, loop, block)
     known = found.annotations
     if key not in known:
         raise ScheduleError(f"expected one of its annotations, {', '.join(known) or 'none'}, found {key!r}")
-    found.set_annotations({k: v for k, v in known.items() if k != key})
+    found.annotations = {k: v for k, v in known.items() if k != key}
+    nest.changed()
 
 
 def _found(nest: Nest, loop: str | None, block: str | None) -> Loop | Block:

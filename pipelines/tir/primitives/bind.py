@@ -4,12 +4,12 @@ from relayc.dialects.tir.block import OPAQUE, REDUCTION
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.tir.analysis.dependence import check_distinct, check_independent, dependences
 from relayc.pipelines.tir.analysis.reducers import find_reducer
-from relayc.pipelines.tir.primitives.registry import find_loop, loop_primitive
+from relayc.pipelines.tir.primitives.registry import find_loop, primitive
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import ScheduleError
 
 
-@loop_primitive
+@primitive
 def bind(nest: Nest, loop: str, thread: str) -> None:
     """Binds a loop to an axis of threads. A reduction by a commutative operation may run along the axes of one block (threadIdx)."""
     found = find_loop(nest, loop)
@@ -18,10 +18,11 @@ def bind(nest: Nest, loop: str, thread: str) -> None:
     if not thread.startswith("threadIdx."):
         check_independent(nest, found)
     else:
-        for dependence in dependences(nest, found):
+        for dependence in dependences(found):
             if dependence.has(OPAQUE, found):
                 raise ScheduleError(f"expected iterations that are independent, found an opaque iterator of {dependence.block}")
             if dependence.has(REDUCTION, found) and not (reducer := find_reducer(dependence.block)).is_commutative:
                 raise ScheduleError(f"expected a reduction by one commutative operation, found {reducer.text} in {dependence.block}")
         check_distinct(nest, found)
-    found.set_kind(thread)
+    found.kind = thread
+    nest.changed()

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 
-from relayc.pipelines.tir.analysis.regions import Span, clip, region_of_blocks, still_in
+from relayc.pipelines.tir.analysis.regions import Span, clip, iterators_of, region_of_blocks, still_in
 from relayc.pipelines.tir.editing import bodies, copies, moving
 from relayc.pipelines.tir.primitives.registry import find_block, primitive
-from relayc.pipelines.tir.tree.operations import enclosing_block
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import ScheduleError
 
 
 @primitive
@@ -35,14 +34,13 @@ def cache_read(
             )
         readers = [b for b in readers if b.name in consumer_blocks]
     writers = moving.writers_of(beside, buffer)
-    loop = copies.loop_between(nest, writers, readers)
-    scope = enclosing_block(reader.operation)
-    still = copies.still_in_scope(nest, scope) if loop is None else still_in(nest, loop)
+    loop = copies.loop_between(writers, readers)
+    still = iterators_of(reader.scope) if loop is None else still_in(loop)
     region = region_of_blocks(nest, buffer, readers, still, writes=False)
     assert region is not None  # the readers read it
     shape = nest.shape(buffer)
-    before = copies.member_with(scope or nest.function.operation, loop, readers[0])
-    inside = [b for b in writers if moving.contains(before, b.operation)]
+    before = copies.member_with(readers[0], loop)
+    inside = [b for b in writers if moving.contains(before, b)]
     if inside:
         raise ScheduleError(
             f"buffer {nest.buffer_name(buffer)}: expected readers that stand all behind {moving.names_of(inside)} in the same loops, or "
@@ -57,11 +55,11 @@ def cache_read(
             f"before and behind {moving.names_of(between)} (consumer_blocks says which)"
         )
     label = f"{nest.buffer_name(buffer)}_{storage_scope}"
-    found = [(b, a) for b, a in bodies.accesses_of(nest, buffer) if not a.is_store and copies.outermost(nest, b, readers) is not None]
-    with nest.editing(bodies={b.name for b, _ in found}):
-        made = copies.add_buffer(nest, label, shape, buffer.type.element_type, storage_scope, before)
-        for _, access in found:
-            bodies.set_buffer(access, made)
+    found = [(b, a) for b, a in bodies.accesses_of(nest, buffer) if not a.is_store and any(moving.contains(r, b) for r in readers)]
+    with nest.building():
+        made = nest.add_buffer(nest.free_buffer(label), shape, buffer.type.element_type, storage_scope, before)
+        for user, access in found:
+            bodies.set_buffer(user, access, made)
         domain: list[Span] = [clip(s, d) for s, d in zip(region, shape, strict=True)]
-        name = copies.add_copy(nest, label, (buffer, None), (made, None), domain, shape, moving.ahead_of(before))
+        name = copies.add_copy(nest, label, (buffer, None), (made, None), domain, shape, before, behind=False)
     return [name]

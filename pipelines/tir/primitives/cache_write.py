@@ -1,12 +1,11 @@
 """cache_write: a block writes another buffer, which is then copied to the original one."""
 
 from relayc.pipelines.emission.index import Index
-from relayc.pipelines.tir.analysis.regions import Span, region_of_blocks, still_in
+from relayc.pipelines.tir.analysis.regions import Span, iterators_of, region_of_blocks, still_in
 from relayc.pipelines.tir.editing import bodies, copies, moving
 from relayc.pipelines.tir.primitives.registry import find_block, primitive
-from relayc.pipelines.tir.tree.operations import enclosing_block
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import ScheduleError
 
 
 @primitive
@@ -21,9 +20,8 @@ def cache_write(nest: Nest, block: str, write_buffer_index: int | str, storage_s
     buffer = bodies.find_buffer(nest, writer, "write", write_buffer_index)
     moving.check_alone(nest, writer, buffer)
     beside = moving.blocks_beside(nest, writer)
-    loop = copies.loop_between(nest, moving.readers_of(beside, buffer), [writer])
-    scope = enclosing_block(writer.operation)
-    still = copies.still_in_scope(nest, scope) if loop is None else still_in(nest, loop)
+    loop = copies.loop_between(moving.readers_of(beside, buffer), [writer])
+    still = iterators_of(writer.scope) if loop is None else still_in(loop)
     region = region_of_blocks(nest, buffer, [writer], still, reads=False)
     assert region is not None  # the writer writes it
     label, shape = f"{nest.buffer_name(buffer)}_{storage_scope}", nest.shape(buffer)
@@ -32,12 +30,12 @@ def cache_write(nest: Nest, block: str, write_buffer_index: int | str, storage_s
             f"block {block}: expected that an iteration of loop {loop.name} writes a box of {nest.buffer_name(buffer)}, "
             "found elements with gaps"
         )
-    domain = region if loop is not None or scope is not None else [Span(Index(), d) for d in shape]
-    member = copies.member_with(scope or nest.function.operation, loop, writer)
-    found = [(b, a) for b, a in bodies.accesses_of(nest, buffer) if copies.outermost(nest, b, [writer]) is not None]
-    with nest.editing(bodies={b.name for b, _ in found}):
-        made = copies.add_buffer(nest, label, shape, buffer.type.element_type, storage_scope, member)
-        for _, access in found:
-            bodies.set_buffer(access, made)
-        name = copies.add_copy(nest, label, (made, None), (buffer, None), domain, shape, moving.behind(member))
+    domain = region if loop is not None or writer.scope is not None else [Span(Index(), d) for d in shape]
+    member = copies.member_with(writer, loop)
+    found = [(b, a) for b, a in bodies.accesses_of(nest, buffer) if moving.contains(writer, b)]
+    with nest.building():
+        made = nest.add_buffer(nest.free_buffer(label), shape, buffer.type.element_type, storage_scope, member)
+        for user, access in found:
+            bodies.set_buffer(user, access, made)
+        name = copies.add_copy(nest, label, (made, None), (buffer, None), domain, shape, member, behind=True)
     return [name]

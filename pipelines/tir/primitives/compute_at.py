@@ -3,12 +3,12 @@
 from relayc.dialects.mlir import ir
 from relayc.pipelines.tir.analysis.regions import Region, Span, clip, region_of_blocks, still_in
 from relayc.pipelines.tir.editing import moving
-from relayc.pipelines.tir.primitives.registry import find_block, find_loop, loop_primitive
+from relayc.pipelines.tir.primitives.registry import find_block, find_loop, primitive
+from relayc.pipelines.tir.tree.members import Block, Loop, ScheduleError, blocks_of
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, Loop, ScheduleError
 
 
-@loop_primitive
+@primitive
 def compute_at(nest: Nest, block: str, loop: str, preserve_unit_loops: bool = False) -> list[str]:
     """Moves a block into a loop that encloses all of its consumers, before the first of them.
 
@@ -20,7 +20,7 @@ def compute_at(nest: Nest, block: str, loop: str, preserve_unit_loops: bool = Fa
     moving.check_intermediate(nest, moved)
     moving.check_only_writer(nest, moved)
     beside = moving.blocks_beside(nest, target)
-    under = nest.blocks_in(target)
+    under = blocks_of([target])
     consumers = [b for buffer in moved.outputs() for b in moving.readers_of(beside, buffer)]
     outside = [b for b in consumers if b.name not in {u.name for u in under}]
     if not consumers:
@@ -30,17 +30,18 @@ def compute_at(nest: Nest, block: str, loop: str, preserve_unit_loops: bool = Fa
     moving.check_inputs_stay(nest, moved)
     regions = {b: found for b in moved.outputs() if (found := _read(nest, b, target)) is not None}
     domain = _domain(moved, regions)
-    first = moving.members_with(nest, target, consumers)[0]
-    made = moving.move(nest, moved, domain, first, behind=False, keep_unit=preserve_unit_loops)
+    first = moving.members_with(target, consumers)[0]
+    nest.take_out(moved)
+    made = moving.place(nest, moved, domain, first, behind=False, keep_unit=preserve_unit_loops)
     return [m.name for m in made]
 
 
 def _read(nest: Nest, buffer: ir.Value, under: Loop) -> Region | None:
     """The region of a buffer that is read in a loop; for a shared buffer the region that all threads read; None if nothing reads it."""
-    still = still_in(nest, under)
+    still = still_in(under)
     if nest.scope(buffer) == "shared":
         still -= {loop.var for loop in (*under.around, under) if loop.kind.startswith("threadIdx.")}
-    return region_of_blocks(nest, buffer, nest.blocks_in(under), still, writes=False)
+    return region_of_blocks(nest, buffer, blocks_of([under]), still, writes=False)
 
 
 def _domain(block: Block, regions: dict[ir.Value, Region]) -> list[Span]:

@@ -2,14 +2,13 @@
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.tir.editing import bodies, moving
-from relayc.pipelines.tir.primitives.registry import find_block, loop_primitive
+from relayc.pipelines.tir.primitives.registry import find_block, primitive
 from relayc.pipelines.tir.tree.indices import write
-from relayc.pipelines.tir.tree.operations import drop
+from relayc.pipelines.tir.tree.members import Block, ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, ScheduleError
 
 
-@loop_primitive
+@primitive
 def compute_inline(nest: Nest, block: str) -> None:
     """Replaces the loads of a block's buffer by the computation of the block, and removes the block and its buffer."""
     inlined = find_block(nest, block)
@@ -24,16 +23,17 @@ def compute_inline(nest: Nest, block: str) -> None:
         raise ScheduleError(f"block {block}: expected a block that is read, found no consumer")
     bodies.check_changeable(moving.readers_of(nest.outer_blocks(), store.buffer))
     code = [op.operation for op in inlined.body.operations][:-1]
-    with nest.editing(bodies={b.name for b, _ in uses}):
-        for _, access in uses:
+    with nest.building():
+        for user, access in uses:
+            user.changed()
             load = access.operation
             with ir.InsertionPoint(load), load.location:
                 at = [write(i) for i in inverse(access.indices)]
-                values: dict[ir.Value, ir.Value] = dict(zip(inlined.arguments, at, strict=True))
+                values: dict[ir.Value, ir.Value] = dict(zip(inlined.body.arguments, at, strict=True))
                 bodies.copy_operations(code, values)
             load.results[0].replace_all_uses_with(values.get(store.operation.operands[0], store.operation.operands[0]))
             region = load.block
-            drop(load)
+            load.erase()
             bodies.sweep(region)
         nest.remove(inlined, store.buffer)
 

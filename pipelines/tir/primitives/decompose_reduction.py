@@ -1,18 +1,16 @@
 """decompose_reduction: the init of a reduction becomes a separate block."""
 
-from collections.abc import Mapping
-
 from relayc.dialects.mlir import ir
-from relayc.dialects.tir.block import REDUCTION, make_block
-from relayc.pipelines.emission import emit
+from relayc.dialects.tir.block import REDUCTION
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.analysis.dependence import Dependence, check_once, dependence
 from relayc.pipelines.tir.analysis.elements import check_elements
+from relayc.pipelines.tir.editing.bodies import take_init
 from relayc.pipelines.tir.primitives.registry import find_block, find_loop, primitive
-from relayc.pipelines.tir.tree.guards import Guard, holds
-from relayc.pipelines.tir.tree.indices import Writer, substitute
+from relayc.pipelines.tir.tree.guards import Guard
+from relayc.pipelines.tir.tree.indices import substitute
+from relayc.pipelines.tir.tree.members import ScheduleError, blocks_of
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, ScheduleError, body_point
 
 
 @primitive
@@ -22,7 +20,7 @@ def decompose_reduction(nest: Nest, block: str, loop: str) -> list[str]:
     The new block has its own loops, NAME_init, for the loops from `loop` inwards that determine the element. The block keeps its name.
     """
     found, top = find_block(nest, block), find_loop(nest, loop)
-    described = dependence(nest, found)
+    described = dependence(found)
     if found.init is None:
         raise ScheduleError(f"expected a reduction that has not been decomposed, found {found} without an init")
     depth = next((i for i, around in enumerate(described.loops) if around.name == loop), None)
@@ -32,43 +30,17 @@ def decompose_reduction(nest: Nest, block: str, loop: str) -> list[str]:
     check_once(described, described.loops[depth:])
     _check(nest, described, depth)
     kept = [a for a in described.loops[depth:] if described.kinds(a) - {REDUCTION}]
-    points, guards = found.points(described.loops), found.guards(described.loops)
-    name, loop_names = nest.free_block(f"{block}_init"), [(f"{a.name}_init", a.extent) for a in kept]
-    with nest.editing(bodies=[block]):
-        place = ir.InsertionPoint(top.operation)
-        with place, found.operation.location:
-            made = nest.make_loops(loop_names)
-        # The other loops are at their start in the init.
-        point: dict[Var, Index] = {a.var: Index() for a in described.loops[depth:]}
-        point |= {a.var: Index.of(b.var) for a, b in zip(kept, made, strict=True)}
-        with body_point(made[-1]) if made else place, found.operation.location:
-            _make_init(found, name, points, guards, point)
-    return [name]
-
-
-def _make_init(block: Block, name: str, points: list[Index], guards: list[Guard], point: Mapping[Var, Index]) -> None:
-    parallel = [i for i, kind in enumerate(block.iterators) if kind != REDUCTION]
-    left = [g for g in (Guard(substitute(g.index, point), g.limit) for g in guards) if not holds(g)]
-    written = Writer()
-    values = [written(substitute(points[i], point)) for i in parallel]
-    pairs = [(written(g.index), emit.index_constant(g.limit)) for g in left]
-    made = make_block(name, [block.iterators[i] for i in parallel], [block.extents[i] for i in parallel], values, pairs)
-    init = block.init
-    assert init is not None  # checked above
-    target = made.regions[1].blocks[0]
-    for position, i in enumerate(parallel):
-        init.arguments[i].replace_all_uses_with(target.arguments[position])
-    for view in list(init.operations):
-        target.append(view.operation)
-    _remove(init)
-
-
-def _remove(block: ir.Block) -> None:
-    """Erases a region's block, which must be inside an operation to be erased."""
-    with ir.InsertionPoint(block.owner), ir.Location.unknown():
-        gone = ir.Operation.create("tir.block", regions=1)
-    block.append_to(gone.regions[0])
-    gone.erase()
+    made = nest.new_loops([(f"{a.name}_init", a.extent) for a in kept], found.operation.location)
+    # The other loops are at their start in the init.
+    point: dict[Var, Index] = {a.var: Index() for a in described.loops[depth:]}
+    point |= {a.var: Index.of(b.var) for a, b in zip(kept, made, strict=True)}
+    parallel = [i for i, kind in enumerate(found.iterators) if kind != REDUCTION]
+    points = [substitute(found.points[i], point) for i in parallel]
+    guards = [Guard(substitute(g.index, point), g.limit) for g in found.guards]
+    with nest.building():
+        start = take_init(nest, found, nest.free_block(f"{block}_init"), parallel)
+        nest.insert(start, made, points, guards, top, behind=False)
+    return [start.name]
 
 
 def _check(nest: Nest, described: Dependence, depth: int) -> None:
@@ -88,11 +60,11 @@ def _check(nest: Nest, described: Dependence, depth: int) -> None:
     if block.init is not None and (missing := [i for i in block.reduction if _is_used(block.init.arguments[i])]):
         raise ScheduleError(f"expected an init that is the same at all steps, found one that depends on iterator {missing[0]}")
     reads = {a.buffer for a in block.accesses() if a.is_init and not a.is_store}
-    for other in nest.blocks_in(loops[depth].operation):
+    for other in blocks_of([loops[depth]]):
         if other.name != block.name and (shared := reads & set(other.outputs())):
             where = nest.buffer_name(next(iter(shared)))
             raise ScheduleError(f"expected an init that {loops[depth].name} changes nothing of, found one of {where}, which {other} writes")
-    for other in nest.blocks_in(loops[depth].operation):
+    for other in blocks_of([loops[depth]]):
         if other.name == block.name:
             break
         if set(block.outputs()) & {*other.inputs(), *other.outputs()}:

@@ -6,13 +6,13 @@ from operator import mul
 
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.analysis.dependence import chain
-from relayc.pipelines.tir.primitives.registry import find_loop, loop_primitive
+from relayc.pipelines.tir.primitives.registry import find_loop, primitive
 from relayc.pipelines.tir.tree.indices import divide
+from relayc.pipelines.tir.tree.members import Loop, ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Loop, ScheduleError
 
 
-@loop_primitive
+@primitive
 def fuse(nest: Nest, loops: Sequence[str]) -> list[str]:
     """Replaces perfectly nested loops by one loop over all their iterations, in the same order.
 
@@ -35,7 +35,7 @@ def _given(nest: Nest, loops: Sequence[str]) -> list[Loop]:
     if not loops:
         raise ScheduleError("expected one loop or more, found none")
     found = [find_loop(nest, name) for name in loops]
-    whole = chain(nest, found[0], found[-1])
+    whole = chain(found[0], found[-1])
     if [loop.name for loop in whole] != list(loops):
         raise ScheduleError(f"expected loops next to each other, the outermost first, found {', '.join(loop.name for loop in whole)}")
     for loop in found:

@@ -4,20 +4,19 @@ from collections.abc import Sequence
 from math import prod
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.tir.block import make_block
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index
 from relayc.pipelines.tir.analysis.dependence import loops_of_iterators
 from relayc.pipelines.tir.editing.bodies import check_changeable, check_plain
-from relayc.pipelines.tir.primitives.registry import find_block, loop_primitive
+from relayc.pipelines.tir.primitives.registry import find_block, primitive
 from relayc.pipelines.tir.tree.indices import Writer, divide
+from relayc.pipelines.tir.tree.members import Block, ScheduleError, ValueVar
 from relayc.pipelines.tir.tree.operations import operations_in
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, ScheduleError, ValueVar
 from relayc.symbolic import Size
 
 
-@loop_primitive
+@primitive
 def fuse_iterators(nest: Nest, block: str, groups: Sequence[Sequence[int]]) -> list[str]:
     """Replaces the iterators of a block by one for each group of old ones, given by position, the outermost of a group first.
 
@@ -26,23 +25,18 @@ def fuse_iterators(nest: Nest, block: str, groups: Sequence[Sequence[int]]) -> l
     found = find_block(nest, block)
     check_plain(found)
     check_changeable([found])
-    loops = loops_of_iterators(nest, found)
+    loops = loops_of_iterators(found)
     if sorted(i for group in groups for i in group) != list(range(len(found.iterators))):
         raise ScheduleError(f"groups: expected each of the {len(found.iterators)} iterators of {found} once, found {list(groups)}")
     kinds = [_kind(found, group) for group in groups]
     extents: list[Size] = [prod(found.extents[i] for i in group) for group in groups]
     names = [_name([loop.name for i in group if (loop := loops[i]) is not None]) for group in groups]
-    with nest.editing(bodies=[block]), found.operation.location:
-        with ir.InsertionPoint(found.operation):
-            new = make_block(block, kinds, extents, [])
-        for source, target in zip(found.operation.regions, new.regions, strict=True):
-            for region in source.blocks:
-                empty = target.blocks[0] if len(target.blocks) else target.blocks.append(*[ir.IndexType.get()] * len(groups))
-                _move(region, empty, groups, found.extents, extents)
-        made = nest.rebuilt(found, new, list(zip(names, extents, strict=True)), kinds, extents)
-        found.operation.erase()
-    if found.scope is not None:
-        nest.write()
+    with nest.building(), found.operation.location:
+        new = nest.new_block(block, kinds, extents)
+        for source, _, is_init in found.parts():
+            target = new.add_init() if is_init else new.body
+            _move(source, target, groups, found.extents, extents)
+        made = nest.rebuild(found, new, list(zip(names, extents, strict=True)))
     return [loop.name for loop in made]
 
 

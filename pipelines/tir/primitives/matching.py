@@ -8,16 +8,11 @@ from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.editing.intrinsics import TensorIntrin
 from relayc.pipelines.tir.tree.guards import holds
 from relayc.pipelines.tir.tree.indices import Reader, equal, substitute, variables
-from relayc.pipelines.tir.tree.steps import Access
+from relayc.pipelines.tir.tree.members import Block, Loop, ScheduleError
+from relayc.pipelines.tir.tree.steps import COMMUTATIVE, Access
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, Loop, ScheduleError
 from relayc.symbolic import Size, name_of, proves, symbols_of
 from relayc.symbolic import substitute as substitute_sizes
-
-COMMUTATIVE = frozenset(
-    [f"arith.{name}" for name in ("addf", "mulf", "maximumf", "minimumf", "maxnumf", "minnumf")]
-    + [f"arith.{name}" for name in ("addi", "muli", "andi", "ori", "xori", "maxsi", "minsi", "maxui", "minui")]
-)
 
 
 @dataclass(frozen=True)
@@ -92,22 +87,21 @@ def match_block(nest: Nest, block: Block, intrin: TensorIntrin) -> Match:
     """
     from relayc.pipelines.tir.primitives.blockize import nest_in
 
-    inner, loops = nest_in(nest, block)
-    return match(nest, inner, loops, [], intrin)
+    inner, loops = nest_in(block)
+    return match(nest, inner, loops, intrin)
 
 
-def match(nest: Nest, block: Block, loops: Sequence[Loop], around: Sequence[Loop], intrin: TensorIntrin) -> Match:
+def match(nest: Nest, block: Block, loops: Sequence[Loop], intrin: TensorIntrin) -> Match:
     """Matches a block in loops with an intrinsic.
 
     Args:
       loops: the loops of the tile, outermost first.
-      around: the loops around the tile.
 
     Raises ScheduleError, which describes the difference.
     """
-    description = intrin.description(nest.function.context)
+    description = intrin.description(nest.head.context)
     try:
-        return _Matcher(nest, block, loops, around, description.nest, intrin).run()
+        return _Matcher(nest, block, loops, description.nest, intrin).run()
     except Mismatch as error:
         raise ScheduleError(f"block {block.name}: expected what tensor intrinsic {intrin.name} computes: {error}") from None
 
@@ -130,8 +124,8 @@ _Bindings = dict[str, _Bound]
 
 
 class _Matcher:
-    def __init__(self, nest: Nest, block: Block, loops: Sequence[Loop], around: Sequence[Loop], wanted: Nest, intrin: TensorIntrin) -> None:
-        self.nest, self.block, self.loops, self.around, self.wanted, self.intrin = nest, block, loops, around, wanted, intrin
+    def __init__(self, nest: Nest, block: Block, loops: Sequence[Loop], wanted: Nest, intrin: TensorIntrin) -> None:
+        self.nest, self.block, self.loops, self.wanted, self.intrin = nest, block, loops, wanted, intrin
         (self.wanted_block,) = wanted.outer_blocks()
         self.sizes: dict[str, Size] = {}
         self.partial: dict[str, Partial] = {}
@@ -144,8 +138,7 @@ class _Matcher:
         wanted = self.wanted_block
         self._pair_loops()
         self._read_guards()
-        every = [*self.around, *self.loops]
-        self.point: dict[Var, Index] = dict(zip(self.block.vars, self.block.points(every), strict=True))
+        self.point: dict[Var, Index] = dict(zip(self.block.vars, self.block.points, strict=True))
         self._check_kinds()
         bound: _Bindings = {}
         starts = self.block.init is not None
@@ -199,11 +192,11 @@ class _Matcher:
 
     def _wanted_order(self) -> list[Var]:
         """The iterators of the description in the order of its loops."""
-        loops = self.wanted.loops_around(self.wanted_block.operation)
-        points = self.wanted_block.points(loops)
         found: list[Var] = []
-        for loop in loops:
-            var = next((v for v, p in zip(self.wanted_block.vars, points, strict=True) if equal(p, Index.of(loop.var))), None)
+        for loop in self.wanted_block.around:
+            var = next(
+                (v for v, p in zip(self.wanted_block.vars, self.wanted_block.points, strict=True) if equal(p, Index.of(loop.var))), None
+            )
             if var is None:
                 raise Mismatch(f"expected a description with an iterator for each loop, found none of {loop.name}")
             var.name = loop.name
@@ -230,7 +223,7 @@ class _Matcher:
 
     def _read_guards(self) -> None:
         """Reads the guards of the tile as limits of partial dimensions; others are not allowed."""
-        for guard in self.block.guards([*self.around, *self.loops]):
+        for guard in self.block.guards:
             inside = {v for v in variables(guard.index) if v in self.tile or v in {loop.var for loop in self.loops if loop.extent != 1}}
             if not inside or holds(guard):
                 continue
@@ -376,6 +369,7 @@ class _Code:
     """The init or the body of a block: loads by their values, stores, and a reader of its indices."""
 
     def __init__(self, block: Block, nest: Nest, is_init: bool) -> None:
+        block.fill()
         accesses = [a for a in block.accesses() if a.is_init == is_init]
         self.stores = [a for a in accesses if a.is_store]
         self.loads = {a.operation.results[0]: a for a in accesses if not a.is_store}

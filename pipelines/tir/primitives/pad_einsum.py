@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.size_attribute import size_attribute
-from relayc.dialects.tir.block import PARALLEL, make_block
+from relayc.dialects.tir.block import PARALLEL
 from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index
 from relayc.pipelines.tir.analysis.dependence import loops_of_iterators
 from relayc.pipelines.tir.analysis.reducers import find_reducer
+from relayc.pipelines.tir.editing.bodies import set_buffer
 from relayc.pipelines.tir.primitives.registry import find_block, primitive
-from relayc.pipelines.tir.tree.buffers import make_buffer
+from relayc.pipelines.tir.tree.members import Block, Loop, ScheduleError
 from relayc.pipelines.tir.tree.steps import Access
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, Loop, ScheduleError, body_point
 from relayc.symbolic import Size, ceil_div
 
 
@@ -34,38 +34,36 @@ def pad_einsum(nest: Nest, block: str, padding: Sequence[int]) -> list[str]:
     Inputs are copied to BUFFER_pad, padded with zeros, and outputs copied from BUFFER_pad, by blocks of these names.
     """
     found = find_block(nest, block)
-    loops = _checked(nest, found, padding)
+    loops = _checked(found, padding)
     extents = [ceil_div(e, p) * p for e, p in zip(found.extents, padding, strict=True)]
     moved = {i for i, (new, old) in enumerate(zip(extents, found.extents, strict=True)) if new != old}
     _check_sum(found, moved)
     padded = _padded(nest, found, moved)
     names = [nest.free_block(p.name) for p in padded]
-    with nest.editing(), found.operation.location:
-        with ir.InsertionPoint(nest.at_root()[0]):
-            copies = [make_buffer(p.name, [extents[i] for i in p.iterators], p.buffer.type.element_type) for p in padded]
+    first = nest.inside[0]
+    with nest.building(), found.operation.location:
+        copies = [nest.add_buffer(p.name, [extents[i] for i in p.iterators], p.buffer.type.element_type, before=first) for p in padded]
         for p, copy, name in zip(padded, copies, names, strict=True):
             for access in found.accesses():
                 if access.buffer == p.buffer:
-                    access.operation.operands[int(access.is_store)] = copy
-            inner, outer = [found.extents[i] for i in p.iterators], [extents[i] for i in p.iterators]
-            axes = [loops[i].name for i in p.iterators]
-            if p.is_written:
-                with ir.InsertionPoint.after(loops[0].operation):
-                    _copy(nest, name, axes, inner, inner, copy, p.buffer)
-            else:
-                with ir.InsertionPoint(loops[0].operation):
-                    _copy(nest, name, axes, outer, inner, p.buffer, copy)
-        found.operation.attributes["extents"] = ir.ArrayAttr.get([size_attribute(e) for e in extents])
+                    set_buffer(found, access, copy)
+            inner = [found.extents[i] for i in p.iterators]
+            whole = inner if p.is_written else [extents[i] for i in p.iterators]
+            made = _copy(nest, name, whole, inner, *((copy, p.buffer) if p.is_written else (p.buffer, copy)))
+            around = nest.new_loops([(loops[i].name, e) for i, e in zip(p.iterators, whole, strict=True)], made.operation.location)
+            nest.insert(made, around, [Index.of(loop.var) for loop in around], [], found.around[0], behind=p.is_written)
+        found.set_extents(extents)
         for loop, extent in zip(loops, extents, strict=True):
-            loop.operation.operands[1] = emit.index_constant(extent)
+            loop.extent, loop.var.high = extent, extent - 1
+        nest.changed()
     return names
 
 
-def _checked(nest: Nest, block: Block, padding: Sequence[int]) -> list[Loop]:
+def _checked(block: Block, padding: Sequence[int]) -> list[Loop]:
     """The loops around a block, one for each iterator, in the order of the iterators."""
     if len(padding) != len(block.iterators) or any(not isinstance(p, int) or p < 1 for p in padding):
         raise ScheduleError(f"padding: expected {len(block.iterators)} numbers of 1 or more, one for each iterator, found {list(padding)}")
-    loops = [loop for loop in loops_of_iterators(nest, block) if loop is not None]
+    loops = [loop for loop in loops_of_iterators(block) if loop is not None]
     if not loops or len(loops) < len(block.iterators):
         raise ScheduleError(f"expected a loop for each iterator of {block}, found others")
     return loops
@@ -87,7 +85,7 @@ def _padded(nest: Nest, block: Block, moved: set[int]) -> list[_Padded]:
     found: dict[ir.Value, _Padded] = {}
     written = set(block.outputs())
     init = block.init.arguments if block.init is not None else []
-    position_of = {**{a: i for i, a in enumerate(block.arguments)}, **{a: i for i, a in enumerate(init)}}
+    position_of = {**{a: i for i, a in enumerate(block.body.arguments)}, **{a: i for i, a in enumerate(init)}}
     for access in block.accesses():
         iterators = [_iterator(nest, block, access, v, position_of) for v in list(access.operation.operands)[1 + access.is_store :]]
         shape = nest.shape(access.buffer)
@@ -108,18 +106,13 @@ def _iterator(nest: Nest, block: Block, access: Access, value: ir.Value, positio
     return position[value]
 
 
-def _copy(
-    nest: Nest, name: str, axes: Sequence[str], extents: Sequence[Size], inner: Sequence[Size], source: ir.Value, target: ir.Value
-) -> None:
-    """A block that copies elements within the `inner` extents and writes zeros elsewhere, at the ambient insertion point."""
-    made = nest.make_loops(list(zip(axes, extents, strict=True)))
-    with body_point(made[-1]):
-        block = make_block(name, [PARALLEL] * len(extents), extents, [loop.var.value for loop in made])
-    body = block.regions[1].blocks[0]
+def _copy(nest: Nest, name: str, extents: Sequence[Size], inner: Sequence[Size], source: ir.Value, target: ir.Value) -> Block:
+    """A block that copies elements within the `inner` extents and writes zeros elsewhere; it has no place yet."""
+    block = nest.new_block(name, [PARALLEL] * len(extents), extents)
     element = source.type.element_type
-    with ir.InsertionPoint(body):
-        at, inside = list(body.arguments), []
-        for i, (value, limit, extent) in enumerate(zip(body.arguments, inner, extents, strict=True)):
+    with ir.InsertionPoint(block.body):
+        at, inside = list(block.body.arguments), []
+        for i, (value, limit, extent) in enumerate(zip(block.body.arguments, inner, extents, strict=True)):
             if limit != extent:
                 inside.append(emit.compare("ult", value, emit.index_constant(limit)))
                 at[i] = emit.smaller(value, limit - 1)
@@ -129,4 +122,5 @@ def _copy(
             for other in inside[1:]:
                 condition = emit.arith("andi", condition, other)
             found = emit.select(condition, found, emit.zero(element))
-        emit.create("memref.store", [], [found, target, *body.arguments])
+        emit.create("memref.store", [], [found, target, *block.body.arguments])
+    return block

@@ -2,13 +2,14 @@
 
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.tir.analysis.dependence import check_independent
-from relayc.pipelines.tir.primitives.registry import find_loop, loop_primitive
+from relayc.pipelines.tir.primitives.registry import find_loop, primitive
 from relayc.pipelines.tir.tree.structure import Nest
 
 
-@loop_primitive
+@primitive
 def parallel(nest: Nest, loop: str) -> None:
     """Makes a loop parallel; no reduction and no opaque iterator may run along it."""
     found = find_loop(nest, loop)
     check_independent(nest, found)
-    found.set_kind(Kind.PARALLEL)
+    found.kind = Kind.PARALLEL
+    nest.changed()

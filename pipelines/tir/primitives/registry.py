@@ -1,12 +1,11 @@
 """The registry of primitives of schedules."""
 
-import functools
 import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from relayc.pipelines.tir.tree.members import Block, Loop, ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, Loop, ScheduleError
 
 Primitive = TypeVar("Primitive", bound=Callable[..., Any])
 
@@ -15,19 +14,7 @@ PRIMITIVES: dict[str, Callable[..., Any]] = {}
 
 
 def primitive(function: Primitive) -> Primitive:
-    """Registers a function that changes operations as the primitive of its name; pending changes to loops are written before it runs."""
-
-    @functools.wraps(function)
-    def on_operations(nest: Nest, *args: Any, **kwargs: Any) -> Any:
-        nest.write()
-        return function(nest, *args, **kwargs)
-
-    PRIMITIVES[function.__name__] = on_operations
-    return function
-
-
-def loop_primitive(function: Primitive) -> Primitive:
-    """Registers a function that changes only loops in the Nest as the primitive of its name."""
+    """Registers a function as the primitive of its name."""
     PRIMITIVES[function.__name__] = function
     return function
 

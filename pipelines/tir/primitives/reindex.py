@@ -8,10 +8,9 @@ from relayc.pipelines.tir.analysis.regions import Span
 from relayc.pipelines.tir.editing import bodies, copies, moving
 from relayc.pipelines.tir.primitives.registry import find_block, primitive
 from relayc.pipelines.tir.tree.indices import equal, substitute, variables
-from relayc.pipelines.tir.tree.operations import enclosing_block
+from relayc.pipelines.tir.tree.members import Block, ScheduleError
 from relayc.pipelines.tir.tree.steps import Access
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, ScheduleError
 
 
 @primitive
@@ -28,7 +27,7 @@ def reindex(nest: Nest, block: str, buffer: Sequence[str | int]) -> list[str]:
     found = bodies.find_buffer(nest, user, kind, which)
     bodies.check_plain(user)
     bodies.check_changeable([user])
-    if enclosing_block(user.operation) is not None:
+    if user.scope is not None:
         raise ScheduleError(f"block {block}: expected a block of the function, found one in another block")
     accesses = [a for a in user.accesses() if a.buffer == found]
     label = nest.buffer_name(found)
@@ -41,28 +40,25 @@ def reindex(nest: Nest, block: str, buffer: Sequence[str | int]) -> list[str]:
             raise ScheduleError(f"block {block}: expected that {label} is written by its parallel iterators, found those at {used}")
     beside = nest.outer_blocks()
     others = (moving.writers_of if kind == "read" else moving.readers_of)(beside, found)
-    shared = [(o, loop) for o in others for loop in copies.common_loops(nest, [o, user])]
+    shared = [(o, loop) for o in others for loop in copies.common_loops([o, user])]
     if shared:
         other, loop = shared[0]
         raise ScheduleError(f"block {block}: expected loops without {other.name}, which uses {label} too, found both in loop {loop.name}")
     extents = [user.extents[i] for i in used]
-    member = copies.member_with(nest.function.operation, None, user)
+    member = copies.member_with(user, None)
     local = [(b, a) for b, a in bodies.accesses_of(nest, found) if b.name == block]
 
     def element(iterators: Sequence[Index]) -> list[Index]:
         point: dict[Var, Index] = {user.vars[i]: at for i, at in zip(used, iterators, strict=True)}
         return [substitute(i, point) for i in accesses[0].indices]
 
-    with nest.editing(bodies=[block]):
-        made = copies.add_buffer(nest, f"{label}_reindex", extents, found.type.element_type, "global", member)
-        for b, access in local:
-            region = b.init if access.is_init and b.init is not None else b.body
-            bodies.reindex_access(access, made, [Index.of(bodies.iterator_in(b, region, i)) for i in used])
+    with nest.building():
+        made = nest.add_buffer(nest.free_buffer(f"{label}_reindex"), extents, found.type.element_type, before=member)
+        bodies.reindex_accesses(local, made, lambda b, access: [Index.of(b.iterators_in(access.operation.block)[i]) for i in used])
         domain = [Span(Index(), e) for e in extents]
         ends: tuple[tuple[ir.Value, copies.Place | None], tuple[ir.Value, copies.Place | None]] = ((found, element), (made, None))
         source, target = ends if kind == "read" else ends[::-1]
-        spot = moving.ahead_of(member) if kind == "read" else moving.behind(member)
-        name = copies.add_copy(nest, f"{label}_reindex", source, target, domain, extents, spot)
+        name = copies.add_copy(nest, f"{label}_reindex", source, target, domain, extents, member, behind=kind == "write")
     return [name]
 
 

@@ -6,12 +6,12 @@ from relayc.dialects.tir.block import OPAQUE, REDUCTION
 from relayc.pipelines.tir.analysis.dependence import Dependence, chain, check_once, dependences
 from relayc.pipelines.tir.analysis.elements import check_elements
 from relayc.pipelines.tir.analysis.reducers import adds_up, find_reducer
-from relayc.pipelines.tir.primitives.registry import find_loop, loop_primitive
+from relayc.pipelines.tir.primitives.registry import find_loop, primitive
+from relayc.pipelines.tir.tree.members import Loop, ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Loop, ScheduleError
 
 
-@loop_primitive
+@primitive
 def reorder(nest: Nest, loops: Sequence[str]) -> None:
     """Puts nested loops in the given order, outermost first; loops between them that are not named keep their positions."""
     given = [find_loop(nest, name) for name in loops]
@@ -21,7 +21,7 @@ def reorder(nest: Nest, loops: Sequence[str]) -> None:
         return
     depths = {loop.name: len(loop.around) for loop in given}
     by_depth = sorted(given, key=lambda loop: depths[loop.name])
-    old = chain(nest, by_depth[0], by_depth[-1])
+    old = chain(by_depth[0], by_depth[-1])
     places = [i for i, loop in enumerate(old) if loop.name in depths]
     if len(places) < len(given):
         outside = next(loop.name for loop in given if loop.name not in {o.name for o in old})
@@ -29,11 +29,11 @@ def reorder(nest: Nest, loops: Sequence[str]) -> None:
     new = list(old)
     for place, loop in zip(places, given, strict=True):
         new[place] = loop
-    for found in dependences(nest, old[0]):
+    for found in dependences(old[0]):
         check_elements(found.block)
         _check(found, old, new)
     if [loop.name for loop in new] != [loop.name for loop in old]:
-        nest.reorder_loops(old, new)
+        nest.replace_loops(old, new)
 
 
 def _check(found: Dependence, old: Sequence[Loop], new: Sequence[Loop]) -> None:

@@ -6,14 +6,14 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.emission.index import Index
 from relayc.pipelines.tir.analysis.regions import Region, Span, clip, is_whole, region_of, span, still_in
 from relayc.pipelines.tir.editing import moving
-from relayc.pipelines.tir.primitives.registry import find_block, find_loop, loop_primitive
+from relayc.pipelines.tir.primitives.registry import find_block, find_loop, primitive
 from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import equal, variables
+from relayc.pipelines.tir.tree.members import Block, Loop, ScheduleError, blocks_of
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, Loop, ScheduleError
 
 
-@loop_primitive
+@primitive
 def reverse_compute_at(nest: Nest, block: str, loop: str, preserve_unit_loops: bool = False) -> list[str]:
     """Moves a block into a loop that encloses its producers, after the last of them.
 
@@ -22,7 +22,7 @@ def reverse_compute_at(nest: Nest, block: str, loop: str, preserve_unit_loops: b
     moved, target = find_block(nest, block), find_loop(nest, loop)
     moving.check_same_scope(moved, target)
     moving.check_only_writer(nest, moved)
-    under = {b.name for b in nest.blocks_in(target)}
+    under = {b.name for b in blocks_of([target])}
     beside = moving.blocks_beside(nest, target)
     regions: dict[ir.Value, Region] = {}
     producers: list[Block] = []
@@ -38,22 +38,23 @@ def reverse_compute_at(nest: Nest, block: str, loop: str, preserve_unit_loops: b
     for producer in producers:
         _check_finished(nest, producer, target, moved)
     domain = _domain(nest, moved, regions, target)
-    last = moving.members_with(nest, target, producers)[-1]
+    last = moving.members_with(target, producers)[-1]
     for buffer in moved.outputs():
-        nest.hoist(buffer, moving.top_of(last))
+        nest.hoist(buffer, last)
     guards = _repeated(nest, producers, target, domain)
-    made = moving.move(nest, moved, domain, last, behind=True, keep_unit=preserve_unit_loops, guards=guards)
+    nest.take_out(moved)
+    made = moving.place(nest, moved, domain, last, behind=True, keep_unit=preserve_unit_loops, guards=guards)
     return [m.name for m in made]
 
 
 def _repeated(nest: Nest, producers: Sequence[Block], target: Loop, domain: Sequence[Span]) -> list[Guard]:
     """Guards of the producers that skip whole iterations of enclosing loops on which the moved block does not depend: without them it would
     recompute the same points, from elements that were not written."""
-    still = still_in(nest, target)
+    still = still_in(target)
     told = set().union(*(variables(found.low) for found in domain))
     found: dict[tuple, Guard] = {}
     for producer in producers:
-        for guard in producer.guards(producer.around):
+        for guard in producer.guards:
             outer = Index(guard.index.const, {v: c for v, c in guard.index.terms.items() if variables(Index.of(v)) <= still})
             low, _ = (guard.index - outer).bounds()
             if outer.terms and variables(outer).isdisjoint(told):
@@ -76,7 +77,7 @@ def _check_done(nest: Nest, moved: Block, target: Loop, others: Sequence[Block],
     """Raises ScheduleError unless the elements that other blocks write are complete before the loop begins."""
     around = {loop.name for loop in (*target.around, target)}
     order = list(nest.blocks())
-    first = min(order.index(b.name) for b in nest.blocks_in(target))
+    first = min(order.index(b.name) for b in blocks_of([target]))
     for other in others:
         shared = [loop.name for loop in other.around if loop.name in around]
         if partly or shared or order.index(other.name) > first:
@@ -88,10 +89,9 @@ def _check_done(nest: Nest, moved: Block, target: Loop, others: Sequence[Block],
 def _check_finished(nest: Nest, producer: Block, target: Loop, moved: Block) -> None:
     """Raises ScheduleError if a reduction continues in later iterations of the loop."""
     loops = producer.around
-    still, guards = still_in(nest, target), producer.guards(loops)
-    points = producer.points(loops)
+    still, points = still_in(target), producer.points
     for i in producer.reduction:
-        found = span(points[i], still, guards)
+        found = span(points[i], still, producer.guards)
         if found is None or not is_whole(clip(found, producer.extents[i]), producer.extents[i]):
             outer = [loop.name for loop in loops if loop.var in still and loop.var in variables(points[i])]
             raise ScheduleError(

@@ -5,10 +5,9 @@ from relayc.pipelines.tir.editing import bodies, moving
 from relayc.pipelines.tir.primitives.compute_inline import check_inlinable
 from relayc.pipelines.tir.primitives.registry import find_block, primitive
 from relayc.pipelines.tir.tree.indices import equal, write
-from relayc.pipelines.tir.tree.operations import drop
+from relayc.pipelines.tir.tree.members import Block, ScheduleError
 from relayc.pipelines.tir.tree.steps import Access
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, ScheduleError
 
 
 @primitive
@@ -25,15 +24,16 @@ def reverse_compute_inline(nest: Nest, block: str) -> None:
     (made,) = [a for b, a in bodies.accesses_of(nest, buffer) if a.is_store]
     code = [op.operation for op in inlined.body.operations]
     for output in inlined.outputs():
-        nest.hoist(output, moving.top_of(producer))
-    with nest.editing(bodies=[producer.name]):
+        nest.hoist(output, producer)
+    with nest.building():
+        producer.changed()
         with ir.InsertionPoint(made.operation), made.operation.location:
             at = [write(i) for i in inverse(made.indices)]
-            values: dict[ir.Value, ir.Value] = dict(zip(inlined.arguments, at, strict=True))
+            values: dict[ir.Value, ir.Value] = dict(zip(inlined.body.arguments, at, strict=True))
             values |= {load.operation.results[0]: store.operation.operands[0] for load in loads}
             bodies.copy_operations(code, values)
         region = made.operation.block
-        drop(made.operation)
+        made.operation.erase()
         bodies.sweep(region)
         nest.remove(inlined, buffer)
 
@@ -56,9 +56,8 @@ def _producer(nest: Nest, inlined: Block) -> tuple[Block, list[Access]]:
     others = [b for b in moving.readers_of(beside, buffer) if b.name != inlined.name]
     if others:
         raise ScheduleError(f"{where}: expected {inlined.name} to be its only consumer, found also {moving.names_of(others)}")
-    around = {loop.name for loop in nest.loops_around(producer.operation)}
     for other in producers:
-        if other.name != producer.name and any(loop.name in around for loop in nest.loops_around(other.operation)):
+        if other.name != producer.name and not set(other.around).isdisjoint(producer.around):
             raise ScheduleError(f"block {inlined.name}: expected its other inputs to be done before {producer.name}, found {other.name}")
     loads = [a for a in inlined.loads() if a.buffer == buffer]
     if any(not equal(i, j) for a in loads[1:] for i, j in zip(a.indices, loads[0].indices, strict=True)):

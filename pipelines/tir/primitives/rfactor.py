@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.tir.block import OPAQUE, PARALLEL, REDUCTION, make_block
+from relayc.dialects.tir.block import OPAQUE, PARALLEL, REDUCTION
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.analysis.dependence import Dependence, check_once, dependence
@@ -12,12 +12,10 @@ from relayc.pipelines.tir.analysis.elements import check_elements
 from relayc.pipelines.tir.analysis.reducers import ReducedElement, Reducer, find_reducer
 from relayc.pipelines.tir.editing.bodies import copy_operations
 from relayc.pipelines.tir.primitives.registry import find_loop, primitive
-from relayc.pipelines.tir.tree.buffers import make_buffer
-from relayc.pipelines.tir.tree.guards import Guard, holds
-from relayc.pipelines.tir.tree.indices import Writer, substitute, variables, write
-from relayc.pipelines.tir.tree.operations import drop
+from relayc.pipelines.tir.tree.guards import Guard
+from relayc.pipelines.tir.tree.indices import substitute, variables, write
+from relayc.pipelines.tir.tree.members import Block, Loop, ScheduleError, blocks_of
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, Loop, ScheduleError, ValueVar, body_point
 from relayc.symbolic import Size
 
 
@@ -46,13 +44,13 @@ class _Partial:
 class _Factoring:
     def __init__(self, nest: Nest, loop: Loop, axis: int) -> None:
         self.nest, self.loop = nest, loop
-        blocks = nest.blocks_in(loop.operation)
+        blocks = blocks_of([loop])
         if len(blocks) != 1:
             raise ScheduleError(f"expected a loop around one block, found {' and '.join(map(str, blocks)) or 'none'}")
         self.block: Block = blocks[0]
-        self.found: Dependence = dependence(nest, self.block)
+        self.found: Dependence = dependence(self.block)
         self.loops = list(self.found.loops)
-        self.points, self.guards = self.block.points(self.loops), self.block.guards(self.loops)
+        self.points, self.guards = self.block.points, self.block.guards
         self.top = self._check()
         self.reducer: Reducer = find_reducer(self.block)
         self.partials = [self._partial(part, axis) for part in self.reducer.parts]
@@ -72,7 +70,7 @@ class _Factoring:
             if not self.found.kinds(inside) and inside.extent != 1:
                 raise ScheduleError(f"expected each loop to move {block}, found {inside.name}, which repeats it")
         check_once(self.found, self.loops[top:])
-        others = [b for b in self.nest.blocks_in(self.loops[top].operation) if b.name != block.name]
+        others = [b for b in blocks_of([self.loops[top]]) if b.name != block.name]
         if others:
             raise ScheduleError(f"expected {block} alone in {self.loops[top].name}, found {others[0]}")
         return top
@@ -90,44 +88,37 @@ class _Factoring:
         nest, block = self.nest, self.block
         inner = [a for a in self.loops[self.top :] if self.found.has(PARALLEL, a)]
         name = nest.free_block(f"{block.name}_rf")
-        with nest.editing(bodies=[block.name]), block.operation.location:
-            with ir.InsertionPoint(nest.at_root()[0]):
-                buffers = [make_buffer(p.name, p.shape, p.whole.type.element_type) for p in self.partials]
-            top = self.loops[self.top].operation
-            with ir.InsertionPoint.after(top):
-                made = nest.make_loops([(a.name, a.extent) for a in (*inner, self.loop)])
-            with body_point(made[-1]):
-                self._combine(inner, made, buffers)
+        first = nest.inside[0]
+        with nest.building(), block.operation.location:
+            buffers = [nest.add_buffer(p.name, p.shape, p.whole.type.element_type, before=first) for p in self.partials]
+            made = nest.new_loops([(a.name, a.extent) for a in (*inner, self.loop)], block.operation.location)
+            self._combine(inner, made, buffers)
             self._factor(name, buffers)
         return [name]
 
     # ---- the combining block
 
     def _combine(self, inner: Sequence[Loop], made: Sequence[Loop], buffers: Sequence[ir.Value]) -> None:
-        """Creates the block that combines partial results, in the innermost of the loops `made`."""
+        """Adds the block that combines partial results, in the loops `made`."""
         block = self.block
         parallel = block.parallel
         # Where the block has no step there is no partial result: the first partial result is at the start of all other loops.
         point: dict[Var, Index] = {a.var: Index() for a in self.loops[self.top :]}
         point |= {a.var: Index.of(b.var) for a, b in zip((*inner, self.loop), made, strict=True)}
-        guards = [g for g in (Guard(substitute(g.index, point), g.limit) for g in self.guards) if not holds(g)]
-        written = Writer()
-        pairs = [(written(g.index), emit.index_constant(g.limit)) for g in guards]
-        values = [*(written(substitute(self.points[i], point)) for i in parallel), made[-1].var.value]
+        guards = [Guard(substitute(g.index, point), g.limit) for g in self.guards]
+        points = [*(substitute(self.points[i], point) for i in parallel), Index.of(made[-1].var)]
         kinds, extents = [PARALLEL] * len(parallel) + [REDUCTION], [*(block.extents[i] for i in parallel), self.loop.extent]
-        operation = make_block(block.name, kinds, extents, values, pairs)
-        operation.regions[0].blocks.append(*[ir.IndexType.get()] * len(extents))
-        self._start(operation.regions[0].blocks[0])
-        body = operation.regions[1].blocks[0]
+        combining = self.nest.new_block(block.name, kinds, extents)
+        self._start(combining.add_init())
+        body = combining.body
         with ir.InsertionPoint(body):
-            arguments: dict[Var, Index] = dict(
-                zip((block.vars[i] for i in parallel), map(_as_index, body.arguments, extents), strict=False)
-            )
+            arguments: dict[Var, Index] = dict(zip((block.vars[i] for i in parallel), map(Index.of, combining.vars), strict=False))
             places = [[write(substitute(i, arguments)) for i in p.indices] for p in self.partials]
             elements = [_load(p.whole, at) for p, at in zip(self.partials, places, strict=True)]
             values = [_load(b, self._inserted(at, body.arguments[len(parallel)])) for b, at in zip(buffers, places, strict=True)]
             for p, at, value in zip(self.partials, places, self.reducer.combine(elements, values), strict=True):
                 emit.create("memref.store", [], [value, p.whole, *at])
+        self.nest.insert(combining, made, points, guards, self.loops[self.top], behind=True)
 
     def _start(self, target: ir.Block) -> None:
         """The init of the combining block: the init of the original block."""
@@ -150,18 +141,11 @@ class _Factoring:
         steps = [a for a in self.loops if a.var in decided and a.name != self.loop.name]
         kinds = [*(old.iterators[i] for i in kept), PARALLEL, *[REDUCTION] * len(steps)]
         extents = [*(old.extents[i] for i in kept), self.loop.extent, *(a.extent for a in steps)]
-        operation = old.operation
-        with ir.InsertionPoint(operation):
-            values = [operation.operands[i] for i in kept] + [self.loop.var.value, *(a.var.value for a in steps)]
-            pairs = list(operation.operands)[len(old.iterators) :]
-            made = make_block(name, kinds, extents, values, list(zip(pairs[::2], pairs[1::2], strict=True)))
-        made.regions[0].blocks.append(*[ir.IndexType.get()] * len(extents))
-        init, body = made.regions[0].blocks[0], made.regions[1].blocks[0]
+        made = self.nest.new_block(name, kinds, extents)
+        init, body = made.add_init(), made.body
         factor = len(kept)
         with ir.InsertionPoint(body):
-            point: dict[Var, Index] = {
-                a.var: _as_index(v, a.extent) for a, v in zip((self.loop, *steps), list(body.arguments)[factor:], strict=True)
-            }
+            point: dict[Var, Index] = {a.var: Index.of(v) for a, v in zip((self.loop, *steps), made.vars[factor:], strict=True)}
             new = dict(zip(kept, body.arguments, strict=False)) | {i: write(substitute(self.points[i], point)) for i in mixed}
         for i, argument in enumerate(old.body.arguments):
             argument.replace_all_uses_with(new[i])
@@ -172,13 +156,15 @@ class _Factoring:
             for access, offset in ((p.part.load, 1), (p.part.store.operation, 2)):
                 self._redirect(access, offset, buffer, body.arguments[factor])
         with ir.InsertionPoint(init):
-            arguments: dict[Var, Index] = {old.vars[i]: _as_index(v, old.extents[i]) for i, v in zip(kept, init.arguments, strict=False)}
+            arguments: dict[Var, Index] = {old.vars[i]: Index.of(v) for i, v in zip(kept, made.iterators_in(init), strict=False)}
             begins = self._begins(dict(zip(kept, init.arguments, strict=False)))
             for p, buffer in zip(self.partials, buffers, strict=True):
                 at = [write(substitute(i, arguments)) for i in p.indices]
                 start = p.part.identity() or begins[p.whole]
                 emit.create("memref.store", [], [start, buffer, *self._inserted(at, init.arguments[factor])])
-        drop(operation)
+        self.nest.replace(old, made)
+        made.place([*(self.points[i] for i in kept), *(Index.of(a.var) for a in (self.loop, *steps))], self.guards)
+        old.operation.erase()
 
     def _redirect(self, access: ir.Operation, offset: int, buffer: ir.Value, factor: ir.Value) -> None:
         """Redirects an access from the element to its partial result."""
@@ -209,10 +195,6 @@ class _Factoring:
         copy_operations([view.operation for view in init.operations if view.operation.name != "memref.store"], known)
         stores = [view.operation for view in init.operations if view.operation.name == "memref.store"]
         return {op.operands[1]: known.get(op.operands[0], op.operands[0]) for op in stores}
-
-
-def _as_index(value: ir.Value, extent: Size) -> Index:
-    return Index.of(ValueVar(value, extent, "v"))
 
 
 def _load(buffer: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:

@@ -3,12 +3,12 @@
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir import names
 from relayc.pipelines.tir.editing import bodies, moving
-from relayc.pipelines.tir.primitives.registry import find_block, loop_primitive
+from relayc.pipelines.tir.primitives.registry import find_block, primitive
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import ScheduleError
 
 
-@loop_primitive
+@primitive
 def set_scope(nest: Nest, block: str, buffer_index: int | str, storage_scope: str) -> None:
     """Sets the memory scope of a buffer that a block writes; arguments of the function cannot be moved."""
     moving.check_scope(storage_scope)

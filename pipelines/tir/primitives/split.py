@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from math import prod
 
 from relayc.pipelines.emission.index import Index, linearize
-from relayc.pipelines.tir.primitives.registry import find_loop, loop_primitive
+from relayc.pipelines.tir.primitives.registry import find_loop, primitive
 from relayc.pipelines.tir.tree.guards import Guard
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import ScheduleError
 from relayc.symbolic import Size, ceil_div
 
 
-@loop_primitive
+@primitive
 def split(nest: Nest, loop: str, factors: Sequence[int | None]) -> list[str]:
     """Replaces a loop by nested loops of the given extents, outermost first; one factor may be None and is inferred.
 

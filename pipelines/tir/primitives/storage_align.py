@@ -2,16 +2,16 @@
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.tir.editing import bodies
-from relayc.pipelines.tir.primitives.registry import find_block, loop_primitive
+from relayc.pipelines.tir.primitives.registry import find_block, primitive
 from relayc.pipelines.tir.tree.arguments import decode, encode
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import ScheduleError
 
 ANNOTATION = "buffer_dim_align"
 """Annotation of a block: [position of the written buffer, dimension, factor, offset] for each aligned buffer, as in TVM."""
 
 
-@loop_primitive
+@primitive
 def storage_align(nest: Nest, block: str, buffer_index: int | str, axis: int, factor: int, offset: int) -> None:
     """Makes the stride of a dimension a multiple of `factor` plus `offset`, in elements."""
     found = find_block(nest, block)
@@ -25,7 +25,7 @@ def storage_align(nest: Nest, block: str, buffer_index: int | str, axis: int, fa
         raise ScheduleError(f"expected a factor of 1 or more and an offset below it, found {factor} and {offset}")
     position = found.outputs().index(buffer)
     kept = [one for one in _alignments(found.annotations) if one[:2] != [position, axis % rank]]
-    found.set_annotations({**found.annotations, ANNOTATION: encode([*kept, [position, axis % rank, factor, offset]])})
+    found.annotations = {**found.annotations, ANNOTATION: encode([*kept, [position, axis % rank, factor, offset]])}
 
 
 def alignments(nest: Nest, buffer: ir.Value) -> dict[int, tuple[int, int]]:

@@ -7,21 +7,20 @@ from relayc.dialects.functions import value_attributes
 from relayc.dialects.mlir import ir
 from relayc.dialects.size_attribute import size_attribute
 from relayc.dialects.tir import names
-from relayc.dialects.tir.block import PARALLEL, make_block
+from relayc.dialects.tir.block import PARALLEL
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index
 from relayc.pipelines.tir.analysis.regions import Span
 from relayc.pipelines.tir.editing import bodies, copies, moving
-from relayc.pipelines.tir.primitives.registry import find_block, loop_primitive
+from relayc.pipelines.tir.primitives.registry import find_block, primitive
 from relayc.pipelines.tir.tree.buffers import make_buffer, memref_type
 from relayc.pipelines.tir.tree.layouts import composed, mapped, shape_in
-from relayc.pipelines.tir.tree.operations import drop
-from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, ScheduleError
+from relayc.pipelines.tir.tree.members import Block, ScheduleError
+from relayc.pipelines.tir.tree.structure import Nest, top_of
 from relayc.symbolic import Dim, Size
 
 
-@loop_primitive
+@primitive
 def transform_layout(
     nest: Nest, block: str, buffer: Sequence[str | int] | str, index_map: ir.AffineMap, pad_value: float | None = None
 ) -> list[str]:
@@ -36,29 +35,24 @@ def transform_layout(
     """
     found = _buffer(nest, find_block(nest, block), buffer)
     is_argument = isinstance(found.owner, ir.Block)
-    if pad_value is not None and not is_argument:
-        nest.write()  # a block may be added
     shape, label = nest.shape(found), nest.buffer_name(found)
     wanted = shape_in(index_map, shape)
     uses = list(bodies.accesses_of(nest, found))
-    bodies.check_changeable([b for b in nest.outer_blocks() if any(moving.contains(b.operation, u.operation) for u, _ in uses)])
+    bodies.check_changeable([b for b in nest.outer_blocks() if any(moving.contains(b, u) for u, _ in uses)])
     if is_argument:
         _check_parameter(nest, ir.BlockArgument(found).arg_number, label)
-    with nest.editing(bodies={b.name for b, _ in uses}):
+    with nest.building():
         if is_argument:
             made = found
             _change_argument(nest, ir.BlockArgument(found), index_map, wanted, pad_value)
         else:
             with ir.InsertionPoint(found.owner.operation), found.owner.operation.location:
                 made = make_buffer(label, wanted, found.type.element_type, nest.scope(found))
-        for _, access in uses:
-            bodies.reindex_access(access, made, mapped(index_map, access.indices))
+        bodies.reindex_accesses(uses, made, lambda block, access: mapped(index_map, access.indices))
+        if not is_argument:
+            nest.replace_buffer(found, made)
+        nest.changed()
         if is_argument or pad_value is None or _volume(wanted) == _volume(shape):
-            nest.replaced_buffer(found, made)
-        if is_argument:
-            return []
-        drop(found.owner.operation)
-        if pad_value is None or _volume(wanted) == _volume(shape):
             return []
         return [_fill(nest, made, f"{label}_pad", wanted, pad_value)]
 
@@ -106,15 +100,11 @@ def _change_argument(nest: Nest, argument: ir.BlockArgument, layout: ir.AffineMa
 def _fill(nest: Nest, buffer: ir.Value, name: str, shape: Sequence[Size], value: float) -> str:
     """Adds a block that writes all elements of a buffer, before its first writer; returns its name."""
     first = moving.writers_of(nest.outer_blocks(), buffer)[0]
-    spot = moving.ahead_of(copies.member_with(nest.function.operation, None, first))
     with first.operation.location:
-        label = nest.free_block(name)
-        with spot.point():
-            made = make_block(label, [PARALLEL] * len(shape), shape, [emit.index_constant(0)] * len(shape))
-        filled = nest.block_view(made)
+        filled = nest.new_block(nest.free_block(name), [PARALLEL] * len(shape), shape)
         element = buffer.type.element_type
         number = emit.number(float(value) if isinstance(element, ir.FloatType) else int(value), element)
         with ir.InsertionPoint(filled.body):
-            emit.create("memref.store", [], [number, buffer, *filled.arguments])
-        moving.rebind(nest, filled, [Span(Index(), d) for d in shape], spot)
-    return label
+            emit.create("memref.store", [], [number, buffer, *filled.body.arguments])
+    moving.place(nest, filled, [Span(Index(), d) for d in shape], top_of(first), behind=False)
+    return filled.name

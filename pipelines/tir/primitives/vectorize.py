@@ -4,12 +4,12 @@ from relayc.dialects.tir.block import OPAQUE, REDUCTION
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.tir.analysis.dependence import check_distinct, dependences
 from relayc.pipelines.tir.analysis.reducers import adds_up, find_reducer
-from relayc.pipelines.tir.primitives.registry import find_loop, loop_primitive
+from relayc.pipelines.tir.primitives.registry import find_loop, primitive
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import ScheduleError
 
 
-@loop_primitive
+@primitive
 def vectorize(nest: Nest, loop: str) -> None:
     """Marks a loop of constant extent as vectorized. A reduction along it must use one commutative operation; lanes are combined at its
     end."""
@@ -21,7 +21,7 @@ def vectorize(nest: Nest, loop: str) -> None:
     for other in inside:
         if other.name in around or loop in {d.name for d in other.around}:
             raise ScheduleError(f"expected one vectorized loop around a block, found {other.name} too")
-    for dependence in dependences(nest, found):
+    for dependence in dependences(found):
         block = dependence.block
         if dependence.has(OPAQUE, found):
             raise ScheduleError(f"expected iterations that are independent, found an opaque iterator of {block} that runs along it")
@@ -30,4 +30,5 @@ def vectorize(nest: Nest, loop: str) -> None:
             if reducer is not None and not reducer.is_commutative:
                 raise ScheduleError(f"expected a reduction by one commutative operation, found {reducer.text} in {block}")
     check_distinct(nest, found)
-    found.set_kind(Kind.VECTORIZED)
+    found.kind = Kind.VECTORIZED
+    nest.changed()

@@ -9,8 +9,8 @@ from relayc.dialects.relay.types import shape_of
 from relayc.dialects.tir import names
 from relayc.pipelines.emission.sizes import symbol_names
 from relayc.pipelines.tir.schedule.schedule import blocks_module
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import ScheduleError
 from relayc.symbolic import Size
 
 

@@ -22,10 +22,10 @@ from relayc.pipelines.tir.script.printer import script, show
 from relayc.pipelines.tir.tree.arguments import Chosen, Knob
 from relayc.pipelines.tir.tree.computations import order_computations
 from relayc.pipelines.tir.tree.contents import check_stores
-from relayc.pipelines.tir.tree.create import begin_nest
+from relayc.pipelines.tir.tree.create import create_nest
 from relayc.pipelines.tir.tree.layouts import IndexMap, affine_map
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import ScheduleError
 
 
 class Schedule(LoopMethods, BlockMethods):
@@ -114,7 +114,7 @@ class Schedule(LoopMethods, BlockMethods):
         """The loops around a block, outermost first."""
         with self._mod.context:
             nest = self.nest
-            return [LoopRV(loop.name) for loop in nest.loops_around(find_block(nest, str(block)))]
+            return [LoopRV(loop.name) for loop in find_block(nest, str(block)).around]
 
     def get_producers(self, block: BlockLike) -> list[BlockRV]:
         """The blocks that write the inputs of a block."""
@@ -268,7 +268,7 @@ def blocks_module(
             else:
                 before = len(out.module.body.operations)
                 try:
-                    nest = begin_nest(mod if isinstance(mod, Kernel) else op, out.module)
+                    nest = create_nest(mod if isinstance(mod, Kernel) else op, out.module)
                 except ScheduleError as error:
                     for partial in list(out.module.body.operations)[before:]:
                         partial.operation.erase()
@@ -279,7 +279,7 @@ def blocks_module(
                 if nests is not None:
                     nests[nest.name] = nest
                 else:
-                    nest.write()
+                    nest.order()
     if not len(out.module.body.operations):
         raise next(iter(refused.values())) if refused else ScheduleError("expected a module with functions of the te stage, found none")
     return out

@@ -28,8 +28,8 @@ from relayc.pipelines.tir import primitives  # noqa: F401 (registers them)
 from relayc.pipelines.tir.primitives.registry import PRIMITIVES, parameters_of
 from relayc.pipelines.tir.schedule.trace import SEQUENCE, Trace, arguments_text
 from relayc.pipelines.tir.tree.arguments import Knob, decode, encode
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import ScheduleError
 
 OP, PARAM = "!transform.any_op", "!transform.any_param"
 
@@ -75,7 +75,7 @@ def _nest_of(function: ir.Operation) -> Iterator[Nest]:
     if nests is None:
         made = Nest(function.opview)
         yield made
-        made.write()
+        made.order()
         return
     known = next((n for n in nests if n.head.operation == function), None)
     if known is None:

@@ -27,8 +27,8 @@ from relayc.pipelines.tir.strategy.scheduled import Scheduled
 from relayc.pipelines.tir.strategy.table import DEFAULT_PLEVEL, Entry
 from relayc.pipelines.tir.strategy.tuning import Tuning
 from relayc.pipelines.tir.tree.arguments import Knob
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import ScheduleError
 
 ScheduleFunction = Callable[[Schedule], Any]
 """Schedules a kernel in place, given the Schedule of a module with only that kernel; or returns a module that replaces it."""

@@ -15,8 +15,9 @@ from relayc.pipelines.tir.tree.arguments import encode
 from relayc.pipelines.tir.tree.contents import STORES, stores_beside_loops
 from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import Divided, Extremal, largest, smallest, substitute, variables, write
+from relayc.pipelines.tir.tree.members import Loop, LoopVar
+from relayc.pipelines.tir.tree.operations import walk
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Loop, ValueVar, body_point
 from relayc.symbolic import Size, proves
 
 Less = Sequence[tuple[Index, Index]]
@@ -88,7 +89,7 @@ class Building:
         if self.block is not None and self.block.replaced:
             index = substitute(index, self.block.replaced)
         for var in variables(index):
-            if isinstance(var, (ValueVar, IterVar)) and not any(var is v for v in self.visible):
+            if isinstance(var, (LoopVar, IterVar)) and not any(var is v for v in self.visible):
                 self._refuse(var)
         return index
 
@@ -108,7 +109,7 @@ class Building:
 
     def outside_of_loops(self, what: str) -> None:
         """Raises RelayError in a loop inside a block: computations there need a block of their own."""
-        inner = next((var for var in self.visible if isinstance(var, ValueVar)), None)
+        inner = next((var for var in self.visible if isinstance(var, LoopVar)), None)
         if self.block is not None and inner is not None:
             where = f"the loop {inner.name} of block {self.block.name}"
             raise RelayError(f"{what}: expected a block of its own (T.block) in {where}, found it in the loop itself")
@@ -118,12 +119,12 @@ class Building:
     @contextmanager
     def loop(self, name: str, extent: Size, kind: str, annotations: dict[str, object]) -> Iterator[Loop]:
         """A loop at the ambient insertion point, which moves into it."""
-        made = self.nest.make_loop(self.nest.free_loop(name), extent, kind)
-        if annotations:
-            made.operation.attributes[names.ANNOTATIONS] = ir.DictAttr.get({k: encode(v) for k, v in annotations.items()})
+        (made,) = self.nest.new_loops([(name, extent)], ir.Location.current)
+        made.kind, made.annotations = kind, {k: encode(v) for k, v in annotations.items()}
+        made.write()
         self.visible.append(made.var)
         try:
-            with body_point(made):
+            with ir.InsertionPoint.at_block_terminator(made.body):
                 yield made
         finally:
             self.visible.pop()
@@ -150,8 +151,10 @@ class Building:
         """Raises RelayError if T.reads or T.writes omit a buffer that the block accesses."""
         if not frame.said or frame.operation is None:
             return
-        view = self.nest.block_view(frame.operation)
-        for what, found in (("T.reads", view.inputs()), ("T.writes", [a.buffer for a in view.stores(with_init=True)])):
+        init, body = ([op for block in region.blocks for op in walk(block)] for region in frame.operation.regions)
+        written = [op.operands[1] for op in (*init, *body) if op.name == "memref.store"]
+        read = [op.operands[0] for op in body if op.name == "memref.load" and op.operands[0] not in written]
+        for what, found in (("T.reads", read), ("T.writes", written)):
             if what in frame.said:
                 known = [value for _, value in frame.said[what]]
                 missing = [self.nest.buffer_name(buffer) for buffer in found if buffer not in known]
@@ -217,7 +220,7 @@ class Building:
         number, free = 1, name
         while free in self.block_names:
             number, free = number + 1, f"{name}_{number + 1}"
-        loops = [var for var in self.visible if isinstance(var, ValueVar)]
+        loops = [var for var in self.visible if isinstance(var, LoopVar)]
         with self.open_block(free) as frame:
             for var in loops:
                 made = IterVar(0, var.high, None, name=f"v{var.name}")

@@ -3,8 +3,8 @@
 import json
 import keyword
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from relayc.dialects.discardable import DTYPE, PARAM
@@ -18,11 +18,9 @@ from relayc.pipelines.emission.index import Index
 from relayc.pipelines.tir.script.rendering import Renderer, Text, type_name
 from relayc.pipelines.tir.tree.arguments import decode
 from relayc.pipelines.tir.tree.buffers import allocation_name
-from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import Reader, variables
-from relayc.pipelines.tir.tree.operations import read_annotations
+from relayc.pipelines.tir.tree.members import Block, Loop, Member, ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, Loop, ScheduleError, ValueVar
 from relayc.symbolic import Dim, Size, name_of
 
 _WIDTH = 100
@@ -96,7 +94,7 @@ class _Printer:
         first = [head] if len(head) <= 120 else [f"def {shown}(", *(f"    {h}," for h in heads), "):"]
         for chosen, symbol in declared:
             self._line(f"{chosen} = T.int64()" if chosen == symbol else f'{chosen} = T.var("int64", "{symbol}")')
-        self._members(list(self.nest.at_root()))
+        self._members(self.nest.inside)
         if not self.lines:
             self._line("pass")
         return "\n".join([decorator, *first, *self.lines])
@@ -163,22 +161,22 @@ class _Printer:
 
     # ---- loops
 
-    def _members(self, operations: Sequence[ir.Operation]) -> None:
-        for op in operations:
-            if op.name == "memref.alloc":
-                self._allocation(op)
-            elif op.name == "scf.for":
-                self._loops(self.nest.loop_view(op))
+    def _members(self, members: Sequence[Member]) -> None:
+        for member in members:
+            if isinstance(member, Loop):
+                self._loops(member)
+            elif isinstance(member, Block):
+                self._block(member)
             else:
-                self._block(self.nest.block_view(op))
+                self._allocation(member)
 
     def _loops(self, loop: Loop) -> None:
         """A loop, with its perfectly nested inner loops where one line can express them."""
         with self._scope():
             chain = [loop]
             shown = [self._enter(loop)]
-            while self._is_plain(chain[-1], shown[-1]) and len(inner := chain[-1].members()) == 1 and inner[0].name == "scf.for":
-                following = self.nest.loop_view(inner[0])
+            while self._is_plain(chain[-1], shown[-1]) and len(inner := chain[-1].inside) == 1 and isinstance(inner[0], Loop):
+                following = inner[0]
                 if following.kind != Kind.SERIAL or following.annotations or _identifier(following.name) in self.taken:
                     break
                 chain.append(following)
@@ -189,7 +187,7 @@ class _Printer:
             else:
                 head = f"for {shown[0]} in {self._said(loop, shown[0], extents[0])}:"
             with self._indented(head):
-                self._members(chain[-1].members())
+                self._members(chain[-1].inside)
 
     def _enter(self, loop: Loop) -> str:
         shown = self._free(loop.name)
@@ -203,7 +201,7 @@ class _Printer:
     def _said(self, loop: Loop, shown: str, extent: str) -> str:
         if self._is_plain(loop, shown):
             return f"range({extent})"
-        extra = f", annotations={_annotations(loop.operation)}" if loop.annotations else ""
+        extra = f", annotations={_annotations(loop.annotations)}" if loop.annotations else ""
         if shown != loop.name:
             extra += f', name="{loop.name}"'
         if loop.kind in _CALLS:
@@ -214,23 +212,17 @@ class _Printer:
 
     def _block(self, block: Block) -> None:
         self.renderer = self._renderer()
-        reader = self.renderer.reader
-        operands = list(block.operation.operands)
-        count = len(block.iterators)
-        points = [reader.read(v) for v in operands[:count]]
-        guards = [Guard(reader.read(v), reader.size(limit)) for v, limit in zip(operands[count::2], operands[count + 1 :: 2], strict=True)]
         with self._scope(), self._indented(f'with T.block("{block.name}"):'):
-            conditions = [f"{self.renderer.index(g.index).text} < {self.renderer.size(g.limit).text}" for g in guards]
-            shown = self._axes(block, points)
+            conditions = [f"{self.renderer.index(g.index).text} < {self.renderer.size(g.limit).text}" for g in block.guards]
+            shown = self._axes(block, block.points)
             if conditions:
                 self._line(f"T.where({' and '.join(conditions)})")
-            if read_annotations(block.operation):
-                self._line(f"T.block_attr({_annotations(block.operation)})")
-            if block.init is not None:
-                with self._indented("with T.init():"):
-                    self._region(block.init, block, shown)
-            before = len(self.lines)
-            self._region(block.body, block, shown)
+            if block.annotations:
+                self._line(f"T.block_attr({_annotations(block.annotations)})")
+            for region, members, is_init in block.parts():
+                with self._indented("with T.init():") if is_init else nullcontext():
+                    before = len(self.lines)
+                    self._region(region, members, block, shown)
             if len(self.lines) == before:
                 self._line("pass")
 
@@ -254,13 +246,13 @@ class _Printer:
         stem = re.sub(r"(_\d+)+$|_$" if len(found) == 1 else r"[\d_]+$", "", shared) or (found[0][1] if found else str(position))
         return f"v{stem}"
 
-    def _region(self, region: ir.Block, block: Block, shown: Sequence[str]) -> None:
+    def _region(self, region: ir.Block, members: Sequence[Member], block: Block, shown: Sequence[str]) -> None:
         with self._scope():
             # Variables around a block are out of scope in it.
-            self.indices = {a: Index.of(ValueVar(a, v.extent, v.name)) for a, v in zip(region.arguments, block.vars, strict=True)}
+            self.indices = {v.value: Index.of(v) for v in block.iterators_in(region)}
             self.values = {v: text for v, text in self.values.items() if text.dtype == "buffer"}
             self.values |= {a: Text(name) for a, name in zip(region.arguments, shown, strict=True)}
-            self._computations(region)
+            self._members(members) if members else self._computations(region)
 
     # ---- the operations of a body
 
@@ -270,12 +262,7 @@ class _Printer:
         for op in (view.operation for view in region.operations):
             if op.name in ("arith.constant", "scf.yield"):
                 continue
-            if op.name in ("scf.for", "tir.block", "memref.alloc"):
-                self._name_pending(lambda text: True)
-                inner = self.renderer
-                self._members([op])
-                self.renderer = inner
-            elif op.name == "memref.store":
+            if op.name == "memref.store":
                 self._store(op)
             elif not len(op.results):
                 text = self.renderer.by_name(op)
@@ -352,11 +339,11 @@ def _common_start(texts: Sequence[str]) -> str:
     return next((first[:i] for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), first[: len(last)])
 
 
-def _annotations(operation: ir.Operation) -> str:
+def _annotations(annotations: Mapping[str, ir.Attribute]) -> str:
     def refuse(name: str) -> object:
         raise ScheduleError(f"annotations: expected a value, found a knob {name}")
 
-    return _literal({name: decode(attribute, refuse) for name, attribute in read_annotations(operation).items()})
+    return _literal({name: decode(attribute, refuse) for name, attribute in annotations.items()})
 
 
 def _literal(value: Any) -> str:

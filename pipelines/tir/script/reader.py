@@ -112,11 +112,11 @@ class _Reader:
         nest = Nest(function)
         for argument, value in zip(described.buffers, function.entry_block.arguments, strict=False):
             self.scopes[0][argument.variable] = Buffer(value, argument.shape, argument.dtype, argument.name)
-        with nest.editing(), ir.InsertionPoint.at_block_terminator(function.entry_block), building(nest) as state:
+        with nest.building(), ir.InsertionPoint.at_block_terminator(function.entry_block), building(nest) as state:
             self.building = self.evaluate.building = state
             self._statements(statements)
         with self.source.at(node):
-            signature.mark_outputs(nest, accumulates)
+            signature.mark_outputs(Nest(function), accumulates)
 
     # ---- names
 
@@ -275,7 +275,7 @@ class _Reader:
         chosen = said.name or name
         taken = self.building.nest.buffers()
         check(chosen not in taken, f"T.alloc_buffer {name}", "a name that no other buffer has", chosen)
-        value = make_buffer(chosen, said.shape, te_element(said.dtype), said.scope)
+        value = self.building.nest.allocations[chosen] = make_buffer(chosen, said.shape, te_element(said.dtype), said.scope)
         if signless_dtype(said.dtype) != said.dtype:
             DTYPE.put(value.owner, said.dtype)
         return Buffer(value, said.shape, said.dtype, chosen)

@@ -16,7 +16,7 @@ from relayc.pipelines.te.language.dtypes import common_dtype
 from relayc.pipelines.te.rules import scalar
 from relayc.pipelines.tir.script.predicates import PREDICATES
 from relayc.pipelines.tir.tree.indices import QUOTIENT, Divided, Extremal, Reader
-from relayc.pipelines.tir.tree.views import ScheduleError
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.symbolic import Size, name_of, substitute, symbol
 
 OR, AND, NOT, COMPARE, BITS_OR, BITS_XOR, BITS_AND, ADD, MULTIPLY, SIGN, ATOM = range(11)

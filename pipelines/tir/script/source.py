@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from relayc.dialects.relay.errors import RelayError
-from relayc.pipelines.tir.tree.views import ScheduleError
+from relayc.pipelines.tir.tree.members import ScheduleError
 
 
 class ScriptError(ValueError):

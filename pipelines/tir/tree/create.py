@@ -18,7 +18,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.operations import last_operation, users_of
 from relayc.dialects.size_attribute import size_attribute
 from relayc.dialects.tir import names
-from relayc.dialects.tir.block import PARALLEL, make_block
+from relayc.dialects.tir.block import PARALLEL
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import FAR, Index, reshape
 from relayc.pipelines.emission.sizes import symbol_attributes
@@ -26,9 +26,9 @@ from relayc.pipelines.te.read.body import LoopIndex
 from relayc.pipelines.te.read.graph import Kernel, Node, NotStructured, Structured, indices_at, read_kernel
 from relayc.pipelines.tir.tree.buffers import memref_type
 from relayc.pipelines.tir.tree.indices import computed, divide, largest, smallest
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.tree.steps import Computed, Constant, Contents, Recorder, Step
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, ScheduleError
 from relayc.symbolic import Dim, Size
 
 Point = Sequence[Index]
@@ -36,15 +36,8 @@ ZERO = Index()
 Code = Callable[[Point], None]
 
 
-def create_nest(source: ir.OpView, module: ir.Module) -> Nest:
-    """Builds the blocks of a te function, and their loops, at the end of a module, under its name. Raises as `begin_nest`."""
-    made = begin_nest(source, module)
-    made.write()
-    return made
-
-
-def begin_nest(source: ir.OpView | Kernel, module: ir.Module) -> Nest:
-    """Builds the blocks of a te function at the end of a module, under its name; their loops are written when the function is requested.
+def create_nest(source: ir.OpView | Kernel, module: ir.Module) -> Nest:
+    """Makes the tree of a te function, and its function at the end of a module, under its name, which is not written yet.
 
     Args:
       source: the function, or the kernel that was read from it.
@@ -91,7 +84,7 @@ class _Creation:
             types = [memref_type(node.shape, node.element) for node in tensors] + [ir.IndexType.get()] * len(kernel.symbols)
             arg_attrs = ir.ArrayAttr.get([*map(ir.DictAttr.get, described), *symbol_attributes(kernel.symbols)])
             function = begin_function(kernel.name, types, {"arg_attrs": arg_attrs, names.FORM: ir.UnitAttr.get()})
-        self.nest = Nest(function, is_empty=True)
+        self.nest = Nest(function)
         arguments = list(self.nest.entry.arguments)
         self.buffers = dict(zip(kernel.args, arguments, strict=False))
         self.outputs = arguments[len(given) : len(tensors)]
@@ -274,15 +267,10 @@ class _Creation:
         loops = self.nest.new_loops(list(zip(axes, extents, strict=True)), ir.Location.current)
         name = self.nest.free_block(name)
         draft = Contents([], None, [])
-        view = Block(make_block(name, iterators, extents, []), self.nest.facts, name, iterators, extents, draft)
-
-        def made(step: Step) -> ir.Operation:
-            view.fill()
-            assert step.operation is not None
-            return step.operation
+        view = self.nest.new_block(name, iterators, extents, draft)
 
         def record(code: Code, is_init: bool) -> list[Step]:
-            self.record, self.known = Recorder(is_init, made), {}
+            self.record, self.known = Recorder(is_init), {}
             code([Index.of(v) for v in view.vars])
             draft.accesses += [step.access for step in self.record.steps if step.access is not None]
             return self.record.steps
@@ -290,7 +278,7 @@ class _Creation:
         if init is not None:
             draft.init = record(init, True)
         draft.body = record(body, False)
-        self.nest.added(loops, view)
+        self.nest.insert(view, loops, [Index.of(loop.var) for loop in loops], [])
 
     def _destination(self, node: Node, name: str) -> ir.Value:
         """The buffer of a computed tensor: the argument of the result, or a new buffer."""

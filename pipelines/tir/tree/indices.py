@@ -5,7 +5,7 @@ index and divisor; substitution rebuilds it.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from math import gcd
 from typing import Any
@@ -300,32 +300,19 @@ def _parts(name: str) -> tuple[tuple[int, str], ...]:
 
 
 class Writer:
-    """Writes indices at one insertion point, each once.
+    """Writes indices at one insertion point, each once."""
 
-    Args:
-      known: indices that already have values.
-    """
-
-    def __init__(self, known: Iterable[tuple[Index, ir.Value]] = ()) -> None:
-        self._written: dict[tuple, tuple[Index | None, ir.Value]] = {index.key: (index, value) for index, value in known}
+    def __init__(self) -> None:
+        self._written: dict[tuple, ir.Value] = {}
 
     def __call__(self, index: Index) -> ir.Value:
         """See `write`."""
         found = self._written.get(index.key)
         if found is None:
-            found = self._written[index.key] = self._write(canonical(index))
-        return found[1]
-
-    def as_read(self, index: Index) -> Index | None:
-        """The index that a Reader gives for the value written for `index`; None if not known."""
-        return self._written[index.key][0]
-
-    def _write(self, index: Index) -> tuple[Index | None, ir.Value]:
-        terms = dict(reversed(index.terms.items()))
-        if any(isinstance(v, (Divided, Extremal)) for v in terms):
-            terms = {Var(v.low, v.high, self._variable(v)): factor for v, factor in terms.items()}
-            return None, emit.materialize(of_terms(index.const, terms))
-        return index, emit.materialize(of_terms(index.const, terms))
+            terms = reversed(canonical(index).terms.items())
+            known = {v if v.value is not None else Var(v.low, v.high, self._variable(v)): c for v, c in terms}
+            found = self._written[index.key] = emit.materialize(of_terms(index.const, known))
+        return found
 
     def _variable(self, var: Var) -> ir.Value:
         if isinstance(var, Divided):

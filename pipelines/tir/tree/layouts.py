@@ -10,7 +10,7 @@ import numpy as np
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission.index import Index, Var, affine_index
 from relayc.pipelines.tir.tree.indices import divide, folded
-from relayc.pipelines.tir.tree.views import ScheduleError
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.symbolic import Size, proves
 
 IndexMap: TypeAlias = Callable[..., Sequence[Any]]

@@ -1,6 +1,6 @@
 """Operations of a function of blocks and loops: loops, blocks, allocations, computations of indices, and annotations."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir import names
@@ -19,62 +19,6 @@ def size_of(value: ir.Value, sizes: Mapping[ir.Value, Size]) -> Size:
     if not isinstance(owner, ir.Block) and owner.operation.name == "arith.constant":
         return ir.IntegerAttr(owner.operation.attributes["value"]).value
     return Reader({}, sizes).size(value)
-
-
-def enclosing_block(operation: ir.Operation) -> ir.Operation | None:
-    """The innermost tir.block around a block or loop, if any."""
-    parent = operation.parent
-    while parent is not None and parent.operation.name != "func.func":
-        if parent.operation.name == "tir.block":
-            return parent.operation
-        parent = parent.operation.parent
-    return None
-
-
-def point_computations(operation: ir.Operation) -> list[ir.Operation]:
-    """The operations before a block that compute its points, in order; an empty list for a loop."""
-    found: dict[ir.Operation, None] = {}
-    here = operation.block
-
-    def visit(op: ir.Operation) -> None:
-        for value in op.operands:
-            owner = value.owner
-            if not isinstance(owner, ir.Block) and owner.operation.block == here and owner.operation.name.startswith(COMPUTATIONS):
-                visit(owner.operation)
-                found[owner.operation] = None
-
-    if operation.name == "tir.block" and operation.parent.name != "func.func":
-        visit(operation)
-    return list(found)
-
-
-def drop(operation: ir.Operation) -> None:
-    """Erases an operation, and the index computations in loops that become unused. Computations of the function stay (see editing)."""
-    sources = list(operation.operands)
-    operation.erase()
-    drop_computations(sources)
-
-
-def drop_computations(values: Iterable[ir.Value]) -> None:
-    """Erases index computations in loops that have no uses."""
-    left, gone = list(values)[::-1], set()
-    while left:
-        value = left.pop()
-        if value in gone:
-            continue
-        owner = value.owner
-        if isinstance(owner, ir.Block) or next(iter(value.uses), None) is not None:
-            continue
-        operation = owner.operation
-        if operation.name.startswith(COMPUTATIONS) and operation.parent.operation.name != "func.func":
-            gone.add(value)
-            left += operation.operands
-            operation.erase()
-
-
-def is_statement(op: ir.Operation) -> bool:
-    """Whether an operation is a loop, a block or an allocation, and neither a computation of an index nor a terminator."""
-    return op.name in STATEMENTS
 
 
 def operations_in(block: ir.Block) -> list[ir.Operation]:

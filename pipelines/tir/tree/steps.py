@@ -30,21 +30,17 @@ class Access:
     """A load or store of a block.
 
     Attributes:
-      made: the memref.load or memref.store, or a function that returns it once it is written.
+      operation: the memref.load or memref.store; None until it is written (see Block.fill).
       buffer: the memref.
       indices: of the element, over the iterators of the block and the loops inside it.
       is_init: whether the access is in the init of the block.
     """
 
-    made: ir.Operation | Callable[[], ir.Operation]
+    operation: Any
     buffer: ir.Value
     indices: tuple[Index, ...]
     is_store: bool
     is_init: bool = False
-
-    @property
-    def operation(self) -> ir.Operation:
-        return self.made if isinstance(self.made, ir.Operation) else self.made()
 
 
 @dataclass(eq=False, slots=True)
@@ -57,7 +53,6 @@ class Step:
       type: of the result; None for a store.
       access: the load or store that the step performs.
       var: the result as a variable of indices, if it is of type index.
-      operation: None until the operation is written.
     """
 
     name: str
@@ -66,7 +61,6 @@ class Step:
     attributes: dict[str, ir.Attribute] = field(default_factory=dict)
     access: Access | None = None
     var: Computed | None = None
-    operation: ir.Operation | None = None
 
 
 @dataclass
@@ -104,14 +98,10 @@ class Contents:
 
 
 class Recorder:
-    """Records the steps of an init or a body instead of building their operations.
+    """Records the steps of an init or a body instead of building their operations."""
 
-    Args:
-      made: returns the operation of a step, which is written on demand.
-    """
-
-    def __init__(self, is_init: bool, made: Callable[[Step], ir.Operation]) -> None:
-        self.is_init, self.made = is_init, made
+    def __init__(self, is_init: bool) -> None:
+        self.is_init = is_init
         self.steps: list[Step] = []
 
     def _add(self, step: Step) -> int:
@@ -125,7 +115,7 @@ class Recorder:
     def store(self, value: Any, buffer: ir.Value, indices: Sequence[Index]) -> None:
         """Stores an operand."""
         step = Step("memref.store", (canonical(value) if isinstance(value, Index) else value,))
-        step.access = self._access(step, buffer, indices, True)
+        step.access = self._access(buffer, indices, True)
         self._add(step)
 
     def make(self, name: str, type_: ir.Type, operands: Sequence[Any], attributes: dict[str, ir.Attribute] | None = None) -> Any:
@@ -134,15 +124,15 @@ class Recorder:
 
     def _result(self, step: Step, buffer: ir.Value | None = None, indices: Sequence[Index] = ()) -> Any:
         if buffer is not None:
-            step.access = self._access(step, buffer, indices, False)
+            step.access = self._access(buffer, indices, False)
         number = self._add(step)
         if not isinstance(step.type, ir.IndexType):
             return number
         step.var = Computed()
         return Index.of(step.var)
 
-    def _access(self, step: Step, buffer: ir.Value, indices: Sequence[Index], is_store: bool) -> Access:
-        return Access(lambda: self.made(step), buffer, tuple(map(canonical, indices)), is_store, self.is_init)
+    def _access(self, buffer: ir.Value, indices: Sequence[Index], is_store: bool) -> Access:
+        return Access(None, buffer, tuple(map(canonical, indices)), is_store, self.is_init)
 
 
 def read_steps(region: ir.Block, variables: Sequence[Var], sizes: Mapping[ir.Value, Size], is_init: bool) -> list[Step] | None:
@@ -171,7 +161,7 @@ def read_steps(region: ir.Block, variables: Sequence[Var], sizes: Mapping[ir.Val
         if name == "memref.store":
             value, buffer, *at = op.operands
             access = Access(op, buffer, tuple(map(reader.read, at)), True, is_init)
-            steps.append(Step(name, (operand(value),), access=access, operation=op))
+            steps.append(Step(name, (operand(value),), access=access))
             continue
         result = op.results[0] if len(op.results) == 1 else None
         var: Computed | None = None
@@ -184,10 +174,10 @@ def read_steps(region: ir.Block, variables: Sequence[Var], sizes: Mapping[ir.Val
             numbers[result] = len(steps)
         if name == "memref.load":
             buffer, *at = op.operands
-            steps.append(Step(name, (), op.results[0].type, {}, Access(op, buffer, tuple(map(reader.read, at)), False, is_init), var, op))
+            steps.append(Step(name, (), op.results[0].type, {}, Access(op, buffer, tuple(map(reader.read, at)), False, is_init), var))
         else:
             type_ = None if result is None else result.type
-            steps.append(Step(name, tuple(map(operand, op.operands)), type_, dict(op.attributes.items()), None, var, op))
+            steps.append(Step(name, tuple(map(operand, op.operands)), type_, dict(op.attributes.items()), None, var))
     return steps
 
 
@@ -217,8 +207,10 @@ def write_steps(steps: Sequence[Step], point: Mapping[Var, Index]) -> None:
         if step.access is not None:
             operands += [step.access.buffer, *map(written, step.access.indices)]
         types = [] if step.type is None else [step.type]
-        step.operation = ir.Operation.create(step.name, results=types, operands=operands, attributes=step.attributes)
-        results.append(step.operation.results[0] if types else None)
+        made = ir.Operation.create(step.name, results=types, operands=operands, attributes=step.attributes)
+        if step.access is not None:
+            step.access.operation = made
+        results.append(made.results[0] if types else None)
         if step.var is not None:
             step.var.value = results[-1]
 

@@ -1,230 +1,309 @@
-"""The loops and blocks of a function, by name, and changes of them. Primitives use names, because operations may be rebuilt."""
+"""The tree of a function: its loops and blocks by name, changes of them, and how they are written as operations."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
-from relayc.dialects.mlir import ir
-from relayc.dialects.tir import names
-from relayc.pipelines.emission import emit
+from relayc.dialects.mlir import func, ir
+from relayc.dialects.tir.block import make_block
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.tree.buffers import allocation_name, make_buffer
-from relayc.pipelines.tir.tree.contents import blocks_of, position, put_in
-from relayc.pipelines.tir.tree.function_buffers import FunctionBuffers
+from relayc.pipelines.tir.tree.computations import order_computations
+from relayc.pipelines.tir.tree.contents import read_members
+from relayc.pipelines.tir.tree.function import Function
 from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import substitute
-from relayc.pipelines.tir.tree.operations import is_statement, operations_in
-from relayc.pipelines.tir.tree.views import Block, Loop, Member, body_point
+from relayc.pipelines.tir.tree.members import Block, Loop, Member, blocks_of
+from relayc.pipelines.tir.tree.operations import COMPUTATIONS, operations_in, walk
+from relayc.pipelines.tir.tree.steps import Contents
 from relayc.symbolic import Size
 
 
-class Nest(FunctionBuffers):
-    """A function of blocks and loops: its structure, and changes of it by primitives.
+class Nest(Function):
+    """A function of blocks and loops as a tree.
 
-    An edit (see `editing`) that calls `remove`, `added`, `rebuilt` or `replaced_buffer` changes nothing beyond what these record, except
-    the bodies of the blocks passed to `editing`; the views then stay valid.
-    """
+    Once it is read the tree alone says where loops, blocks and allocations are: operations hold the contents of blocks, and all else only
+    after it is written (see `function`)."""
 
-    def new_loops(self, wanted: Sequence[tuple[str, Size]], location: ir.Location) -> list[Loop]:
-        """Creates loops that have no position yet (see `replace_loops`, `move` and `added`); a number is appended to names in use."""
-        made: list[Loop] = []
-        for wish, extent in wanted:
-            name = self.free_loop(wish)
-            loop = self._contents.loops[name] = Loop(None, self.facts, name, extent, location)
-            made.append(loop)
-        return made
+    def __init__(self, function: func.FuncOp, sizes: Mapping[ir.Value, Size] | None = None) -> None:
+        super().__init__(function, sizes)
+        self.inside: list[Member] = read_members(self)
+        """The members directly in the function."""
+        self._loops: dict[str, Loop] = {}
+        self._blocks: dict[str, Block] = {}
+        self._is_written = True
+        self._sort()
 
-    def replace_loops(self, old: list[Loop], new: list[Loop], point: Mapping[Var, Index], guards: Sequence[Guard] = ()) -> None:
-        """Replaces a perfect nest of loops by another one.
+    # ---- the tree
 
-        Args:
-          point: the variables of the old loops, over the new ones.
-          guards: further guards of the blocks inside.
-        """
-        scope = old[0].scope
-        for block in blocks_of(old[-1].inside):
-            points, known = block.points(block.around), block.guards(block.around)
-            limits = [Guard(substitute(g.index, point), g.limit) for g in known]
-            block.place([substitute(p, point) for p in points], [*limits, *guards])
-        self._contents.replace_loops(old, new)
-        self._changed_in(scope)
+    def loops(self) -> dict[str, Loop]:
+        """The loops by name, outer ones first, in the order of the text."""
+        return dict(self._loops)
 
-    def reorder_loops(self, old: list[Loop], new: list[Loop]) -> None:
-        """Replaces a perfect nest of loops by the same loops in another order."""
-        for block in blocks_of(old[-1].inside):
-            block.read_place()
-        self._contents.replace_loops(old, new)
-        self._changed_in(old[0].scope)
-
-    def move(
-        self, block: Block, loops: Sequence[Loop], beside: Loop | Block, behind: bool, points: Sequence[Index], guards: Sequence[Guard]
-    ) -> None:
-        """Moves a block into a nest of new loops, before or after a loop or block of the same scope, and removes loops that become
-        empty."""
-        self._contents.take_out(block)
-        around = beside.around
-        members = around[-1].inside if around else self._contents.beside(beside)
-        members.insert(position(members, beside) + behind, loops[0] if loops else block)
-        put_in(block, loops, around, beside.scope)
-        block.place(points, guards)
-        self._contents.sort()
-        self._changed_in(block.scope)
-
-    def hoist(self, buffer: ir.Value, before: Loop | Block) -> None:
-        """Moves an allocation before a loop or block of the function if it is after it."""
-        if isinstance(buffer.owner, ir.Block):
-            return
-        inside = self._contents.inside
-        (here,) = [i for i, m in enumerate(inside) if not isinstance(m, (Loop, Block)) and m == buffer.owner.operation]
-        there = position(inside, before)
-        if there < here:
-            inside.insert(there, inside.pop(here))
-            self._contents.sort()
-            self._changed_in(None)
-
-    def remove(self, block: Block, buffer: ir.Value) -> None:
-        """During an edit, erases a block of the function, the loops that become empty, and an allocation.
-
-        Nothing else may change in this edit except the bodies of the blocks passed to `editing`.
-        """
-        found = self._contents
-        del found.blocks[block.name]
-        self.facts.forget(block.name)
-        self._contents.take_out(block)
-        alloc = buffer.owner.operation
-        found.inside.remove(next(m for m in found.inside if not isinstance(m, (Loop, Block)) and m == alloc))
-        del found.allocations[allocation_name(alloc)]
-        block.operation.erase()
-        alloc.erase()
-        self._unwritten[id(None)] = None
-        self._keep_views()
-
-    def added(self, loops: list[Loop], view: Block) -> None:
-        """Records that a block, inside one loop for each iterator, was added at the end of the function. Nothing else may change in this
-        edit except allocations that `add_buffer` adds."""
-        name = view.name
-        self._contents.blocks[name] = view
-        self._contents.inside.append(loops[0] if loops else view)
-        put_in(view, loops, (), None)
-        view.place([Index.of(loop.var) for loop in loops], [])
-        self._unwritten[id(None)] = None
-        self._keep_views()
-
-    def rebuilt(
-        self, old: Block, made: ir.Operation, wanted: Sequence[tuple[str, Size]], iterators: Sequence[str], extents: Sequence[Size]
-    ) -> list[Loop]:
-        """Records, during an edit, that an operation replaces the block of the same name, which is alone in the loops around it; returns
-        the new loops, one for each iterator.
-
-        Nothing else may change in this edit.
-        """
-        found, top = self._contents, old.around[0] if old.around else old
-        members = found.beside(top)
-        assert self._edit is not None
-        for loop in old.around:
-            self._edit.taken["loop"].remove(loop.name)
-            del found.loops[loop.name]
-        loops = self.new_loops(wanted, made.location)
-        view = found.blocks[old.name] = Block(made, self.facts, old.name, iterators, extents)
-        members[position(members, top)] = loops[0] if loops else view
-        put_in(view, loops, (), old.scope)
-        view.place([Index.of(loop.var) for loop in loops], [])
-        found.sort()
-        self._unwritten[id(old.scope)] = old.scope
-        self._keep_views()
-        return loops
-
-    def replaced_buffer(self, old: ir.Value, new: ir.Value) -> None:
-        """Records, during an edit, that an allocation replaces the allocation of the same name, or that both are the same argument and all
-        of its accesses change. Nothing else may change in this edit."""
-        if old != new:
-            inside = self._contents.inside
-            (here,) = [i for i, m in enumerate(inside) if isinstance(m, ir.Operation) and m == old.owner.operation]
-            inside[here] = new.owner.operation
-            self._contents.allocations[self.buffer_name(new)] = new
-        self._keep_views()
-
-    def add_buffer(self, name: str, shape: Sequence[Size], element: ir.Type) -> ir.Value:
-        """Adds an allocation at the end of the function, which is the ambient insertion point (see `added`)."""
-        made = make_buffer(name, shape, element)
-        self._contents.allocations[name] = made
-        self._contents.inside.append(made.owner.operation)
-        return made
-
-    # ---- places
-
-    def loops_around(self, at: "Loop | Block | ir.Operation") -> list[Loop]:
-        """The loops around a block or loop, outermost first, up to the enclosing block."""
-        if self._is_current:
-            return list((self._view(at) if isinstance(at, ir.Operation) else at).around)
-        found = []
-        parent = (at if isinstance(at, ir.Operation) else at.operation).parent
-        while parent is not None and parent.name not in ("func.func", "tir.block"):
-            if parent.name == "scf.for":
-                found.append(self.loop_view(parent))
-            parent = parent.parent
-        return found[::-1]
-
-    def inside(self, at: Loop | None = None) -> "list[Member]":
-        """Loops, blocks and allocations directly in a loop, or in the function."""
-        self._found()
-        return list(self._contents.inside if at is None else at.inside)
-
-    def members(self, operation: ir.Operation) -> list[ir.Operation]:
-        """Loops, blocks and allocations directly in a loop, a block or the function, as operations."""
-        self.write()
-        if self._is_current:
-            return [member if isinstance(member, ir.Operation) else member.operation for member in self._inside(operation)]
-        return [op for region in operation.regions for block in region.blocks for op in operations_in(block) if is_statement(op)]
-
-    def blocks_in(self, at: "Loop | Block | ir.Operation") -> list[Block]:
-        """The outermost blocks inside a loop, in order; for a block, the block itself."""
-        if isinstance(at, Block):
-            return [at]
-        if isinstance(at, Loop):
-            if self._is_current:
-                return blocks_of(at.inside)
-            at = at.operation
-        if at.name == "tir.block":
-            return [self.block_view(at)]
-        if self._is_current:
-            return blocks_of(self._inside(at))
-        return [block for op in self.members(at) if op.name != "memref.alloc" for block in self.blocks_in(op)]
-
-    def _view(self, operation: ir.Operation) -> Loop | Block:
-        return self.block_view(operation) if operation.name == "tir.block" else self.loop_view(operation)
-
-    def _inside(self, operation: ir.Operation) -> "list[Member]":
-        if operation.name == "func.func":
-            return self._contents.inside
-        view = self._view(operation)
-        return [*view.starts, *view.inside] if isinstance(view, Block) else view.inside
-
-    def at_root(self) -> list[ir.Operation]:
-        """Loops, blocks and allocations of the function itself."""
-        return self.members(self.function.operation)
+    def blocks(self) -> dict[str, Block]:
+        """The blocks by name, in the order of the text, including nested blocks."""
+        return dict(self._blocks)
 
     def outer_blocks(self) -> list[Block]:
         """The blocks that are not nested in another block, in the order of the text."""
-        found = self._found()
-        return [b for b in found.blocks.values() if b.scope is None] if self._is_current else self.blocks_in(self._function.operation)
+        return [b for b in self._blocks.values() if b.scope is None]
 
-    # ---- building
+    def beside(self, view: Loop | Block) -> list[Member]:
+        """The list of members that holds a loop or block: of a loop, of the init or body of a block, or of the function."""
+        if view.around:
+            return view.around[-1].inside
+        if view.scope is None:
+            return self.inside
+        return view.scope.starts if any(m is view for m in view.scope.starts) else view.scope.inside
 
-    def make_loop(self, name: str, extent: Size, kind: str = names.Kind.SERIAL) -> Loop:
-        """Creates a loop without a body at the ambient insertion point; its name must be free."""
-        bounds = [emit.index_constant(0), emit.index_constant(extent), emit.index_constant(1)]
-        operation = emit.serial_loop(bounds, attributes={names.LOOP: ir.StringAttr.get(name)})
-        made = self._contents.loops[name] = Loop(operation, self.facts, name, extent)
-        emit.yield_values([], ir.InsertionPoint(made.body))
-        if kind != names.Kind.SERIAL:
-            made.set_kind(kind)
-        return made
+    def _sort(self) -> None:
+        """Finds the loops, blocks and allocations in the tree, in the order of the text."""
+        self._loops.clear()
+        self._blocks.clear()
+        self.allocations.clear()
+        left = self.inside[::-1]
+        while left:
+            member = left.pop()
+            if isinstance(member, Loop):
+                self._loops[member.name] = member
+                left += member.inside[::-1]
+            elif isinstance(member, Block):
+                self._blocks[member.name] = member
+                left += [*member.starts, *member.inside][::-1]
+            else:
+                self.allocations[allocation_name(member)] = member.results[0]
 
-    def make_loops(self, wanted: Sequence[tuple[str, Size]]) -> list[Loop]:
-        """Creates nested loops at the ambient insertion point, outermost first; a number is appended to names in use."""
+    def changed(self) -> None:
+        """Records that the tree, or an attribute of a loop, changed."""
+        self._is_written = False
+        self._sort()
+
+    # ---- names
+
+    def free_loop(self, name: str) -> str:
+        """A name that no loop has: `name`, with a number appended if it is in use."""
+        return _free(name, self._loops)
+
+    def free_block(self, name: str) -> str:
+        """A name that no block has (see free_loop)."""
+        return _free(name, self._blocks)
+
+    def free_buffer(self, name: str) -> str:
+        """A name that no buffer has (see free_loop)."""
+        return _free(name, self.buffers())
+
+    # ---- new members, which have no place yet; their names are taken
+
+    def new_loops(self, wanted: Sequence[tuple[str, Size]], location: ir.Location) -> list[Loop]:
+        """Creates loops; a number is appended to names in use."""
         made: list[Loop] = []
-        place = ir.InsertionPoint.current
-        for name, extent in wanted:
-            with place:
-                made.append(self.make_loop(self.free_loop(name), extent))
-            place = body_point(made[-1])
+        for wish, extent in wanted:
+            name = self.free_loop(wish)
+            found = self._loops[name] = Loop(name, extent, location)
+            made.append(found)
         return made
+
+    def new_block(self, name: str, iterators: Sequence[str], extents: Sequence[Size], contents: Contents | None = None) -> Block:
+        """Creates a block, without contents or with steps that are still to be written; its name must be free, or of a block whose place it
+        takes."""
+        with ir.InsertionPoint.at_block_terminator(self.entry):
+            made = make_block(name, iterators, extents, [])
+        found = self._blocks[name] = Block(made, self, name, iterators, extents, contents)
+        return found
+
+    def add_buffer(
+        self, name: str, shape: Sequence[Size], element: ir.Type, scope: str = "global", before: "Member | None" = None
+    ) -> ir.Value:
+        """Adds an allocation before the member of the function that is or contains another member, by default at its end.
+
+        Operations of the function may be built (see `building`).
+        """
+        with ir.InsertionPoint.at_block_terminator(self.entry):
+            made = self.allocations[name] = make_buffer(name, shape, element, scope)
+        self.inside.insert(len(self.inside) if before is None else self.inside.index(top_of(before)), made.owner.operation)
+        self._is_written = False
+        return made
+
+    # ---- changes
+
+    def insert(
+        self,
+        block: Block,
+        loops: Sequence[Loop],
+        points: Sequence[Index],
+        guards: Sequence[Guard],
+        beside: Loop | Block | None = None,
+        behind: bool = True,
+    ) -> None:
+        """Places a block, in a nest of new loops, before or behind another member; by default at the end of the function."""
+        members = self.inside if beside is None else self.beside(beside)
+        at = len(members) if beside is None else members.index(beside) + behind
+        around, scope = ((), None) if beside is None else (beside.around, beside.scope)
+        members[at:at] = nested(loops, block)
+        set_around(members[at : at + 1], around, scope)
+        block.place(points, guards)
+        if beside is None:
+            self._is_written = False  # the order of the text is that in which all was made
+        else:
+            self.changed()
+
+    def take_out(self, block: Block) -> None:
+        """Removes a block from its place, with the enclosing loops that become empty, before another change."""
+        gone: Loop | Block = block
+        for loop in reversed(block.around):
+            loop.inside.remove(gone)
+            if loop.inside:
+                break
+            gone = loop
+        else:
+            self.beside(gone).remove(gone)
+
+    def remove(self, block: Block, buffer: ir.Value) -> None:
+        """Erases a block of the function, and an allocation."""
+        self.take_out(block)
+        self.inside.remove(buffer.owner.operation)
+        block.operation.erase()
+        buffer.owner.operation.erase()
+        self.changed()
+
+    def replace(self, old: Loop | Block, new: Loop | Block, inside: "list[Member] | None" = None) -> None:
+        """Puts a loop or block in the place of another one.
+
+        Args:
+          inside: what is in it from now on, if that changes: the old one may be.
+        """
+        members = self.beside(old)
+        at, around, scope = members.index(old), old.around, old.scope
+        if inside is not None:
+            new.inside = inside
+        members[at] = new
+        set_around(members[at : at + 1], around, scope)
+        self.changed()
+
+    def rebuild(self, old: Block, new: Block, wanted: Sequence[tuple[str, Size]]) -> list[Loop]:
+        """Puts a block, in new loops, one for each iterator, in the place of another one, which is erased with the loops around it; returns
+        the new loops."""
+        for loop in old.around:
+            del self._loops[loop.name]
+        loops = self.new_loops(wanted, new.operation.location)
+        nested(loops, new)
+        self.replace(old.around[0] if old.around else old, loops[0] if loops else new)
+        new.place([Index.of(loop.var) for loop in loops], [])
+        old.operation.erase()
+        return loops
+
+    def replace_loops(
+        self, old: Sequence[Loop], new: Sequence[Loop], point: Mapping[Var, Index] | None = None, guards: Sequence[Guard] = ()
+    ) -> None:
+        """Replaces a perfect nest of loops by another one.
+
+        Args:
+          point: the variables of the old loops, over the new ones; by default the new loops are the old ones in another order.
+          guards: further guards of the blocks inside.
+        """
+        for block in blocks_of(old[-1].inside) if point is not None else ():
+            limits = [Guard(substitute(g.index, point or {}), g.limit) for g in block.guards]
+            block.place([substitute(p, point or {}) for p in block.points], [*limits, *guards])
+        members, inside = self.beside(old[0]), old[-1].inside
+        at, around, scope = members.index(old[0]), old[0].around, old[0].scope
+        for i, loop in enumerate(new):
+            loop.inside = [new[i + 1]] if i + 1 < len(new) else inside
+        members[at] = new[0]
+        set_around(members[at : at + 1], around, scope)
+        self.changed()
+
+    def replace_buffer(self, old: ir.Value, new: ir.Value) -> None:
+        """Erases an allocation, in whose place there is another one of the same name."""
+        self.inside[self.inside.index(old.owner.operation)] = new.owner.operation
+        old.owner.operation.erase()
+
+    def hoist(self, buffer: ir.Value, before: Loop | Block) -> None:
+        """Moves an allocation before the member of the function that is or contains a loop or block, if it is behind it."""
+        if isinstance(buffer.owner, ir.Block):
+            return
+        here, there = self.inside.index(buffer.owner.operation), self.inside.index(top_of(before))
+        if there < here:
+            self.inside.insert(there, self.inside.pop(here))
+            self.changed()
+
+    # ---- writing
+
+    @property
+    def function(self) -> func.FuncOp:
+        """The function, with all changes written."""
+        if not self._is_written:
+            self._is_written = True
+            with self.building():
+                for block in self._blocks.values():
+                    block.fill()
+                    block.read_place()  # before the loops around the block change
+                self._write(self.entry, self.inside)
+            order_computations(self.head)
+        return self.head
+
+    def _write(self, region: ir.Block, members: Sequence[Member]) -> None:
+        """Writes the members of the function, or of a block, to its region."""
+        kept = {member for member in members if isinstance(member, ir.Operation)}
+        old = [op for op in operations_in(region) if op.name != "func.return" and op not in kept]
+        end = ir.InsertionPoint.at_block_terminator(region) if region == self.entry else ir.InsertionPoint(region)
+        self._write_members(members, end)
+        for op in reversed(old):
+            if op.name.startswith(COMPUTATIONS) and (region == self.entry or next(iter(op.results[0].uses), None) is not None):
+                continue
+            for constant in [c for r in op.regions for b in r.blocks for c in walk(b) if c.name == "arith.constant"]:
+                constant.move_before(self.entry.operations[0])  # a block may use it
+            op.erase()
+
+    def _write_members(self, members: Sequence[Member], place: ir.InsertionPoint) -> None:
+        for member in members:
+            if isinstance(member, Loop):
+                with place:
+                    member.write()
+                self._write_members(member.inside, ir.InsertionPoint.at_block_terminator(member.body))
+            elif isinstance(member, Block):
+                with place:
+                    member.write()
+                for region, inner, _ in member.parts():
+                    if blocks_of(inner):
+                        self._write(region, inner)
+            else:
+                place.insert(member.detach_from_parent())
+
+    def order(self) -> None:
+        """Writes the function in a canonical form: computations before the loops are in the order of their use, independent of the
+        order in which values were requested."""
+        order_computations(self.function)
+
+
+def nested(loops: Sequence[Loop], block: Block) -> list[Member]:
+    """A nest of loops around a block, as members."""
+    for loop, inner in zip(loops, [*loops[1:], block], strict=False):
+        loop.inside = [inner]
+    return [loops[0] if loops else block]
+
+
+def set_around(members: Sequence[Member], around: tuple[Loop, ...], scope: Block | None) -> None:
+    """Sets the loops and the block around loops and blocks, recursively."""
+    for member in members:
+        if isinstance(member, (Loop, Block)):
+            member.around, member.scope = around, scope
+        if isinstance(member, Loop):
+            set_around(member.inside, (*around, member), scope)
+        elif isinstance(member, Block):
+            set_around(member.starts, (), member)
+            set_around(member.inside, (), member)
+
+
+def top_of(view: Member) -> Member:
+    """The member of the function that is, or contains, another member."""
+    if isinstance(view, ir.Operation):
+        return view
+    while view.scope is not None:
+        view = view.scope
+    return view.around[0] if view.around else view
+
+
+def _free(name: str, taken: Container[str]) -> str:
+    number, found = 1, name
+    while found in taken:
+        number += 1
+        found = f"{name}_{number}" if name[-1].isdigit() else f"{name}{number}"
+    return found

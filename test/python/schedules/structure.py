@@ -7,6 +7,7 @@ from relayc.dialects.functions import value_attributes
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay import IRModule
 from relayc.dialects.tir import names
+from relayc.dialects.tir.block import block_name
 from relayc.pipelines.emission.index import Index
 from relayc.pipelines.tir.tree.indices import Divided, Extremal, Reader
 from relayc.pipelines.tir.tree.structure import Nest
@@ -35,12 +36,12 @@ class _Structure:
         for op in (view.operation for view in region.operations):
             if op.name == "scf.for":
                 variable = op.regions[0].blocks[0].arguments[0]
-                loop = self.nest.loop_view(op)
+                loop = self.nest.loops()[ir.StringAttr(op.attributes[names.LOOP]).value]
                 self.known[variable] = Index.of(loop.var)
                 self.keys[variable] = f"loop {loop.name}"
                 found.append(("for", _attributes(op), str(loop.extent), self._region(loop.body)))
             elif op.name == "tir.block":
-                view = self.nest.block_view(op)
+                view = self.nest.blocks()[block_name(op)]
                 regions = []
                 points = [self._value(v) for v in op.operands]
                 for part in op.regions:

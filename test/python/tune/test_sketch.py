@@ -9,7 +9,7 @@ from tuned_kernels import argmax, heat, product
 import relayc
 from relayc import te
 from relayc.pipelines.tir.schedule.schedule import Schedule
-from relayc.pipelines.tir.tree.views import ScheduleError
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.tools.timing import Comparison
 from relayc.tune import model as tune_model
 from relayc.tune.process import Measurer

@@ -24,7 +24,7 @@ from relayc.pipelines.tir.schedule.written_strategy import schedule_built_in
 from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
 from relayc.pipelines.tir.strategy.tuning import Tuning, power_of_two, powers_of_two
 from relayc.pipelines.tir.tree.indices import variables
-from relayc.pipelines.tir.tree.views import Block, ScheduleError
+from relayc.pipelines.tir.tree.members import Block, ScheduleError
 from relayc.symbolic import Size, Undecided, guess
 
 _MOST_WARP_STEPS = 1024
@@ -231,10 +231,8 @@ class _Writer:
 
     def _steps(self, block: Block) -> list[LoopRV]:
         """The loops that a reduction runs along."""
-        loops = self.s.nest.loops_around(block.operation)
-        points = block.points(loops)
-        along = {v for i in block.reduction for v in variables(points[i])}
-        return [LoopRV(loop.name) for loop in loops if loop.var in along]
+        along = {v for i in block.reduction for v in variables(block.points[i])}
+        return [LoopRV(loop.name) for loop in block.around if loop.var in along]
 
     # ---- how memory is read
 

@@ -17,7 +17,7 @@ from relayc.pipelines.targets.cpu.strategies.bf16.amx import MAX_ROWS, MAX_STEP,
 from relayc.pipelines.targets.cpu.strategies.bf16.layout import COLUMNS, SumBlock
 from relayc.pipelines.targets.cpu.strategies.bf16.nest import Values
 from relayc.pipelines.tir.editing.intrinsics import TensorCall, TensorIntrin
-from relayc.pipelines.tir.tree.views import ScheduleError
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.values import nest, vectors
 from relayc.pipelines.tir.values.buffers import buffer_of_thread
 from relayc.pipelines.tir.values.evaluator import Evaluator

@@ -7,7 +7,7 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index
 from relayc.pipelines.targets.cpu.strategies.attention.exponential import exp_below_zero
 from relayc.pipelines.tir.editing.intrinsics import TensorCall, TensorIntrin
-from relayc.pipelines.tir.tree.views import ScheduleError
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.values import vectors
 
 MOST = 89.0

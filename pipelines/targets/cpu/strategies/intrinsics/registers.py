@@ -11,7 +11,7 @@ from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cpu.strategies.bf16.dot import Dots
 from relayc.pipelines.targets.cpu.strategies.bf16.layout import COLUMNS, SumBlock
 from relayc.pipelines.tir.editing.intrinsics import TensorCall, TensorIntrin
-from relayc.pipelines.tir.tree.views import ScheduleError
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.values import nest, vectors
 from relayc.pipelines.tir.values.evaluator import Evaluator
 

@@ -13,7 +13,7 @@ from relayc.pipelines.tir.editing.intrinsics import Fragments, Operand, TensorCa
 from relayc.pipelines.tir.gpu.aligned import is_multiple
 from relayc.pipelines.tir.gpu.aligned import store as store_run
 from relayc.pipelines.tir.gpu.copies import SHARED, pointer
-from relayc.pipelines.tir.tree.views import ScheduleError
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.values import vectors
 
 LINE_BYTES = 16

@@ -11,7 +11,7 @@ from relayc.pipelines.targets.cuda.strategies.product.instructions import COLUMN
 from relayc.pipelines.tir.editing.intrinsics import Asynchronous, Operand, TensorCall, TensorIntrin
 from relayc.pipelines.tir.gpu.aligned import is_multiple
 from relayc.pipelines.tir.gpu.bulk_copies import EIGHT_BYTES, LINE_BYTES
-from relayc.pipelines.tir.tree.views import ScheduleError
+from relayc.pipelines.tir.tree.members import ScheduleError
 
 _MOST_COLUMNS, _FEW_COLUMNS = 256, 32
 """Columns of an instruction at most, and the number from which on columns of integers are multiples of 16 (PTX ISA, "Matrix Shape")."""

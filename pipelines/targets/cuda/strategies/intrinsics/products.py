@@ -8,7 +8,7 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.targets.cuda.strategies.intrinsics.fragments import SUM_TYPES, TYPES, check_tile, operand_fragments, sum_fragments
 from relayc.pipelines.targets.cuda.strategies.product.instructions import COLUMNS, ROWS, Instruction, operand_words
 from relayc.pipelines.tir.editing.intrinsics import TensorCall, TensorIntrin
-from relayc.pipelines.tir.tree.views import ScheduleError
+from relayc.pipelines.tir.tree.members import ScheduleError
 
 _FEATURES = {"f16": "mma-bf16", "bf16": "mma-bf16", "s8": "mma-s8"}
 """What a target must have: 16 steps of f16 came with bf16."""

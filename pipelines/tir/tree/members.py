@@ -1,0 +1,341 @@
+"""Loops and blocks of a function that is being scheduled: a tree, of which `Nest.write` makes operations."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.size_attribute import size_attribute
+from relayc.dialects.tir import names
+from relayc.dialects.tir.block import PARALLEL, REDUCTION
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.tir.tree.guards import Guard, needed
+from relayc.pipelines.tir.tree.indices import Reader, Writer, canonical, substitute, variables
+from relayc.pipelines.tir.tree.operations import read_annotations, walk, write_annotations
+from relayc.pipelines.tir.tree.steps import Access, Contents, Step, read_steps, write_steps
+from relayc.symbolic import Size
+
+if TYPE_CHECKING:
+    from relayc.pipelines.tir.tree.function import Function
+
+
+class ScheduleError(ValueError):
+    """A primitive cannot be applied; the message gives the primitive, its target and the reason. The function is unchanged."""
+
+
+class LoopVar(Var):
+    """The variable of a loop; it has a value once the loop is written."""
+
+    def __init__(self, value: ir.Value | None, extent: Size, name: str) -> None:
+        super().__init__(0, extent - 1, value, name=name)
+
+
+class ValueVar(LoopVar):
+    """An iterator as an argument of the init or the body of a block; equal to all others of the argument."""
+
+    def __init__(self, value: ir.Value, extent: Size, name: str) -> None:
+        super().__init__(value, extent, name)
+        self._hash = hash(value)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, ValueVar) and self.value == other.value)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+@dataclass(eq=False)
+class Loop:
+    """A loop of a function.
+
+    Attributes:
+      operation: the scf.for; None until the loop is written.
+      around: the loops around it in the same block, outermost first; inside: its direct members.
+      scope: the enclosing block, if any. Nest sets these three.
+    """
+
+    name: str
+    extent: Size
+    location: ir.Location
+    operation: ir.Operation | None = None
+
+    def __post_init__(self) -> None:
+        op = self.operation
+        self.kind: str = names.Kind.SERIAL
+        if op is not None and names.KIND in op.attributes:
+            self.kind = ir.StringAttr(op.attributes[names.KIND]).value
+        self.annotations: dict[str, ir.Attribute] = {} if op is None else read_annotations(op)
+        self.var = LoopVar(None if op is None else op.regions[0].blocks[0].arguments[0], self.extent, self.name)
+        self.around: tuple[Loop, ...] = ()
+        self.inside: list[Member] = []
+        self.scope: Block | None = None
+
+    @property
+    def body(self) -> ir.Block:
+        assert self.operation is not None, f"{self} is not written"
+        return self.operation.regions[0].blocks[0]
+
+    def write(self) -> None:
+        """Writes the loop at the ambient insertion point, without its contents. The old operation stays."""
+        attributes = {} if self.operation is None else dict(self.operation.attributes.items())
+        for key in (names.KIND, names.ANNOTATIONS):
+            attributes.pop(key, None)
+        attributes[names.LOOP] = ir.StringAttr.get(self.name)
+        if self.kind != names.Kind.SERIAL:
+            attributes[names.KIND] = ir.StringAttr.get(self.kind)
+        if self.annotations:
+            attributes[names.ANNOTATIONS] = ir.DictAttr.get(self.annotations)
+        bounds = [emit.index_constant(0), emit.index_constant(self.extent), emit.index_constant(1)]
+        with self.location:
+            self.operation = emit.serial_loop(bounds, attributes=attributes)
+            emit.yield_values([], ir.InsertionPoint(self.body))
+        self.var.value = self.body.arguments[0]
+
+    def __repr__(self) -> str:
+        return f"loop {self.name} of {self.extent}"
+
+
+class Block:
+    """A block of a function.
+
+    Args:
+      contents: steps that are not written yet.
+
+    Attributes:
+      operation: a tir.block with the contents; its operands, and its place, are up to date once the function is written.
+      iterators: kind of each iterator; extents: of the iteration space.
+      vars: a variable for each iterator, over its extent; accesses are expressed in these.
+      around, scope: see Loop.
+      starts, inside: the direct members of its init, and of its body.
+    """
+
+    def __init__(
+        self,
+        operation: ir.Operation,
+        function: "Function",
+        name: str,
+        iterators: Sequence[str],
+        extents: Sequence[Size],
+        contents: Contents | None = None,
+    ) -> None:
+        self.operation, self.name, self.iterators, self.extents = operation, name, list(iterators), list(extents)
+        self._function, self._contents = function, contents
+        self._is_written = contents is None
+        self.around: tuple[Loop, ...] = ()
+        self.starts: list[Member] = []
+        self.inside: list[Member] = []
+        self.scope: Block | None = None
+        self._place: tuple[Sequence[Index], Sequence[Guard]] | None = None
+
+    def __repr__(self) -> str:
+        return f"block {self.name}"
+
+    # ---- iterators
+
+    @cached_property
+    def vars(self) -> list[ValueVar]:
+        return self.iterators_in(self.operation.regions[1].blocks[0])
+
+    def iterators_in(self, region: ir.Block) -> list[ValueVar]:
+        """The iterators as arguments of its init or body."""
+        return [ValueVar(a, e, f"v{i}") for i, (e, a) in enumerate(zip(self.extents, region.arguments, strict=True))]
+
+    def set_extents(self, extents: Sequence[Size]) -> None:
+        """Changes the extents of the iterators."""
+        self.changed()
+        self.extents = list(extents)
+        self.operation.attributes["extents"] = ir.ArrayAttr.get([size_attribute(e) for e in extents])
+        self.__dict__.pop("vars", None)
+
+    @property
+    def is_reduction(self) -> bool:
+        return REDUCTION in self.iterators
+
+    @property
+    def parallel(self) -> list[int]:
+        """Positions of the parallel iterators."""
+        return [i for i, kind in enumerate(self.iterators) if kind == PARALLEL]
+
+    @property
+    def reduction(self) -> list[int]:
+        """Positions of the reduction iterators."""
+        return [i for i, kind in enumerate(self.iterators) if kind == REDUCTION]
+
+    # ---- the place in the loops
+
+    @property
+    def points(self) -> Sequence[Index]:
+        """The value of each iterator, over the loops around the block and the iterators of the enclosing block."""
+        return self.read_place()[0]
+
+    @property
+    def guards(self) -> Sequence[Guard]:
+        """The guards of the block, likewise."""
+        return self.read_place()[1]
+
+    def read_place(self) -> tuple[Sequence[Index], Sequence[Guard]]:
+        """Its points and guards: read from the operation if they were not set."""
+        if self._place is None:
+            known = {loop.var.value: Index.of(loop.var) for loop in self.around}
+            if self.scope is not None:
+                known |= {v.value: Index.of(v) for region, *_ in self.scope.parts() for v in self.scope.iterators_in(region)}
+            reader, operands, count = Reader(known, self._function.sizes), list(self.operation.operands), len(self.iterators)
+            points = [reader.read(v) for v in operands[:count]]
+            if any(type(var) is Var for index in points for var in variables(index)):
+                raise ScheduleError(f"{self}: expected points that are computed of loops by +, -, *, //, %, min and max, found others")
+            pairs = zip(operands[count::2], operands[count + 1 :: 2], strict=True)
+            self._place = points, [Guard(reader.read(v), reader.size(limit)) for v, limit in pairs]
+        return self._place
+
+    def place(self, points: Sequence[Index], guards: Sequence[Guard]) -> None:
+        """Sets the points and guards of the block. Guards that are not needed are dropped."""
+        self._place = [canonical(i) for i in points], [Guard(canonical(g.index), g.limit) for g in needed(guards)]
+
+    def write(self) -> None:
+        """Writes the block at the ambient insertion point and moves its contents there. The old operation stays, without regions."""
+        old, writer = self.operation, Writer()
+        with old.location:
+            pairs = [(writer(g.index), emit.index_constant(g.limit)) for g in self.guards]
+            values = [*map(writer, self.points), *(v for pair in pairs for v in pair)]
+            made = ir.Operation.create("tir.block", operands=values, attributes=dict(old.attributes.items()), regions=2)
+        for source, target in zip(old.regions, made.regions, strict=True):
+            for block in list(source.blocks):
+                block.append_to(target)
+        self.operation = made
+
+    # ---- annotations
+
+    @property
+    def annotations(self) -> dict[str, ir.Attribute]:
+        return read_annotations(self.operation)
+
+    @annotations.setter
+    def annotations(self, annotations: dict[str, ir.Attribute]) -> None:
+        write_annotations(self.operation, annotations)
+
+    # ---- contents
+
+    @property
+    def body(self) -> ir.Block:
+        self.fill()
+        return self.operation.regions[1].blocks[0]
+
+    @property
+    def init(self) -> ir.Block | None:
+        self.fill()
+        return next(iter(self.operation.regions[0].blocks), None)
+
+    def parts(self) -> "list[tuple[ir.Block, list[Member], bool]]":
+        """Its init, if it has one, and its body: the region, its members, and whether it is the init."""
+        body = (self.body, self.inside, False)
+        return [body] if self.init is None else [(self.init, self.starts, True), body]
+
+    def add_init(self) -> ir.Block:
+        """Adds an empty init."""
+        return self.operation.regions[0].blocks.append(*[ir.IndexType.get()] * len(self.extents))
+
+    @property
+    def has_init(self) -> bool:
+        return (self.init if self._is_written or self._contents is None else self._contents.init) is not None
+
+    def fill(self) -> None:
+        """Writes the contents if they are not written yet."""
+        found = self._contents
+        if self._is_written or found is None:
+            return
+        self._is_written = True
+        with self._function.building(), self.operation.location:
+            if found.init is not None:
+                target = self.add_init()
+                with ir.InsertionPoint(target):
+                    write_steps(found.init, dict(zip(self.vars, map(Index.of, self.iterators_in(target)), strict=True)))
+            with ir.InsertionPoint(self.body):
+                write_steps(found.body or [], {})
+
+    def changed(self) -> None:
+        """Records that the operations of its contents change."""
+        self.fill()
+        self._contents = None
+
+    @property
+    def contents(self) -> Contents:
+        """Its accesses and steps."""
+        if self._contents is None or blocks_of(self.starts) or blocks_of(self.inside):
+            self._contents = self._read()
+        return self._contents
+
+    def _read(self) -> Contents:
+        found: list[list[Step] | None] = [None, None]
+        accesses: list[Access] = []
+        for region, inside, is_init in self.parts():
+            members = blocks_of(inside)
+            steps = None if members else read_steps(region, self.vars, self._function.sizes, is_init)
+            found[not is_init] = steps
+            if steps is not None:
+                accesses += [s.access for s in steps if s.access is not None]
+            else:
+                accesses += self._nested(region, members, is_init) if members else self._accesses(region, is_init)
+        is_plain = found[1] is not None and (found[0] is not None or self.init is None)
+        return Contents(accesses, *found) if is_plain else Contents(accesses, None, None)
+
+    def _nested(self, region: ir.Block, members: "Sequence[Block]", is_init: bool) -> Iterator[Access]:
+        """The accesses of the blocks in a region."""
+        own: dict[Var, Index] = dict(zip(self.iterators_in(region), map(Index.of, self.vars), strict=True)) if is_init else {}
+        for block in members:
+            point: dict[Var, Index] = {v: substitute(p, own) for v, p in zip(block.vars, block.points, strict=True)}
+            for a in block.accesses():
+                yield Access(a.operation, a.buffer, tuple(substitute(i, point) for i in a.indices), a.is_store, is_init)
+
+    def _accesses(self, region: ir.Block, is_init: bool) -> Iterator[Access]:
+        """The accesses of a region with operations that have regions."""
+        reader = Reader({a: Index.of(v) for a, v in zip(region.arguments, self.vars, strict=True)}, self._function.sizes)
+        for op in walk(region):
+            if op.name in ("memref.load", "memref.store"):
+                store = op.name == "memref.store"
+                buffer, *at = list(op.operands)[store:]
+                yield Access(op, buffer, tuple(map(reader.read, at)), store, is_init)
+
+    def accesses(self, with_init: bool = True) -> list[Access]:
+        """The loads and stores of the block in order, over `vars` (and over the variables of its inner loops)."""
+        found = self.contents.accesses
+        return list(found) if with_init else [a for a in found if not a.is_init]
+
+    def steps(self, is_init: bool) -> list[Step] | None:
+        """The steps of its init or of its body, over `vars`; None if the block has no init, or holds operations other than operations on
+        elements."""
+        return self.contents.init if is_init else self.contents.body
+
+    def loads(self) -> list[Access]:
+        return [a for a in self.accesses() if not a.is_store]
+
+    def stores(self, with_init: bool = False) -> list[Access]:
+        return [a for a in self.accesses(with_init) if a.is_store]
+
+    def stores_to(self, buffer: ir.Value) -> bool:
+        """Whether the block writes a buffer, including writes of the init."""
+        return buffer in self.contents.stored
+
+    def outputs(self) -> Sequence[ir.Value]:
+        """The buffers that the body writes, each once, in the order of its stores."""
+        return self.contents.outputs
+
+    def inputs(self) -> Sequence[ir.Value]:
+        """The buffers that the body reads and does not write, each once, in the order of its loads."""
+        return self.contents.inputs
+
+
+Member: TypeAlias = "Loop | Block | ir.Operation"
+"""A loop, a block or an allocation (an operation)."""
+
+
+def blocks_of(members: "Sequence[Member]") -> list[Block]:
+    """The outermost blocks among the members and in their loops, in order."""
+    found: list[Block] = []
+    for member in members:
+        if isinstance(member, Block):
+            found.append(member)
+        elif isinstance(member, Loop):
+            found += blocks_of(member.inside)
+    return found

@@ -9,6 +9,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.editing.intrinsics import ANNOTATION
+from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import QUOTIENT, REMAINDER, Divided, divide, equal, substitute, write
 from relayc.pipelines.tir.tree.members import Block, ScheduleError, blocks_of
 from relayc.pipelines.tir.tree.operations import operations_in
@@ -54,7 +55,7 @@ def find_buffer(nest: Nest, block: Block, kind: str, which: int | str) -> ir.Val
 
 def check_plain(block: Block) -> None:
     """Raises ScheduleError if a block holds loops or blocks."""
-    if blocks_of(block.inside):
+    if blocks_of([*block.starts, *block.inside]):
         raise ScheduleError(f"block {block.name}: expected a block without loops inside, found a blockized one")
 
 
@@ -95,6 +96,8 @@ def take_init(nest: Nest, block: Block, name: str, kept: Sequence[int]) -> Block
     """
     init = block.init
     assert init is not None
+    inside = [(inner, *inner.read_place()) for inner in blocks_of(block.starts)]
+    iterators = block.iterators_in(init)
     block.changed()
     with block.operation.location:
         made = nest.new_block(name, [block.iterators[i] for i in kept], [block.extents[i] for i in kept])
@@ -104,6 +107,11 @@ def take_init(nest: Nest, block: Block, name: str, kept: Sequence[int]) -> Block
             argument.replace_all_uses_with(new[i] if i in new else emit.index_constant(0))
     for op in operations_in(init):
         made.body.append(op)
+    made.inside, block.starts = block.starts, []
+    point: dict[Var, Index] = {v: Index() for v in iterators}
+    point |= {iterators[i]: Index.of(v) for i, v in zip(kept, made.vars, strict=True)}
+    for inner, points, guards in inside:
+        inner.place([substitute(p, point) for p in points], [Guard(substitute(g.index, point), g.limit) for g in guards])
     with ir.InsertionPoint(block.operation), ir.Location.unknown():
         gone = ir.Operation.create("tir.block", regions=1)  # a block of a region is erased with an operation
     init.append_to(gone.regions[0])

@@ -16,8 +16,8 @@ from relayc.pipelines.tir.primitives.blockize import nest_in
 from relayc.pipelines.tir.primitives.matching import match_block
 from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import substitute, variables
-from relayc.pipelines.tir.tree.members import Block, Loop, Member, ScheduleError
-from relayc.pipelines.tir.tree.operations import walk
+from relayc.pipelines.tir.tree.members import Block, Loop, Member, ScheduleError, blocks_of
+from relayc.pipelines.tir.tree.steps import Constant
 from relayc.pipelines.tir.tree.structure import Nest
 
 
@@ -121,7 +121,7 @@ class _Trees:
 
     def _start(self, use: Use, region: ir.Block, around: _Around, tensor: Tensorized | None = None) -> list[Node]:
         if tensor is not None:
-            check_zero(use.block, region)
+            check_zero(use.block)
             accesses = tuple(a for a in use.accesses if a.is_init)
             return [replace(use, loops=around.loops, accesses=accesses, is_start=True, tensor=tensor)]
         if use.block.starts:
@@ -163,14 +163,13 @@ class _Trees:
         return found
 
 
-def check_zero(block: Block, init: ir.Block) -> None:
+def check_zero(block: Block) -> None:
     """Checks that a reduction starts at zero. Raises ScheduleError."""
-    for op in walk(init):
-        if op.name == "memref.store":
-            owner = op.operands[0].owner
-            value = None if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant" else owner.operation.attributes["value"]
-            if value is None or value.value != 0:
-                raise ScheduleError(f"{block}: expected sums in registers of a warp that start at 0, found {value}")
+    starts = blocks_of(block.starts)
+    for step in [s for b in starts for s in b.steps(False) or ()] if starts else block.steps(True) or ():
+        value = step.operands[0].attribute if step.name == "memref.store" and isinstance(step.operands[0], Constant) else None
+        if step.name == "memref.store" and (value is None or value.value != 0):
+            raise ScheduleError(f"{block}: expected sums in registers of a warp that start at 0, found {value}")
 
 
 def _init_of(block: Block) -> ir.Block:

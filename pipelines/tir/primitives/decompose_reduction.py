@@ -8,7 +8,7 @@ from relayc.pipelines.tir.analysis.elements import check_elements
 from relayc.pipelines.tir.editing.bodies import take_init
 from relayc.pipelines.tir.primitives.registry import find_block, find_loop, primitive
 from relayc.pipelines.tir.tree.guards import Guard
-from relayc.pipelines.tir.tree.indices import substitute
+from relayc.pipelines.tir.tree.indices import substitute, variables
 from relayc.pipelines.tir.tree.members import ScheduleError, blocks_of
 from relayc.pipelines.tir.tree.structure import Nest
 
@@ -57,7 +57,11 @@ def _check(nest: Nest, described: Dependence, depth: int) -> None:
             raise ScheduleError(f"expected loops of elements or of steps, found {inside.name}, which is both")
         if not kinds and inside.extent != 1:
             raise ScheduleError(f"expected each loop to move {block}, found {inside.name}, which repeats it")
-    if block.init is not None and (missing := [i for i in block.reduction if _is_used(block.init.arguments[i])]):
+    assert block.init is not None  # checked before
+    inner = blocks_of(block.starts)
+    used = {v for b in inner for index in (*b.points, *(g.index for g in b.guards)) for v in variables(index)}
+    iterators = block.iterators_in(block.init)
+    if missing := [i for i in block.reduction if iterators[i] in used or _is_used(block.init.arguments[i])]:
         raise ScheduleError(f"expected an init that is the same at all steps, found one that depends on iterator {missing[0]}")
     reads = {a.buffer for a in block.accesses() if a.is_init and not a.is_store}
     for other in blocks_of([loops[depth]]):

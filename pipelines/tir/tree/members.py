@@ -277,8 +277,7 @@ class Block:
                 accesses += [s.access for s in steps if s.access is not None]
             else:
                 accesses += self._nested(region, members, is_init) if members else self._accesses(region, is_init)
-        is_plain = found[1] is not None and (found[0] is not None or self.init is None)
-        return Contents(accesses, *found) if is_plain else Contents(accesses, None, None)
+        return Contents(accesses, *found)
 
     def _nested(self, region: ir.Block, members: "Sequence[Block]", is_init: bool) -> Iterator[Access]:
         """The accesses of the blocks in a region."""

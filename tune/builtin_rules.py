@@ -90,8 +90,7 @@ def add_rfactor(state: SketchState, block: BlockRV) -> bool:
     if extent is None or extent < 4 * lanes or block.name.endswith("_rf") or state.is_computed_at(block):
         return False
     try:
-        with state.schedule.nest.head.operation.context:
-            find_reducer(state.view(block))
+        find_reducer(state.view(block))
     except ScheduleError:
         return False
     widths = [width for width in (lanes, 2 * lanes, 4 * lanes, 8 * lanes) if 2 * width <= extent]
@@ -135,8 +134,7 @@ def multi_level_tiling_with_intrin(state: SketchState, block: BlockRV) -> bool:
 def _is_product(state: SketchState, block: BlockRV) -> bool:
     """Whether a block may be a sum of products of f32: it multiplies elements of two buffers."""
     view = state.view(block)
-    with state.schedule.nest.head.operation.context:
-        names = [op.operation.name for op in view.body.operations]
+    names = [step.name for step in view.steps(False) or ()]
     types = {str(buffer.type.element_type) for buffer in (*view.inputs(), *view.outputs())}
     return types == {"f32"} and len(view.inputs()) == 2 and names.count("arith.mulf") == names.count("arith.addf") == 1
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from relayc.dialects.tir.block import REDUCTION
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.program.single import parsed
 from relayc.pipelines.tir.schedule.references import BlockRV, LoopRV
@@ -53,9 +52,8 @@ class SketchState:
         return block in self.schedule.get_blocks()
 
     def view(self, block: BlockRV) -> Block:
-        """The view of the block."""
-        with self.schedule.nest.head.operation.context:
-            return self.schedule.nest.blocks()[block.name]
+        """The block in the tree of the kernel."""
+        return self.schedule.nest.blocks()[block.name]
 
     def choose(self, block: BlockRV, what: str, options: Sequence[int]) -> int | Chosen:
         """Chooses one of several numbers for a block: a knob if there is a choice. Blocks with equal iterators and extents share knobs."""
@@ -84,23 +82,14 @@ class SketchState:
         """The loops of the block only: loops of elements, and loops of a reduction. For a block computed in a loop of another block: the
         loops inside that loop."""
         own = self.schedule.get_loops(block)[self._computed_at.get(block.name, 0) :]
-        nest = self.schedule.nest
-        with nest.head.operation.context:
-            view = nest.blocks()[block.name]
-            around = view.around
-            steps = {
-                loop.name
-                for kind, point in zip(view.iterators, view.points, strict=True)
-                if kind == REDUCTION
-                for loop in around
-                if loop.var in point.terms
-            }
+        view = self.view(block)
+        along = {v for i in view.reduction for v in view.points[i].terms}
+        steps = {loop.name for loop in view.around if loop.var in along}
         return [loop for loop in own if loop.name not in steps], [loop for loop in own if loop.name in steps]
 
     def extent(self, loop: LoopRV) -> int | None:
         """Iterations of a loop; None where only a call knows them."""
-        with self.schedule.nest.head.operation.context:
-            found = self.schedule.nest.loops()[loop.name].extent
+        found = self.schedule.nest.loops()[loop.name].extent
         return found if isinstance(found, int) else None
 
     def is_computed_at(self, block: BlockRV) -> bool:

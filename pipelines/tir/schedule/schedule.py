@@ -95,40 +95,33 @@ class Schedule(LoopMethods, BlockMethods):
     def nest(self) -> Nest:
         """The function that is being scheduled."""
         if self._function not in self._nests:
-            self._nests[self._function] = Nest(self._functions()[self._function])
+            with self._mod.context:
+                self._nests[self._function] = Nest(self._functions()[self._function])
         return self._nests[self._function]
 
     # ---- queries
 
     def get_block(self, name: str) -> BlockRV:
         """A block by its name, the name of the tensor that it computes."""
-        with self._mod.context:
-            return BlockRV(find_block(self.nest, name).name)
+        return BlockRV(find_block(self.nest, name).name)
 
     def get_blocks(self) -> list[BlockRV]:
         """All blocks, in the order of the text."""
-        with self._mod.context:
-            return [BlockRV(name) for name in self.nest.blocks()]
+        return [BlockRV(name) for name in self.nest.blocks()]
 
     def get_loops(self, block: BlockLike) -> list[LoopRV]:
         """The loops around a block, outermost first."""
-        with self._mod.context:
-            nest = self.nest
-            return [LoopRV(loop.name) for loop in find_block(nest, str(block)).around]
+        return [LoopRV(loop.name) for loop in find_block(self.nest, str(block)).around]
 
     def get_producers(self, block: BlockLike) -> list[BlockRV]:
         """The blocks that write the inputs of a block."""
-        with self._mod.context:
-            nest = self.nest
-            found = find_block(nest, str(block))
-            return [BlockRV(b.name) for b in nest.outer_blocks() if b.name != found.name and set(b.outputs()) & set(found.inputs())]
+        found = find_block(self.nest, str(block))
+        return [BlockRV(b.name) for b in self.nest.outer_blocks() if b is not found and set(b.outputs()) & set(found.inputs())]
 
     def get_consumers(self, block: BlockLike) -> list[BlockRV]:
         """The blocks that read the outputs of a block."""
-        with self._mod.context:
-            nest = self.nest
-            found = find_block(nest, str(block))
-            return [BlockRV(b.name) for b in nest.outer_blocks() if b.name != found.name and set(found.outputs()) & set(b.inputs())]
+        found = find_block(self.nest, str(block))
+        return [BlockRV(b.name) for b in self.nest.outer_blocks() if b is not found and set(found.outputs()) & set(b.inputs())]
 
     # ---- sampling
 
@@ -203,8 +196,7 @@ class Schedule(LoopMethods, BlockMethods):
             return affine_map(index_map)
 
     def _is_loop(self, name: str) -> bool:
-        with self._mod.context:
-            return name in self.nest.loops()
+        return name in self.nest.loops()
 
     def _apply(self, primitive: str, **arguments: Any) -> list[str]:
         """Applies a primitive, and records it. Raises ScheduleError, which names the primitive and its arguments."""

@@ -76,11 +76,6 @@ class Contents:
     init: list[Step] | None
     body: list[Step] | None
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether the block holds only operations on elements."""
-        return self.body is not None
-
     @cached_property
     def stored(self) -> Sequence[ir.Value]:
         """The buffers that are written, each once."""

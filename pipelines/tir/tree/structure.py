@@ -21,7 +21,8 @@ class Nest(Function):
     """A function of blocks and loops as a tree.
 
     Once it is read the tree alone says where loops, blocks and allocations are: operations hold the contents of blocks, and all else only
-    after it is written (see `function`)."""
+    after it is written (see `function`).
+    """
 
     def __init__(self, function: func.FuncOp, sizes: Mapping[ir.Value, Size] | None = None) -> None:
         super().__init__(function, sizes)
@@ -202,13 +203,10 @@ class Nest(Function):
         for block in blocks_of(old[-1].inside) if point is not None else ():
             limits = [Guard(substitute(g.index, point or {}), g.limit) for g in block.guards]
             block.place([substitute(p, point or {}) for p in block.points], [*limits, *guards])
-        members, inside = self.beside(old[0]), old[-1].inside
-        at, around, scope = members.index(old[0]), old[0].around, old[0].scope
+        inside = old[-1].inside
         for i, loop in enumerate(new):
             loop.inside = [new[i + 1]] if i + 1 < len(new) else inside
-        members[at] = new[0]
-        set_around(members[at : at + 1], around, scope)
-        self.changed()
+        self.replace(old[0], new[0])
 
     def replace_buffer(self, old: ir.Value, new: ir.Value) -> None:
         """Erases an allocation, in whose place there is another one of the same name."""
@@ -230,13 +228,13 @@ class Nest(Function):
     def function(self) -> func.FuncOp:
         """The function, with all changes written."""
         if not self._is_written:
-            self._is_written = True
             with self.building():
                 for block in self._blocks.values():
                     block.fill()
                     block.read_place()  # before the loops around the block change
                 self._write(self.entry, self.inside)
             order_computations(self.head)
+            self._is_written = True
         return self.head
 
     def _write(self, region: ir.Block, members: Sequence[Member]) -> None:

@@ -5,58 +5,28 @@ blocks. The first parameter is the Nest; the others are its arguments: names of 
 affine maps, None. It returns the names of what it creates. If it is not legal it raises ScheduleError before any change.
 """
 
-from relayc.pipelines.tir.primitives import (
-    add_unit_loop,
-    annotate,
-    bind,
-    blockize,
-    cache_read,
-    cache_write,
-    compute_at,
-    compute_inline,
-    decompose_reduction,
-    fuse,
-    fuse_iterators,
-    pad_einsum,
-    parallel,
-    reindex,
-    reorder,
-    reverse_compute_at,
-    reverse_compute_inline,
-    rfactor,
-    set_scope,
-    split,
-    storage_align,
-    tensorize,
-    transform_layout,
-    unroll,
-    vectorize,
-)
-
-__all__ = [
-    "add_unit_loop",
-    "annotate",
-    "bind",
-    "blockize",
-    "cache_read",
-    "cache_write",
-    "compute_at",
-    "compute_inline",
-    "decompose_reduction",
-    "fuse",
-    "fuse_iterators",
-    "pad_einsum",
-    "parallel",
-    "reindex",
-    "reorder",
-    "reverse_compute_at",
-    "reverse_compute_inline",
-    "rfactor",
-    "set_scope",
-    "split",
-    "storage_align",
-    "tensorize",
-    "transform_layout",
-    "unroll",
-    "vectorize",
-]
+from relayc.pipelines.tir.primitives import add_unit_loop as add_unit_loop
+from relayc.pipelines.tir.primitives import annotate as annotate
+from relayc.pipelines.tir.primitives import bind as bind
+from relayc.pipelines.tir.primitives import blockize as blockize
+from relayc.pipelines.tir.primitives import cache_read as cache_read
+from relayc.pipelines.tir.primitives import cache_write as cache_write
+from relayc.pipelines.tir.primitives import compute_at as compute_at
+from relayc.pipelines.tir.primitives import compute_inline as compute_inline
+from relayc.pipelines.tir.primitives import decompose_reduction as decompose_reduction
+from relayc.pipelines.tir.primitives import fuse as fuse
+from relayc.pipelines.tir.primitives import fuse_iterators as fuse_iterators
+from relayc.pipelines.tir.primitives import pad_einsum as pad_einsum
+from relayc.pipelines.tir.primitives import parallel as parallel
+from relayc.pipelines.tir.primitives import reindex as reindex
+from relayc.pipelines.tir.primitives import reorder as reorder
+from relayc.pipelines.tir.primitives import reverse_compute_at as reverse_compute_at
+from relayc.pipelines.tir.primitives import reverse_compute_inline as reverse_compute_inline
+from relayc.pipelines.tir.primitives import rfactor as rfactor
+from relayc.pipelines.tir.primitives import set_scope as set_scope
+from relayc.pipelines.tir.primitives import split as split
+from relayc.pipelines.tir.primitives import storage_align as storage_align
+from relayc.pipelines.tir.primitives import tensorize as tensorize
+from relayc.pipelines.tir.primitives import transform_layout as transform_layout
+from relayc.pipelines.tir.primitives import unroll as unroll
+from relayc.pipelines.tir.primitives import vectorize as vectorize

@@ -19,7 +19,7 @@ import numpy as np
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.conv import Conv
-from relayc.dialects.relay.dense import Dense, Matmul
+from relayc.dialects.relay.dense import BatchMatmul, Dense, Matmul
 from relayc.dialects.relay.linear import Linear
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.pool import MaxPool
@@ -92,6 +92,35 @@ def product(op: Linear, rw: Rewriter) -> Found:
     total = build(f"q{op.relay_name}", data.data, weight.data, *flat, **{**attrs, "out_dtype": "int32"})
     steps = build("multiply", flat[3], reshape_to(data.input_scale, ()))
     return build("qnn.dequantize", total, steps, _none(rw), axis=axis)
+
+
+@RULES.on(Dense, Matmul, BatchMatmul)
+def product_of_two(op: Op, rw: Rewriter) -> Found:
+    """A product of two dequantised tensors of bytes, each of one scale -> the product of the integers, dequantised."""
+    result = _type(op.operation.results[0])
+    sources = [_source(v, rw) for v in op.operation.operands]
+    if None in sources or result.dtype != "float32" or not result.is_known:
+        return None
+    (x, a), (y, b) = sources  # type: ignore[misc] # none is None
+    zeros, scales = (a.input_zero_point, b.input_zero_point), (a.input_scale, b.input_scale)
+    numbers = [reshape_to(v, ()) for v in (*zeros, *scales)]
+    total = build(f"q{op.relay_name}", x, y, *numbers, **{**op.attrs(), "out_dtype": "int32"})
+    return build("qnn.dequantize", total, build("multiply", *numbers[2:]), _none(rw))
+
+
+def _source(value: ir.Value, rw: Rewriter) -> tuple[ir.Value, Dequantize] | None:
+    """The bytes of one scale that a value is dequantised from, moved as it is, and their dequantisation."""
+    moves = []
+    while isinstance(value.owner, Op) and (value.owner.is_view or isinstance(value.owner, Transpose)):
+        moves.append(value.owner)
+        value = value.owner.operation.operands[0]
+    found = _dequantised(value)
+    if found is None or not _is_bytes(found.data) or not _is_one(found.input_scale, found.input_zero_point):
+        return None
+    data = found.data
+    for move in reversed(moves):
+        data = build(move.relay_name, data, *list(move.operation.operands)[1:], **move.attrs())
+    return data, found
 
 
 def _fits(weight: Dequantize, channel: int, rw: Rewriter) -> bool:
@@ -206,6 +235,18 @@ def _function(last: Op, op: Quantize) -> ir.Value | None:
     operands = source.data, source.input_scale, source.input_zero_point, op.output_scale, op.output_zero_point
     name = last.relay_name.removeprefix("nn.")
     return build(f"qnn.{name}", *operands, rounding=op.rounding, **last.attrs())
+
+
+@RULES.where(lambda operator: operator.is_view)
+def view(op: Op, rw: Rewriter) -> Found:
+    """view(dequantize(sum)) -> dequantize(view(sum)), of one scale: what quantises the sum finds it."""
+    scaled = _dequantised(op.operation.operands[0])
+    if scaled is None or _type(scaled.data).dtype != "int32" or not _is_one(scaled.input_scale, scaled.input_zero_point):
+        return None
+    if not rw.used_once(op.operation.operands[0]):
+        return None
+    total = build(op.relay_name, scaled.data, *list(op.operation.operands)[1:], **op.attrs())
+    return build("qnn.dequantize", total, reshape_to(scaled.input_scale, ()), reshape_to(scaled.input_zero_point, ()))
 
 
 # ---- movement -------------------------------------------------------------------------------------------------------------------------

@@ -24,11 +24,21 @@ def _known_reshape(value: ir.Value, rw: Rewriter) -> Op | None:
 
 @RULES.where(lambda operator: operator.pattern == Pattern.ELEMWISE and operator.keeps_shape)
 def past_unary(op: Op, rw: Rewriter) -> Found:
-    """f(reshape(x)) -> reshape(f(x))."""
-    reshape = _known_reshape(op.operation.operands[0], rw)
-    if reshape is None:
+    """f(reshape(x)) -> reshape(f(x)), unless a reduction absorbs f, which cannot fuse with what gives x."""
+    data = op.operation.operands[0]
+    reshape = _known_reshape(data, rw)
+    if reshape is None or (_is_reduced(op.result, rw) and not (rw.used_once(data) and _is_fusible(reshape.data, rw))):
         return None
     return reshape_to(build(op.relay_name, reshape.data, **op.attrs()), TensorType.of(op.result).sizes)
+
+
+def _is_reduced(value: ir.Value, rw: Rewriter) -> bool:
+    """Whether a reduction alone reads a value, or elementwise operators between."""
+    users = list(rw.users(value))
+    if len(users) != 1 or not isinstance(users[0], Op):
+        return False
+    user = users[0]
+    return user.pattern == Pattern.COMM_REDUCE or (user.pattern <= Pattern.BROADCAST and _is_reduced(user.operation.results[0], rw))
 
 
 @RULES.where(lambda operator: operator.by_rows)

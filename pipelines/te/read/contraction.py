@@ -165,11 +165,11 @@ class Contraction:
         return [Index() if d is None else point[d] for d in self.merged]
 
 
-def match(kernel: Kernel, keeps_pads: bool = False, fills: bool = False) -> list[Contraction]:
+def match(kernel: Kernel, keeps_pads: bool = False, fills: bool = False, broadcasts: bool = False) -> list[Contraction]:
     """The contraction of a kernel in the possible roles of its operands (either may be B); empty for another kernel.
 
     With `keeps_pads` a padded operand is read as padded, not from the source of the padding. With `fills` padding values other than 0 are
-    allowed.
+    allowed. With `broadcasts` loops of B around its columns are batches, in all of which A is the same.
     """
     if len(kernel.results) != 1:
         return []
@@ -199,7 +199,7 @@ def match(kernel: Kernel, keeps_pads: bool = False, fills: bool = False) -> list
     found = []
     for a, b in (operands, operands[::-1]):
         try:
-            contraction = _roles(node, root, variables, a, b)
+            contraction = _roles(node, root, variables, a, b, broadcasts)
         except NotStructured:
             continue
         if contraction is not None:
@@ -286,7 +286,7 @@ def operand_of(
     return ProductOperand(node, indices, checks, casts, fill)
 
 
-def _roles(node: Node, root: Node, variables: list[Var], a: ProductOperand, b: ProductOperand) -> Contraction | None:
+def _roles(node: Node, root: Node, variables: list[Var], a: ProductOperand, b: ProductOperand, broadcasts: bool) -> Contraction | None:
     if b.checks:
         return None
     structured = node.structured
@@ -312,10 +312,12 @@ def _roles(node: Node, root: Node, variables: list[Var], a: ProductOperand, b: P
     offsets = [(a.node, a.offset), (b.node, b.offset), *epilogue.found.offsets]
     accesses = replace(epilogue.found, offsets=offsets, bounds=[*a.checks, *epilogue.found.bounds])
     axes = collapse(columns, accesses, [store])
-    if not _is_one_axis(axes, b.offset):
+    if broadcasts:
+        batch, axes = [v for v in parallel if v not in rows and v not in axes[-1].members], axes[-1:]
+    elif not _is_one_axis(axes, b.offset):
         return None
     ordered = [v for v in reduction if v in checked] + [v for v in reduction if v not in checked]
-    return replace(found, rows=collapse(rows, accesses, [store]), columns=axes, reduction=ordered, epilogue=epilogue.found)
+    return replace(found, batch=batch, rows=collapse(rows, accesses, [store]), columns=axes, reduction=ordered, epilogue=epilogue.found)
 
 
 def _merged_dims(node: Node, root: Node) -> list[int | None] | None:

@@ -242,11 +242,48 @@ def test_dynamically_quantised_products_of_any_number_of_rows():
         np.testing.assert_allclose(module["main"](x), reference(model, {"x": x}), rtol=0, atol=0.05)
 
 
-def test_weights_that_do_not_fit_in_signed_bytes_stay_wide():
+def test_weights_that_do_not_fit_in_signed_bytes_are_moved_by_their_zero_point():
     g = Graph()
     w = np.arange(256, dtype=np.uint8).reshape(16, 16)
     y = g.node("MatMulInteger", "x", w, np.uint8(3), np.uint8(10))
-    check(g.model({"x": ((5, 16), np.uint8)}, y, (5, 16), np.int32), {"x": bytes_of((5, 16), np.uint8)}, 0, ())
+    check(g.model({"x": ((5, 16), np.uint8)}, y, (5, 16), np.int32), {"x": bytes_of((5, 16), np.uint8)}, 0)
+
+
+def attention(g: Graph, heads: int, size: int, dtype: type, across: bool) -> str:
+    """Attention of "q", "k" and "v" [batch, length, heads * size] with each tensor quantised, as quantisers write it; `across`: keys are
+    transposed before they are dequantised, and not by the quantiser."""
+    zero = (lambda v: dtype(v - 128)) if dtype is np.int8 else dtype
+    steps: dict[str, tuple[float, Any]] = {"q": (0.02, zero(121)), "k": (0.03, zero(133)), "v": (0.025, zero(128))}
+
+    def heads_of(name: str, axes: Sequence[int]) -> str:
+        split = g.node("Reshape", g.dequantized(name, *steps[name]), np.array([0, -1, heads, size]))
+        if across:
+            return g.node("Transpose", split, perm=axes)
+        return g.between(g.node("Transpose", g.between(split, *steps[name]), perm=axes), *steps[name])
+
+    scores = g.node("MatMul", heads_of("q", [0, 2, 1, 3]), heads_of("k", [0, 2, 3, 1]))
+    weights = g.node("Softmax", g.between(scores, 0.25, zero(140)), axis=-1)
+    found = g.between(g.node("MatMul", g.between(weights, 1 / 256, zero(0)), heads_of("v", [0, 2, 1, 3])), 0.015, zero(125))
+    moved = g.between(g.node("Transpose", found, perm=[0, 2, 1, 3]), 0.015, zero(125))
+    return g.quantized(g.node("Reshape", moved, np.array([0, -1, heads * size])), 0.015, zero(125))
+
+
+@pytest.mark.parametrize("across", [False, True])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+def test_attention_is_two_products_of_integers(dtype, across):
+    """Of any batch, and of other lengths of queries than of keys."""
+    g = Graph()
+    y = attention(g, 3, 20, dtype, across)
+    shapes = {"q": ("b", "s", 60), "k": ("b", "t", 60), "v": ("b", "t", 60)}
+    model = g.model({name: (shape, dtype) for name, shape in shapes.items()}, y, ("b", "s", 60), dtype)
+    module = relayc.compile(model, cache=False)
+    products = [kernel for kernel in module.kernels if "matmul" in kernel.name]
+    assert len(products) == 2 and all(kernel.schedule.startswith("int8") for kernel in products), module.kernels
+    for batch, queries, keys in ((1, 1, 1), (2, 1, 33), (1, 17, 5), (2, 70, 131)):
+        inputs = {name: bytes_of((batch, queries if name == "q" else keys, 60), dtype, ord(name)) for name in shapes}
+        found, expected = module["main"](*inputs.values()).astype(int), reference(model, inputs).astype(int)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1)
+        assert np.mean(found != expected) < 0.01
 
 
 @pytest.mark.parametrize("target", ["cpu -mcpu=x86-64-v3", "cpu -mcpu=x86-64-v4", "cpu -mcpu=sapphirerapids -emulate=true"])

@@ -3,6 +3,8 @@
 Sums of integers are exact. Results that are quantised again are those of one rounding of float32 numbers, as numpy computes them here.
 """
 
+import itertools
+
 import numpy as np
 import onnxruntime
 import pytest
@@ -184,6 +186,51 @@ def test_transposed_convolutions_and_batches_are_exact():
     wide = a.astype(int) + 4
     right = total + (wide @ wide.transpose(0, 2, 1)).max()
     assert run(text, x, w, a, np.uint8(50), np.int8(-4), np.float32(1)) == right
+
+
+SIDES = list(itertools.product(("u", ""), ("u", ""), (False, True), (False, True)))
+"""Of two tensors of bytes: which are unsigned, and which are transposed."""
+
+
+@pytest.mark.parametrize(("batches", "zeros"), [((3, 3), (0, 0)), ((1, 2), (7, 0)), ((2, 1), (0, -5)), ((2, 2), (90, -100))], ids=str)
+def test_products_of_two_tensors_are_exact(batches, zeros):
+    """Of as many rows, columns and steps as a call says. Zero points are known, or those of the call."""
+    rows, depth, columns = 5, 19, 21
+    functions, calls = [], []
+    for number, (x, y, across, along) in enumerate(SIDES):
+        left, right = ("k", "m") if across else ("m", "k"), ("n", "k") if along else ("k", "n")
+        sizes = {"m": rows, "k": depth, "n": columns}
+        a, b = (
+            drawn((batch, *(sizes[d] for d in names)), f"{sign}int8", number)
+            for batch, names, sign in zip(batches, (left, right), (x, y), strict=True)
+        )
+        # Zero points of u8 are moved by 128.
+        z = [np.array(zero + 128 if sign else zero, f"{sign}int8") for zero, sign in zip(zeros, (x, y), strict=True)]
+        known = number.bit_count() % 2 == 1
+        types = [
+            f"tensor<{n}x?x?x{s}i8, [{', '.join(map(repr, d))}]>".replace("'", '"')
+            for n, d, s in zip(batches, (left, right), (x, y), strict=True)
+        ]
+        result = f'tensor<{max(batches)}x?x?xi32, ["m", "n"]>'
+        scalars = [f"tensor<{s}i8>" for s in (x, y)]
+        inputs = "" if known else f", %z: {scalars[0]}, %w: {scalars[1]}"
+        constants = [
+            f'%{name} = "relay.constant"() {{value = dense<{zero}> : {type_}}} : () -> {type_}'
+            for name, zero, type_ in zip("zw", z, scalars, strict=True)
+        ]
+        functions.append(f"""func.func @f{len(functions)}(%a: {types[0]}, %b: {types[1]}{inputs}) -> {result} {{
+          %s = "relay.constant"() {{value = dense<1.0> : tensor<f32>}} : () -> tensor<f32>
+          {" ".join(constants) if known else ""}
+          %0 = "relay.qnn_batch_matmul"(%a, %b, %z, %w, %s, %s) {{transpose_a = {str(across).lower()}, transpose_b = {str(along).lower()}}}
+            : ({types[0]}, {types[1]}, {scalars[0]}, {scalars[1]}, tensor<f32>, tensor<f32>) -> {result}
+          return %0 : {result}
+        }}""")
+        wide = [v.astype(np.int64) - zero for v, zero in zip((a, b), z, strict=True)]
+        right_result = np.matmul(*(np.swapaxes(v, 1, 2) if t else v for v, t in zip(wide, (across, along), strict=True)))
+        calls.append(((a, b) if known else (a, b, *z), right_result))
+    module = relayc.compile(IRModule.parse("module {" + "\n".join(functions) + "}"), cache=False)
+    for number, (arrays, right_result) in enumerate(calls):
+        np.testing.assert_array_equal(np.asarray(module[f"f{number}"](*arrays)), right_result, str(SIDES[number]))
 
 
 def test_relays_programs_name_the_same_operators():

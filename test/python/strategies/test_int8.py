@@ -141,10 +141,34 @@ def test_machine_code_keeps_sums_in_registers(mcpu):
         assert not any(re.search(r",[-\w]*\(%rsp\)$", line) for line in lines[at[0] : at[-1] + 1])
 
 
-def test_weights_that_a_call_gives_are_multiplied_too():
-    a, b = numbers((9, 40), "uint8", 0), numbers((40, 21), "int8", 1)
-    body = lambda x, y: build("nn.matmul", x, y, out_dtype="int32")  # noqa: E731 (an argument, not a definition)
-    check([Case("both inputs", body, [a, b], a.astype(np.int64) @ b.astype(np.int64), np.zeros(1))])
+def batches(left: int, right: int, rows: int, depth: int, columns: int, transpose_a: bool = False, transpose_b: bool = False) -> Case:
+    """nn.batch_matmul of what a call gives: u8 [left, rows, depth] by s8 [right, depth, columns], where `left` or `right` may be 1."""
+    a = numbers((left, *((depth, rows) if transpose_a else (rows, depth))), "uint8", 0)
+    b = numbers((right, *((columns, depth) if transpose_b else (depth, columns))), "int8", 1)
+    x, y = (v.astype(np.int64).transpose(0, 2, 1) if t else v.astype(np.int64) for v, t in ((a, transpose_a), (b, transpose_b)))
+    attrs = {"transpose_a": transpose_a, "transpose_b": transpose_b, "out_dtype": "int32"}
+    form = f"{left},{right} of {rows}x{depth}x{columns} {transpose_a} {transpose_b}"
+    return Case(form, lambda x, y: build("nn.batch_matmul", x, y, **attrs), [a, b], x @ y, np.zeros(1))
+
+
+FORMS = list(itertools.product((False, True), repeat=2))
+DEPTHS = (2, 3, 4, 15, 16, 17, 31, 33, 63, 64, 65, 67, 128, 130)
+"""Around groups, and around as many steps of columns as are transposed together: 16, 32, 64."""
+OF_CALLS = {
+    "depths": [(1, 1, 9, depth, 33, i % 4 > 1, True) for i, depth in enumerate(DEPTHS)],
+    "depths in rows": [(1, 1, 9, depth, 33, i % 4 > 1, False) for i, depth in enumerate(DEPTHS)],
+    "blocks of columns": [(1, 1, 7, 40, columns, False, t) for columns in (2, 15, 16, 17, 31, 64, 65) for t in (False, True)],
+    "batches": [(*n, 19, 66, 40, *form) for n in ((3, 3), (1, 4), (4, 1)) for form in FORMS],
+    "beyond 1024": [(1, 1, 5, 1030, 1040, False, True), (1, 1, 1027, 68, 18, False, False)],
+    "attention": [(2, 2, 197, 64, 197, False, True), (2, 2, 197, 197, 64, False, False)],
+}
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", OF_CALLS)
+def test_products_of_two_tensors_of_a_call(name, target):
+    module = check([batches(*shape) for shape in OF_CALLS[name]], target=target)
+    assert all(kernel.schedule.startswith("int8") for kernel in module.kernels if "matmul" in kernel.name), module.kernels
 
 
 def test_unlike_signs_need_a_wider_result():

@@ -264,6 +264,7 @@ _INT_CONV = {**CONV, "out_dtype": "int32"}
 _DENSE = {"units": REQUIRED, "out_dtype": "int32"}
 _TRANSPOSED = {"transpose_a": False, "transpose_b": False, "out_dtype": "int32"}
 _BYTES = ("int8", "uint8")
+_MATRICES = ("dense", "matmul", "batch_matmul")
 
 
 class _Emitting:
@@ -314,6 +315,35 @@ def _of_bytes(
     return emit("subtract", total, reshape(excess, [total.shape[channel], *(1,) * (total.rank - channel - 1)]))
 
 
+def _of_two(name: str, data: Tensor, weight: Tensor, zeros: tuple[Tensor, Tensor], attrs: dict[str, Any]) -> Tensor:
+    """The product of two tensors of bytes, unsigned ones by signed ones. What the zero points z add is subtracted:
+
+    sum (a - za) (b - zb) = sum a b - za sum (b - zb) - zb sum a
+    """
+    (a, data_zero), (b, weight_zero) = _with_sign(data, zeros[0], False), _with_sign(weight, zeros[1], True)
+    transposes = attrs.get("transpose_a", False), attrs.get("transpose_b", name == "dense")
+    found = Term(emit(f"nn.{name}", a, b, **attrs))
+    if not _is_zero(data_zero):
+        sums = emit("sum", _centred(b, weight_zero, -1, "int32").tensor, axis=(-1 if transposes[1] else -2,), keepdims=True)
+        rows = emit("transpose", sums, axes=(*range(b.rank - 2), b.rank - 1, b.rank - 2)) if transposes[1] else sums
+        found -= Term(rows) * Term(cast(reshape(data_zero, ()), "int32"))
+    if not _is_zero(weight_zero):
+        sums = emit("sum", cast(a, "int32"), axis=(-2 if transposes[0] else -1,), keepdims=True)
+        columns = emit("transpose", sums, axes=(*range(a.rank - 2), a.rank - 1, a.rank - 2)) if transposes[0] else sums
+        found -= Term(columns) * Term(cast(reshape(weight_zero, ()), "int32"))
+    return found.tensor
+
+
+def _with_sign(data: Tensor, zero: Tensor, signed: bool) -> tuple[Tensor, Tensor]:
+    """Bytes that are signed or not, and their zero point: both are moved by 128 where they are the other way."""
+    if (data.dtype == "int8") == signed:
+        return data, zero
+    dtype, half = ("int8", 128) if signed else ("uint8", -128)
+    flipped = emit("bitwise_xor", data, constant(half, data.dtype))
+    wide = Term(cast(zero, "int32")) - Term(constant(half, "int32"))
+    return cast(flipped, dtype), wide.tensor
+
+
 def _product(name: str, operands: str, order: str, attributes: Mapping[str, Any], weight_layout: str = "") -> None:
     """Registers a product of data and a weight without their zero points: the padding of a convolution is that of the data.
 
@@ -338,6 +368,9 @@ def _product(name: str, operands: str, order: str, attributes: Mapping[str, Any]
             found = _of_bytes(plain, data, weight, data_zero, weight.array - zeros, axis, attrs)
             if found is not None:
                 return found
+        are_bytes = data.dtype in _BYTES and weight.dtype in _BYTES and attrs["out_dtype"] == "int32"
+        if plain in _MATRICES and are_bytes and data.rank > 1 and data_zero.type.num_elements == weight_zero.type.num_elements == 1:
+            return _of_two(plain, data, weight, (data_zero, weight_zero), attrs)
         if not (data.dtype in _BYTES and weight.dtype == "int8" and _is_zero(data_zero) and _is_zero(weight_zero)):
             data, weight = (_centred(x, zero, at, "int32").tensor for x, zero, at in ((data, data_zero, -1), (weight, weight_zero, axis)))
         return _plain(plain, data, weight, attrs)

@@ -20,7 +20,7 @@ from relayc.pipelines.targets.cpu.strategies.attention.rows import RowAttention
 from relayc.pipelines.targets.cpu.strategies.attention.rows import default_parameters as row_parameters
 from relayc.pipelines.targets.cpu.strategies.bf16.amx import MAX_ROWS, MAX_STEP, AmxSums
 from relayc.pipelines.targets.cpu.strategies.bf16.layout import COLUMNS, SumBlock, tile_rows
-from relayc.pipelines.targets.cpu.strategies.bf16.moves import transposed_pairs
+from relayc.pipelines.targets.cpu.strategies.bf16.moves import transposed_groups
 from relayc.pipelines.te.read.attention import KEY, QUERY, Attention, match
 from relayc.pipelines.te.read.graph import Kernel
 from relayc.pipelines.tir.strategy.scheduled import Scheduled
@@ -241,7 +241,7 @@ class _TileAttention(ContextKernel):
                         value = self.evaluator.at(node.inputs[1], self.evaluator.apply(node.maps[1], point))
                     return emit.broadcast(value, MAX_STEP)
 
-                for i, pairs in enumerate(transposed_pairs(map(read, range(COLUMNS)))):
+                for i, pairs in enumerate(transposed_groups(map(read, range(COLUMNS)))):
                     vectors.store(pairs, self.buffers["keys"], first * self.depth + Index.of(step) * COLUMNS + i * 2 * COLUMNS)
 
         whole = self.keys // COLUMNS

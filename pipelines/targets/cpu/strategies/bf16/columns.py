@@ -1,29 +1,39 @@
-"""The copy of a run-time B in the order of `layout`: with pairs interleaved."""
+"""The copy of a run-time B in the order of `layout`: with groups interleaved."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var, linearize
 from relayc.pipelines.targets.cpu.strategies.bf16.layout import COLUMNS, PairsLayout
-from relayc.pipelines.targets.cpu.strategies.bf16.moves import LANES, set_zeros, transposed_pairs
+from relayc.pipelines.targets.cpu.strategies.bf16.moves import set_zeros, transposed_groups
 from relayc.pipelines.targets.cpu.strategies.bf16.packing import packed_offset
 from relayc.pipelines.te.read.contraction import Contraction
 from relayc.pipelines.tir.values import nest, vectors
 from relayc.pipelines.tir.values.evaluator import Evaluator
-from relayc.symbolic import Size
+from relayc.symbolic import Size, ceil_div
 
 Point = dict[Var, Index]
 
 
 class ColumnsCopy:
-    """Emits the copy of B in pairs (see `packing.packed_shape`) into a flat buffer."""
+    """Emits the copy of B in groups (see `packing.packed_shape`) into a flat buffer.
+
+    Attributes:
+      group: elements of a group.
+      whole_steps: reduction steps in whole groups, where their number is known.
+      lanes: reduction steps of columns that are transposed together; 0 where there are too few of them.
+    """
 
     def __init__(self, contraction: Contraction, layout: PairsLayout, blocks: Size, evaluator: Evaluator, buffer: ir.Value) -> None:
         self.c, self.layout, self.blocks, self.evaluator, self.buffer = contraction, layout, blocks, evaluator, buffer
         self.element = contraction.b.node.element
         self.in_columns = contraction.b.offset.coefficient(contraction.column)
         self.in_depth = contraction.b.offset.coefficient(layout.inner[0])
+        self.group, size = layout.group, layout.size
+        self.whole_steps = size // layout.group * layout.group if isinstance(size, int) else 0
+        widths = (COLUMNS * self.group >> i for i in range(3)) if self.in_depth == 1 else ()
+        self.lanes = next((width for width in widths if width <= self.whole_steps), 0)
         self.is_masked = self.in_columns == 1 and not (isinstance(contraction.column_extent, int) and isinstance(layout.size, int))
 
     def emit(self, parallel: bool, work: Size = 0, grain: int = 0) -> None:
@@ -65,69 +75,78 @@ class ColumnsCopy:
         if not isinstance(self.layout.size, int) or not isinstance(self.layout.pitch, int):
             self._masked(first, emit.index_constant(COLUMNS), point, target)
             return
-        size, pitch = self.layout.size, self.layout.pitch
-        if self.in_columns != 1 and (self.in_depth != 1 or size < LANES):
-            self._elements(first, 0, COLUMNS, point, target)
-        elif self.in_columns == 1:
+        size, whole = self.layout.size, self.whole_steps
+        if self.in_columns == 1:
             self._interleaved(first, point, target)
-        else:
-            with nest.blocks(size - size % 2, LANES, self.evaluator) as start:
+        elif self.lanes:
+            with nest.blocks(whole, self.lanes, self.evaluator) as start:
                 self._transposed(first, start, point, target)
-            if size % 2:
-                self._elements(first, size - 1, COLUMNS, point, target)
-        if pitch > size + size % 2:
-            set_zeros(self.buffer, target + (size + size % 2) * COLUMNS, (pitch - size - size % 2) * COLUMNS, self.evaluator)
+            if size > whole:
+                self._elements(first, whole, COLUMNS, point, target)
+        else:
+            self._elements(first, 0, COLUMNS, point, target)
+        self._end(target)
+
+    def _end(self, target: Index) -> None:
+        """Zeros behind the last group that has steps."""
+        size, pitch = ceil_div(self.layout.size, self.group) * self.group, self.layout.pitch
+        set_zeros(self.buffer, target + size * COLUMNS, (pitch - size) * COLUMNS, self.evaluator)
 
     def _interleaved(self, first: Index, point: Point, target: Index) -> None:
-        """Columns that are neighbours in memory: two rows of B by turns."""
-        size = int(self.layout.size)
+        """Columns that are neighbours in memory: a group of rows of B by turns."""
+        size, whole, group = int(self.layout.size), self.whole_steps, self.group
 
-        def row(step: Index) -> ir.Value:
+        def rows(step: Index, count: int) -> None:
+            zero = emit.zero(emit.vector_of(COLUMNS, self.element))
             with self.evaluator.lanes(COLUMNS) as lane:
-                return self._value(first + Index.of(lane), step, point)
+                found = [self._value(first + Index.of(lane), step + i, point) for i in range(count)]
+            self._store(found + [zero] * (group - count), target + step * COLUMNS)
 
-        def pair(step: Index, a: ir.Value, b: ir.Value) -> None:
-            vectors.store(vectors.interleave(a, b), self.buffer, target + step * COLUMNS)
-
-        if size > 1:
-            loop = Var(0, size // 2 - 1)
+        if whole:
+            loop = Var(0, whole // group - 1)
             with nest.serial([loop], self.evaluator):
-                step = Index.of(loop) * 2
-                pair(step, row(step), row(step + 1))
-        if size % 2:
-            pair(Index(size - 1), row(Index(size - 1)), emit.zero(emit.vector_of(COLUMNS, self.element)))
+                rows(Index.of(loop) * group, group)
+        if size > whole:
+            rows(Index(whole), size - whole)
+
+    def _store(self, rows: Sequence[ir.Value], target: Index) -> None:
+        """Stores rows of a group by turns."""
+        values = list(rows)
+        while len(values) > 1:
+            half = len(values) // 2
+            values = [vectors.interleave(values[i], values[half + i]) for i in range(half)]
+        vectors.store(values[0], self.buffer, target)
 
     def _masked(self, first: Index, count: ir.Value, point: Point, target: Index) -> None:
         """The first `count` columns of a block, which are neighbours in memory, where a call says how many there are, or how deep they are:
         zeros are in the other columns and behind the last step."""
-        size, pairs = self.layout.size, self.layout.pitch // 2
-        whole, zero = size // 2, emit.zero(emit.vector_of(COLUMNS, self.element))
+        size, group = self.layout.size, self.group
+        whole = size // group
 
-        def row(step: Index, columns: ir.Value) -> ir.Value:
-            with self.evaluator.lanes(COLUMNS, emit.first_lanes(columns, COLUMNS)) as lane:
-                return self._value(first + Index.of(lane), step, point)
+        def rows(at: Index, columns: Callable[[Index], ir.Value]) -> None:
+            found = []
+            for step in (at * group + i for i in range(group)):
+                with self.evaluator.lanes(COLUMNS, emit.first_lanes(columns(step), COLUMNS)) as lane:
+                    found.append(self._value(first + Index.of(lane), step, point))
+            self._store(found, target + at * (group * COLUMNS))
 
-        def pair(at: Index, a: ir.Value, b: ir.Value) -> None:
-            vectors.store(vectors.interleave(a, b), self.buffer, target + at * (2 * COLUMNS))
+        def inside(step: Index) -> ir.Value:
+            return emit.select(emit.below(step, size), count, emit.index_constant(0))
 
-        both = Var(0, whole - 1, name="pair")
-        with emit.for_loop(0, whole, 1, both), self.evaluator.scope():
-            at = Index.of(both)
-            pair(at, row(at * 2, count), row(at * 2 + 1, count))
-        last = Var(whole, pairs - 1, name="pair")
-        with emit.for_loop(whole, pairs, 1, last), self.evaluator.scope():
-            at = Index.of(last)
-            pair(at, row(at * 2, emit.select(emit.below(at * 2, size), count, emit.index_constant(0))), zero)
+        for low, high, columns in ((0, whole, lambda _: count), (whole, self.layout.pitch // group, inside)):
+            loop = Var(low, high - 1, name="group")
+            with emit.for_loop(low, high, 1, loop), self.evaluator.scope():
+                rows(Index.of(loop), columns)
 
     def _transposed(self, first: Index, start: Index, point: Point, target: Index) -> None:
-        """Columns whose reduction steps are neighbours in memory: LANES steps of each, transposed as pairs."""
+        """Columns whose reduction steps are neighbours in memory: `lanes` steps of each, transposed as groups."""
 
         def read(column: int) -> ir.Value:
-            with self.evaluator.lanes(LANES) as lane:
+            with self.evaluator.lanes(self.lanes) as lane:
                 return self._value(first + column, start + Index.of(lane), point)
 
-        for i, row in enumerate(transposed_pairs(map(read, range(COLUMNS)))):
-            vectors.store(row, self.buffer, target + start * COLUMNS + 2 * i * COLUMNS)
+        for i, row in enumerate(transposed_groups(map(read, range(COLUMNS)))):
+            vectors.store(row, self.buffer, target + start * COLUMNS + self.group * i * COLUMNS)
 
     def _partly(self, block: Index, point: Point, target: Index) -> None:
         """A block after whose columns there are zeros."""
@@ -139,29 +158,29 @@ class ColumnsCopy:
             self._whole(block * COLUMNS, point, target)
             return
         self._elements(block * COLUMNS, 0, count, point, target)
-        size = self.layout.size + self.layout.size % 2
-        set_zeros(self.buffer, target + size * COLUMNS, (self.layout.pitch - size) * COLUMNS, self.evaluator)
+        self._end(target)
 
     def _elements(self, first: Index, low: int, count: "int | ir.Value", point: Point, target: Index) -> None:
-        """Element by element: `count` columns for the steps from `low` (even) on, zeros in the other columns and beside an odd step."""
-        size = int(self.layout.size)
-        if size // 2 > low // 2:
-            pair = Var(low // 2, size // 2 - 1)
-            with emit.for_loop(low // 2, size // 2, 1, pair), self.evaluator.scope():
-                for half in (0, 1):
-                    at = target + Index.of(pair) * (2 * COLUMNS) + half
-                    self._row(first, count, at, lambda column: self._value(column, Index.of(pair) * 2 + half, point))  # noqa: B023 (called now)
-        if size % 2:
-            at = target + (size - 1) * COLUMNS
-            self._row(first, count, at, lambda column: self._value(column, Index(size - 1), point))
-            self._row(first, 0, at + 1, lambda _: emit.zero(self.element))
+        """Element by element: `count` columns for the steps from `low` (of whole groups) on, zeros in the other columns and beside the last
+        step."""
+        size, whole, group = int(self.layout.size), self.whole_steps, self.group
+        if whole > low:
+            number = Var(low // group, whole // group - 1)
+            with emit.for_loop(low // group, whole // group, 1, number), self.evaluator.scope():
+                for i in range(group):
+                    step = Index.of(number) * group + i
+                    at = target + Index.of(number) * (group * COLUMNS) + i
+                    self._row(first, count, at, lambda column: self._value(column, step, point))  # noqa: B023 (called now)
+        for i in range(group if size > whole else 0):
+            columns = count if whole + i < size else 0
+            self._row(first, columns, target + whole * COLUMNS + i, lambda column: self._value(column, Index(whole + i), point))  # noqa: B023
 
     def _row(self, first: Index, count: "int | ir.Value", target: Index, value: Callable[[Index], ir.Value]) -> None:
-        """One reduction step of a block: every other element from `target` on."""
+        """One reduction step of a block: an element of each group from `target` on."""
         for low, high, make in ((0, count, value), (count, COLUMNS, lambda _: emit.zero(self.element))):
             if low == high:
                 continue
             column = Var(0, COLUMNS - 1)
             with emit.for_loop(low, high, 1, column), self.evaluator.scope():
                 element = make(first + Index.of(column))
-                emit.create("memref.store", [], [element, self.buffer, emit.materialize(target + Index.of(column) * 2)])
+                emit.create("memref.store", [], [element, self.buffer, emit.materialize(target + Index.of(column) * self.group)])

@@ -33,8 +33,11 @@ def set_zeros(buffer: ir.Value, start: Index, count: Size, evaluator: Evaluator,
         vectors.store(emit.number(value, emit.vector_of(lanes, element)), buffer, start + (wide * LANES + at))
 
 
-def transposed_pairs(columns: Iterable[ir.Value]) -> Iterator[ir.Value]:
-    """The transpose of n vectors of n pairs, which are asked for one by one: vectors of the first pairs, of the second pairs, ..."""
-    i32, bf16 = ir.IntegerType.get_signless(32), ir.BF16Type.get()
-    for row in vectors.transpose([vectors.bitcast(column, i32) for column in columns]):
-        yield vectors.bitcast(row, bf16)
+def transposed_groups(columns: Iterable[ir.Value]) -> Iterator[ir.Value]:
+    """The transpose of n vectors of n, n/2, n/4, ... groups of 32 bits: vectors of the first groups, of the second groups, ..."""
+    found = list(columns)
+    element, words = found[0].type.element_type, [vectors.bitcast(column, ir.IntegerType.get_signless(32)) for column in found]
+    count = words[0].type.shape[0]
+    wide = [word if count == len(found) else vectors.shuffle(word, word, [i % count for i in range(len(found))]) for word in words]
+    for row in vectors.transpose(wide)[:count]:
+        yield vectors.bitcast(row, element)

@@ -80,7 +80,7 @@ class Plan:
 def best_plan(kernel: Kernel, instructions: Instructions) -> Plan | None:
     """The plan of fewest cycles over the roles of a kernel's operands; None where it is no contraction that they take, or does not fit."""
     found = []
-    for contraction in match(kernel, fills=True):
+    for contraction in (c for broadcasts in (False, True) for c in match(kernel, fills=True, broadcasts=broadcasts)):
         if instructions.takes(contraction) and all(memory_of(o.node) is not None for o in (contraction.a, contraction.b)):
             packed = is_param(kernel, contraction.b.node)
             shift, possible = instructions.shift(contraction), layouts(contraction, instructions.max_step, instructions.group)
@@ -107,8 +107,8 @@ def _plan(contraction: Contraction, layout: PairsLayout, packed: bool, instructi
         contiguous = c.a.offset.coefficient(layout.inner[-1]) == 1
         cycles += guess(layout.copied) / COPIED * (1 if contiguous else 4)
     if not packed:
-        if len(layout.inner) != 1 or layout.group != 2:
-            return None  # groups of several loops are made at compile time only
+        if len(layout.inner) != 1 or len(c.columns) != 1 or layout.shift:
+            return None  # groups and columns of several loops, and what sums begin at, are made at compile time only
         regular = 1 in (c.b.offset.coefficient(c.column), c.b.offset.coefficient(layout.inner[0]))
         cycles += batches * guess(layout.depth) * columns * block.width / COPIED * (1 if regular else 16)
     cycles += batches * outer * extent * columns_hint / STORED * (1 if c.store_stride(c.column) == 1 else 2)

@@ -8,7 +8,7 @@ the arithmetic: int64 is fixed point. "None" leaves either to Relay's configurat
 """
 
 from relayc.dialects.relay.attributes import AttrSpec, attr_spec
-from relayc.dialects.relay.base import OPS, Op, Operand, TensorType, View, check, declare
+from relayc.dialects.relay.base import OPS, Ints, Op, Operand, TensorType, View, check, declare
 from relayc.dialects.relay.conditions import require_equal
 from relayc.dialects.relay.kinds import FLOAT
 from relayc.dialects.relay.names import ir_name
@@ -209,10 +209,11 @@ class _Function(Op):
     output_zero_point: Operand
     rounding: str = "TONEAREST"
     keeps_shape = True
+    ways = ROUNDINGS[1:]
 
-    @staticmethod
-    def infer(op: View) -> TensorType:
-        check(op.rounding in ROUNDINGS[1:], "rounding", f"one of {', '.join(ROUNDINGS[1:])}", op.rounding)
+    @classmethod
+    def infer(cls, op: View) -> TensorType:
+        check(op.rounding in cls.ways, "rounding", f"one of {', '.join(cls.ways)}", op.rounding)
         for scale, zero, what in ((op.scale, op.zero_point, "input"), (op.output_scale, op.output_zero_point, "output")):
             _check_parameters(op.x, -1, scale, zero, what)
         return op.x
@@ -227,3 +228,41 @@ class Softmax(_Function, name="qnn_softmax", relay_name="qnn.softmax"):
     """softmax of a quantised tensor along an axis, quantised (Relay qnn.softmax; com.microsoft QLinearSoftmax with TONEVEN)."""
 
     axis: int = -1
+
+
+class LeakyRelu(_Function, name="qnn_leaky_relu", relay_name="qnn.leaky_relu"):
+    """A quantised tensor, below zero times `alpha`, quantised (Relay qnn.leaky_relu; com.microsoft QLinearLeakyRelu with TONEVEN)."""
+
+    alpha: float
+    rounding: str = "None"
+    compute_dtype: str = "None"
+    ways = ("None", *ROUNDINGS)
+
+
+class AvgPool2d(Op, name="qnn_avg_pool2d", relay_name="qnn.avg_pool2d"):
+    """Means of the windows of a quantised tensor, rounded once (Relay qnn.avg_pool2d); attributes as of nn.avg_pool2d."""
+
+    data: Operand
+    scale: Operand
+    zero_point: Operand
+    output_scale: Operand
+    output_zero_point: Operand
+    pool_size: Ints
+    strides: Ints = (1, 1)
+    dilation: Ints = (1, 1)
+    padding: Ints = (0, 0)
+    layout: str = "NHWC"
+    out_layout: str = ""
+    ceil_mode: bool = False
+    count_include_pad: bool = False
+
+    @staticmethod
+    def infer(op: View) -> TensorType:
+        for scale, zero, what in ((op.scale, op.zero_point, "input"), (op.output_scale, op.output_zero_point, "output")):
+            check(scale.num_elements == zero.num_elements == 1, f"{what}_scale and {what}_zero_point", "one number", scale)
+            _check_parameters(op.data, -1, scale, zero, what)
+        check(op.out_layout in ("", op.layout), "out_layout", f"the layout {op.layout}", op.out_layout)
+        attrs = {name: vars(op)[name] for name in OPS[ir_name("nn.avg_pool2d")].attr_specs}
+        (found,) = OPS[ir_name("nn.avg_pool2d")].result_types([op.data.with_dtype("float32")], attrs)
+        assert isinstance(found, TensorType)
+        return found.with_dtype(op.data.dtype)

@@ -5,7 +5,7 @@
 - A bias joins the sums where it is a whole number of steps, as quantised biases are.
 - What is dequantised and quantised again becomes qnn.requantize, and the sum of two dequantised tensors, quantised, qnn.add. The limits of
   relu and clip become those of the integers.
-- Functions of one dequantised tensor, quantised, become qnn.sigmoid and the like.
+- Functions and means of one dequantised tensor, quantised, become qnn.sigmoid and the like.
 - An operator that only moves elements, or takes the largest, works on the integers where scale and zero point stay the same.
 
 Sums are exact, so a result is that of QLinearConv: it is rounded once, where the unfused operators round more often. QnnCanonicalize says
@@ -22,7 +22,7 @@ from relayc.dialects.relay.conv import Conv
 from relayc.dialects.relay.dense import BatchMatmul, Dense, Matmul
 from relayc.dialects.relay.linear import Linear
 from relayc.dialects.relay.names import build
-from relayc.dialects.relay.pool import MaxPool
+from relayc.dialects.relay.pool import AvgPool, MaxPool
 from relayc.dialects.relay.qnn import FUNCTIONS, Dequantize, Quantize
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.transform import Concatenate, StridedSlice, Transpose
@@ -182,8 +182,8 @@ def requantise(op: Quantize, rw: Rewriter) -> Found:
     if not isinstance(last, Op) or isinstance(last, Constant):
         return None
     if _moves(last):
-        return _moved(last, op, rw)
-    if last.relay_name in (*FUNCTIONS, "nn.softmax"):
+        return _moved(last, op, rw) or (_joined(last, op, rw) if isinstance(last, Concatenate) else None)
+    if last.relay_name in (*FUNCTIONS, "nn.softmax", "nn.leaky_relu", "nn.avg_pool2d"):
         return _function(last, op)
     limits = {"nn.relu": (0.0, None)}.get(last.relay_name, (last.a_min, last.a_max) if last.relay_name == "clip" else None)
     if limits is not None and not (rw.used_once(op.data) and _is_one(op.output_scale, op.output_zero_point)):
@@ -233,8 +233,8 @@ def _function(last: Op, op: Quantize) -> ir.Value | None:
     if not _is_one(op.output_scale, op.output_zero_point):
         return None
     operands = source.data, source.input_scale, source.input_zero_point, op.output_scale, op.output_zero_point
-    name = last.relay_name.removeprefix("nn.")
-    return build(f"qnn.{name}", *operands, rounding=op.rounding, **last.attrs())
+    name, ways = last.relay_name.removeprefix("nn."), {} if isinstance(last, AvgPool) else {"rounding": op.rounding}
+    return build(f"qnn.{name}", *operands, **ways, **last.attrs())
 
 
 @RULES.where(lambda operator: operator.is_view)
@@ -260,6 +260,20 @@ def _moved(last: Op, op: Quantize, rw: Rewriter) -> ir.Value | None:
     if any(s is None or not _is_bytes(s.data) or not _has_steps_of(s, op, rw) for s in sources):
         return None
     return build(last.relay_name, *[s.data for s in sources if s is not None], **last.attrs())
+
+
+def _joined(last: Concatenate, op: Quantize, rw: Rewriter) -> ir.Value | None:
+    """Dequantised tensors of other scales than the result's, one after the other: each is brought to its scale."""
+    sources = [source for source in map(_dequantised, last.data) if source is not None and _is_bytes(source.data)]
+    numbers = [(source.input_scale, source.input_zero_point) for source in sources]
+    if len(sources) < len(last.data) or not all(_is_one(*pair) for pair in (*numbers, (op.output_scale, op.output_zero_point))):
+        return None
+    target, ways = (op.output_scale, op.output_zero_point), {"rounding": op.rounding, "compute_dtype": "float32", "out_dtype": op.out_dtype}
+    parts = [
+        source.data if _has_steps_of(source, op, rw) else build("qnn.requantize", source.data, *pair, *target, **ways)
+        for source, pair in zip(sources, numbers, strict=True)
+    ]
+    return build("concatenate", *parts, axis=last.axis)
 
 
 def _moves(op: Op) -> bool:

@@ -75,7 +75,8 @@ def QLinearSigmoid(x: Tensor, x_scale: Tensor, x_zero: Tensor | None, y_scale: T
 def QLinearLeakyRelu(
     x: Tensor, x_scale: Tensor, x_zero: Tensor | None, y_scale: Tensor, y_zero: Tensor | None = None, *, alpha: float = 0.01
 ) -> Tensor:
-    return _quantised(emit("nn.leaky_relu", _real(x, x_scale, x_zero), alpha=alpha), y_scale, y_zero, x.dtype)
+    parameters = *_numbers(x, x_scale, x_zero), *_numbers(x, y_scale, y_zero)
+    return emit("qnn.leaky_relu", x, *parameters, alpha=alpha, rounding="TONEVEN", compute_dtype="float32")
 
 
 @microsoft()

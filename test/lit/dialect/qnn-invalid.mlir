@@ -61,3 +61,19 @@ func.func @main(%x: tensor<2x3xui8>, %r: tensor<2x3xf32>, %s: tensor<f32>, %z: t
   %0 = "relay.qnn_dense"(%x, %x, %z, %z, %r, %s) : (tensor<2x3xui8>, tensor<2x3xui8>, tensor<ui8>, tensor<ui8>, tensor<2x3xf32>, tensor<f32>) -> tensor<2x2xi32>
   return
 }
+
+// -----
+
+// CHECK: relay.qnn_avg_pool2d at {{.*}}: out_layout: expected the layout NHWC, found NCHW
+func.func @main(%x: tensor<1x2x2x3xui8>, %s: tensor<f32>, %z: tensor<ui8>) {
+  %0 = "relay.qnn_avg_pool2d"(%x, %s, %z, %s, %z) {pool_size = array<i64: 2, 2>, out_layout = "NCHW"} : (tensor<1x2x2x3xui8>, tensor<f32>, tensor<ui8>, tensor<f32>, tensor<ui8>) -> tensor<1x1x1x3xui8>
+  return
+}
+
+// -----
+
+// CHECK: relay.qnn_leaky_relu at {{.*}}: rounding: expected one of None, UPWARD, TONEAREST, TONEVEN, found UP
+func.func @main(%x: tensor<2x3xui8>, %s: tensor<f32>, %z: tensor<ui8>) {
+  %0 = "relay.qnn_leaky_relu"(%x, %s, %z, %s, %z) {alpha = 0.3 : f64, rounding = "UP"} : (tensor<2x3xui8>, tensor<f32>, tensor<ui8>, tensor<f32>, tensor<ui8>) -> tensor<2x3xui8>
+  return
+}

@@ -56,5 +56,9 @@ func.func @main(%x: tensor<2x3x8x8xui8>, %r: tensor<2x3x8x8xf32>, %i: tensor<2x6
   %23 = "relay.qnn_hardswish"(%x, %s, %z, %s, %z) : (tensor<2x3x8x8xui8>, tensor<f32>, tensor<ui8>, tensor<f32>, tensor<ui8>) -> tensor<2x3x8x8xui8>
 // CHECK: "relay.qnn_softmax"({{.*}} -> tensor<2x3x8x8xui8>
   %24 = "relay.qnn_softmax"(%x, %s, %z, %s, %z) : (tensor<2x3x8x8xui8>, tensor<f32>, tensor<ui8>, tensor<f32>, tensor<ui8>) -> tensor<2x3x8x8xui8>
+// CHECK: "relay.qnn_leaky_relu"({{.*}}alpha = 3.000000e-01{{.*}} -> tensor<2x3x8x8xui8>
+  %25 = "relay.qnn_leaky_relu"(%x, %s, %z, %s, %z) {alpha = 0.3 : f64} : (tensor<2x3x8x8xui8>, tensor<f32>, tensor<ui8>, tensor<f32>, tensor<ui8>) -> tensor<2x3x8x8xui8>
+// CHECK: "relay.qnn_avg_pool2d"({{.*}} -> tensor<2x2x4x8xui8>
+  %26 = "relay.qnn_avg_pool2d"(%x, %s, %z, %s, %z) {pool_size = array<i64: 2, 2>, strides = array<i64: 1, 2>} : (tensor<2x3x8x8xui8>, tensor<f32>, tensor<ui8>, tensor<f32>, tensor<ui8>) -> tensor<2x2x4x8xui8>
   return
 }

@@ -28,9 +28,10 @@ func.func @between(%x: tensor<1x1x4x4xui8>) -> tensor<1x2x4x5xui8> {
 
 // -----
 
-// Weights that need more than 8 bits stay floats, and so does a quantisation that rounds in Relay's way.
+// Weights that need more than 8 bits without their zero point are bytes as any tensor; a quantisation that rounds in Relay's way stays.
 // CHECK-LABEL: func.func @wide
-// CHECK: "relay.nn_matmul"(%{{.*}}, %{{.*}}){{.*}} : (tensor<4x1xf32>, tensor<1x2xf32>) -> tensor<4x2xf32>
+// CHECK: "relay.qnn_matmul"(%{{.*}}, %{{.*}}){{.*}} : (tensor<4x1xui8>, tensor<1x2xui8>, {{.*}}) -> tensor<4x2xi32>
+// CHECK: "relay.qnn_dequantize"
 // CHECK: "relay.qnn_quantize"
 func.func @wide(%x: tensor<4x1xui8>) -> tensor<4x2xui8> {
   %w = "relay.constant"() {value = dense<[[1, 128]]> : tensor<1x2xui8>} : () -> tensor<1x2xui8>
@@ -66,4 +67,31 @@ func.func @elements(%x: tensor<1x1x4x4xui8>) -> (tensor<1x1x4x4xui8>, tensor<1x1
   %7 = "relay.qnn_quantize"(%6, %two, %z) {out_dtype = "uint8", rounding = "TONEVEN"}
     : (tensor<1x1x2x2xf32>, tensor<f32>, tensor<ui8>) -> tensor<1x1x2x2xui8>
   return %5, %7 : tensor<1x1x4x4xui8>, tensor<1x1x2x2xui8>
+}
+
+// -----
+
+// Two tensors of a call, with reshapes and transposes between; and such of several scales, where the product stays.
+// CHECK-LABEL: func.func @two
+// CHECK: %[[K:.*]] = "relay.transpose"(%arg1){{.*}} : (tensor<1x2x5x4xui8>) -> tensor<1x2x4x5xui8>
+// CHECK: %[[B:.*]] = "relay.reshape"(%[[K]]){{.*}} -> tensor<2x4x5xui8>
+// CHECK: %[[SUM:.*]] = "relay.qnn_batch_matmul"(%arg0, %[[B]], {{.*}}) {{.*}} -> tensor<2x3x5xi32>
+// CHECK: %[[ALL:.*]] = "relay.reshape"(%[[SUM]]){{.*}} -> tensor<1x2x3x5xi32>
+// CHECK: %[[OUT:.*]] = "relay.qnn_requantize"(%[[ALL]]{{.*}} -> tensor<1x2x3x5xui8>
+// CHECK: %[[OTHER:.*]] = "relay.nn_batch_matmul"({{.*}} -> tensor<2x3x5xf32>
+// CHECK: return %[[OUT]], %[[OTHER]]
+func.func @two(%a: tensor<2x3x4xui8>, %b: tensor<1x2x5x4xui8>, %v: tensor<4xf32>) -> (tensor<1x2x3x5xui8>, tensor<2x3x5xf32>) {
+  %two = "relay.constant"() {value = dense<2.0> : tensor<f32>} : () -> tensor<f32>
+  %z = "relay.constant"() {value = dense<7> : tensor<ui8>} : () -> tensor<ui8>
+  %0 = "relay.qnn_dequantize"(%a, %two, %z) : (tensor<2x3x4xui8>, tensor<f32>, tensor<ui8>) -> tensor<2x3x4xf32>
+  %1 = "relay.qnn_dequantize"(%b, %two, %z) : (tensor<1x2x5x4xui8>, tensor<f32>, tensor<ui8>) -> tensor<1x2x5x4xf32>
+  %2 = "relay.transpose"(%1) {axes = array<i64: 0, 1, 3, 2>} : (tensor<1x2x5x4xf32>) -> tensor<1x2x4x5xf32>
+  %3 = "relay.reshape"(%2) {newshape = array<i64: 2, 4, 5>} : (tensor<1x2x4x5xf32>) -> tensor<2x4x5xf32>
+  %4 = "relay.nn_batch_matmul"(%0, %3) {transpose_b = false} : (tensor<2x3x4xf32>, tensor<2x4x5xf32>) -> tensor<2x3x5xf32>
+  %5 = "relay.reshape"(%4) {newshape = array<i64: 1, 2, 3, 5>} : (tensor<2x3x5xf32>) -> tensor<1x2x3x5xf32>
+  %6 = "relay.qnn_quantize"(%5, %two, %z) {out_dtype = "uint8", rounding = "TONEVEN"}
+    : (tensor<1x2x3x5xf32>, tensor<f32>, tensor<ui8>) -> tensor<1x2x3x5xui8>
+  %7 = "relay.qnn_dequantize"(%a, %v, %z) {axis = 2 : i64} : (tensor<2x3x4xui8>, tensor<4xf32>, tensor<ui8>) -> tensor<2x3x4xf32>
+  %8 = "relay.nn_batch_matmul"(%7, %3) {transpose_b = false} : (tensor<2x3x4xf32>, tensor<2x4x5xf32>) -> tensor<2x3x5xf32>
+  return %6, %8 : tensor<1x2x3x5xui8>, tensor<2x3x5xf32>
 }

@@ -84,3 +84,17 @@ func.func @rows(%x: tensor<6x4xf32>) -> (tensor<2x3x4xf32>, tensor<6x2x2xf32>) {
   %3 = "relay.nn_softmax"(%2) {axis = -1} : (tensor<6x2x2xf32>) -> tensor<6x2x2xf32>
   return %1, %3 : tensor<2x3x4xf32>, tensor<6x2x2xf32>
 }
+
+// -----
+
+// Not between a reduction and what it absorbs, where the reshape has other users.
+// CHECK-LABEL: func.func @reduced
+// CHECK: %[[R:.*]] = "relay.reshape"(%arg0)
+// CHECK: %[[C:.*]] = "relay.cast"(%[[R]]) {{.*}} : (tensor<2x3x4xui8>) -> tensor<2x3x4xi32>
+// CHECK: "relay.sum"(%[[C]])
+func.func @reduced(%x: tensor<6x4xui8>) -> (tensor<2x3xi32>, tensor<2x3x4xui8>) {
+  %0 = "relay.reshape"(%x) {newshape = array<i64: 2, 3, 4>} : (tensor<6x4xui8>) -> tensor<2x3x4xui8>
+  %1 = "relay.cast"(%0) {dtype = "int32"} : (tensor<2x3x4xui8>) -> tensor<2x3x4xi32>
+  %2 = "relay.sum"(%1) {axis = array<i64: 2>} : (tensor<2x3x4xi32>) -> tensor<2x3xi32>
+  return %2, %0 : tensor<2x3xi32>, tensor<2x3x4xui8>
+}

@@ -21,12 +21,13 @@ def drawn(shape, dtype, seed=0):
     return np.random.default_rng(seed).integers(limits.min, limits.max + 1, shape).astype(dtype)
 
 
+OF_MICROSOFT = ("QLinearAdd", "QLinearMul", "QLinearSigmoid", "QLinearLeakyRelu")
+
+
 def model_of(nodes, inputs, constants, result):
     """An ONNX model: nodes of (operator, inputs, output, attributes), types of inputs, constants by name, the result's name and type."""
     made = [
-        helper.make_node(
-            name, given, [out], domain="com.microsoft" if name in ("QLinearAdd", "QLinearMul", "QLinearSigmoid") else "", **attrs
-        )
+        helper.make_node(name, given, [out], domain="com.microsoft" if name in OF_MICROSOFT else "", **attrs)
         for name, given, out, attrs in nodes
     ]
     types = {np.dtype(np.uint8): TensorProto.UINT8, np.dtype(np.int32): TensorProto.INT32, np.dtype(np.float32): TensorProto.FLOAT}
@@ -73,6 +74,7 @@ QOPERATORS = {
     "QLinearAdd": (("x", "xs", "xz", *Y), ROWS, None, {}, ["qnn.add"]),
     "QLinearMul": (("x", "xs", "xz", *Y), ROWS, None, {}, ["qnn.mul"]),
     "QLinearSigmoid": (Y, ROWS, None, {}, ["qnn.sigmoid"]),
+    "QLinearLeakyRelu": (Y, ROWS, None, {"alpha": 0.3}, ["qnn.leaky_relu"]),
 }
 
 
@@ -132,6 +134,34 @@ def test_dequantised_graphs_become_operators_on_integers():
     x = drawn((1, 4, 6, 5), "uint8")
     found = np.asarray(relayc.compile(model, cache=False)["main"](x)).astype(int)
     assert np.abs(found - expected(model, x=x).astype(int)).max() <= 1
+
+
+FUNCTIONS = {
+    "LeakyRelu": ({"alpha": 0.3}, ["qnn.leaky_relu"], (2, 3, 9, 8)),
+    "AveragePool": ({"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1]}, ["qnn.avg_pool2d"], (2, 3, 5, 8)),
+    "Concat": ({"axis": 1}, ["qnn.requantize"], (2, 9, 9, 8)),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_of_dequantised_tensors_round_once(name):
+    """Those of several tensors bring each to the scale of the result, where it has another one."""
+    attrs, names, shape = FUNCTIONS[name]
+    inputs = {"x": (np.uint8, (2, 3, 9, 8))} | ({"w": (np.uint8, (2, 6, 9, 8))} if name == "Concat" else {})
+    nodes = [
+        ("DequantizeLinear", list(X), "a", {}),
+        ("DequantizeLinear", ["w", *Y], "b", {}),
+        (name, ["a", "b"] if name == "Concat" else ["a"], "c", attrs),
+        ("QuantizeLinear", ["c", *Y], "y", {}),
+    ]
+    if name != "Concat":
+        del nodes[1]
+    model = model_of(nodes, inputs, SCALES, ("y", np.uint8, shape))
+    assert operators(fake_quantization_to_integer(canonicalize_ops(import_model(model)))) == names
+    arrays = {key: drawn(size, "uint8", seed) for seed, (key, (_, size)) in enumerate(inputs.items())}
+    found = np.asarray(relayc.compile(model, cache=False)["main"](*arrays.values())).astype(int)
+    right = expected(model, **arrays).astype(int)
+    assert np.abs(found - right).max() <= 1 and np.mean(found != right) < 0.02
 
 
 # ---- operators of the dialect -----------------------------------------------------------------------------------------------------------

@@ -506,14 +506,26 @@ for _name, _function in UNARY.items():
     _unary(_name, _function)
 
 
-@composed("qnn.leaky_relu", "x alpha input_scale input_zero_point output_scale output_zero_point")
+@composed("qnn.leaky_relu", "x alpha scale zero_point output_scale output_zero_point")
 def leaky_relu(
-    x: Tensor, input_scale: Tensor, input_zero_point: Tensor, output_scale: Tensor, output_zero_point: Tensor, *, alpha: float
+    x: Tensor,
+    scale: Tensor,
+    zero_point: Tensor,
+    output_scale: Tensor,
+    output_zero_point: Tensor,
+    *,
+    alpha: float,
+    rounding: str = "None",
+    compute_dtype: str = "None",
 ) -> Tensor:
     """x where it is above zero, else alpha * x."""
-    scales = input_scale, _known_product(input_scale, constant(alpha, "float32"))
-    above, below = (Term(requantize(x, scale, input_zero_point, output_scale, output_zero_point, out_dtype=x.dtype)) for scale in scales)
-    return (Term(cast(x, "int32")) < Term(cast(input_zero_point, "int32"))).where(below, above).tensor
+    if rounding == "TONEVEN":
+        found = emit("nn.leaky_relu", dequantize(x, scale, zero_point), alpha=alpha)
+        return quantize(found, output_scale, output_zero_point, out_dtype=x.dtype, rounding=rounding)
+    ways = {"rounding": rounding, "compute_dtype": compute_dtype, "out_dtype": x.dtype}
+    scales = scale, _known_product(scale, constant(alpha, "float32"))
+    above, below = (Term(requantize(x, of, zero_point, output_scale, output_zero_point, **ways)) for of in scales)
+    return (Term(cast(x, "int32")) < Term(cast(zero_point, "int32"))).where(below, above).tensor
 
 
 @composed("qnn.softmax")

@@ -18,6 +18,7 @@ from relayc.dialects.relay.reduce import reduced_axes, reduced_shape
 from relayc.dialects.relay.slices import slice_bounds, slices
 from relayc.frontend import window_gradients as windows
 from relayc.frontend.common.attention import attention_derivatives
+from relayc.frontend.common.padding import gathered_pad
 from relayc.frontend.converter import Tensor, assume, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.sizes import shape_tensor
@@ -401,7 +402,7 @@ def _pad(call: Call, g: Tensor) -> list[Part]:
 
     def cropped() -> Tensor:
         if call.op.pad_mode != "constant":
-            raise ModelError(f"expected padding by a constant, found mode {call.op.pad_mode}")
+            return gradients(gathered_pad(x, list(zip(width[::2], width[1::2], strict=True)), call.op.pad_mode), [x], g)[0]
         begin = list(width[::2])
         return strided_slice(g, begin, [b + d for b, d in zip(begin, x.shape, strict=True)], [1] * x.rank, range(x.rank))
 

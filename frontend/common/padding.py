@@ -22,7 +22,7 @@ def pad(x: Tensor, pads: Sequence[Size], value: Tensor | None, mode: str, axes: 
     for axis, before, after in zip(axes, pads[:n], pads[n:], strict=True):
         width[axis] = (before, after)
     if not _is_pad_of_relay(x, width, mode):
-        return _gathered_pad(x, width, mode)
+        return gathered_pad(x, width, mode)
     if mode == "constant":
         x = _cropped(x, width)
         width = [(maximum(before, 0), maximum(after, 0)) for before, after in width]
@@ -51,8 +51,8 @@ def _cropped(x: Tensor, width: Sequence[tuple[Size, Size]]) -> Tensor:
     return strided_slice(x, begin, end, [1] * x.rank, range(x.rank))
 
 
-def _gathered_pad(x: Tensor, width: Sequence[tuple[Size, Size]], mode: str) -> Tensor:
-    """Padding as a choice of positions along each axis, as numpy.pad makes it."""
+def gathered_pad(x: Tensor, width: Sequence[tuple[Size, Size]], mode: str) -> Tensor:
+    """Padding as a choice of positions along each axis, as numpy.pad makes it: `width` is of (before, after) for each."""
     for axis, (before, after) in enumerate(width):
         if before == 0 and after == 0:
             continue
@@ -71,7 +71,7 @@ def _gathered_pad(x: Tensor, width: Sequence[tuple[Size, Size]], mode: str) -> T
 
 
 def _gathered_pad_of(x: Tensor, axis: int, before: Size, after: Size, mode: str) -> Tensor:
-    """As `_gathered_pad` along an axis of symbolic size: the positions are computed by the program."""
+    """As `gathered_pad` along an axis of symbolic size: the positions are computed by the program."""
     size = size_tensor(x.shape[axis])
     at = subtract(positions(x.shape[axis] + before + after), size_tensor(before))
     if mode == "wrap":

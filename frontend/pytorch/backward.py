@@ -12,7 +12,9 @@ from relayc.frontend.gradients import gradients
 from relayc.frontend.pytorch.convolution import convolution
 from relayc.frontend.pytorch.pool import avg_pool, spatial_axes
 from relayc.frontend.pytorch.registry import aten, node
+from relayc.frontend.pytorch.shape import pad_
 from relayc.frontend.steps import cast, filled, reshape
+from relayc.symbolic import Size
 
 
 @aten("convolution_backward")
@@ -59,6 +61,11 @@ def avg_pool_backward(
 ) -> Tensor:
     result = avg_pool(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, grad_output.shape)
     return gradients(result, [self], grad_output)[0]
+
+
+@aten(*(f"replication_pad{n}d_backward" for n in (1, 2, 3)))
+def replication_pad_backward(grad_output: Tensor, self: Tensor, padding: tuple[Size, ...]) -> Tensor:
+    return gradients(pad_(self, padding, mode="replicate"), [self], grad_output)[0]
 
 
 @aten("_adaptive_avg_pool2d_backward", "_adaptive_avg_pool3d_backward")

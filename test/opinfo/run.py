@@ -27,6 +27,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from unittest.mock import patch
 
 HERE = Path(__file__).parent
 RECORD, GRADIENTS = HERE / "record.txt", HERE / "gradients.txt"
@@ -171,6 +172,7 @@ def gradient_errors(pairs):
     The samples are one program, nothing of which is left to eager. Raises what compiling it raises.
     """
     import torch
+    from torch.testing._internal import common_methods_invocations
     from torch.utils import _pytree
 
     from relayc.frontend.pytorch.graph import check_operators
@@ -196,17 +198,21 @@ def gradient_errors(pairs):
             found.append(op.gradcheck_wrapper(op.op, first, *args, **kwargs))
         return found
 
-    before, dynamo.in_parts = dynamo.in_parts, whole
+    def unseeded(op, *args, **kwargs):
+        return op(*args, **kwargs)
+
+    # Dynamo does not trace the seed that some entries set.
     # gradcheck goes backwards several times, which needs the buffers that programs may otherwise reuse.
-    with torch._functorch.config.patch(donated_buffer=False):
-        try:
-            torch._dynamo.reset()
-            compiled = torch.compile(results, backend=dynamo.backend, fullgraph=True, dynamic=False)
-            made = [t for t in _pytree.tree_leaves(compiled(*leaves)) if isinstance(t, torch.Tensor) and t.requires_grad]
-            torch.autograd.grad([t.abs().sum() for t in made], leaves, allow_unused=True)
-            return [_checked(compiled, leaves, at, i, sample) for i, ((_, sample), at) in enumerate(zip(pairs, places, strict=True))]
-        finally:
-            dynamo.in_parts = before
+    with (
+        torch._functorch.config.patch(donated_buffer=False),
+        patch.object(dynamo, "in_parts", whole),
+        patch.object(common_methods_invocations, "wrapper_set_seed", unseeded),
+    ):
+        torch._dynamo.reset()
+        compiled = torch.compile(results, backend=dynamo.backend, fullgraph=True, dynamic=False)
+        made = [t for t in _pytree.tree_leaves(compiled(*leaves)) if isinstance(t, torch.Tensor) and t.requires_grad]
+        torch.autograd.grad([t.abs().sum() for t in made], leaves, allow_unused=True)
+        return [_checked(compiled, leaves, at, i, sample) for i, ((_, sample), at) in enumerate(zip(pairs, places, strict=True))]
 
 
 def _checked(compiled, leaves, at, i, sample):

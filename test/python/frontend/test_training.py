@@ -33,6 +33,8 @@ FUNCTIONS = {
         e0 = Constant <value_ints = [3]> ()  y0 = Slice (k, b0, e0, b0)  y = Mul (y0, y0)""",
     "choices": """p = Max (x, b)  q = Min (p, x)  c0 = Less (x, b)  r = Where (c0, x, b)  h = Constant <value = double {0.5}> ()
         n = Constant <value = double {0.2}> ()  s = Clip (r, n, h)  t = Add (q, s)  y = Abs (t)""",
+    "padding": """f = Constant <value_ints = [1, 2, 2, 1]> ()  p = Pad <mode = "reflect"> (x, f)  q = Pad <mode = "edge"> (p, f)
+        y = Mul (q, q)""",
     "a shape": "d = Shape (x)  p = Expand (b, d)  q = Mul (p, p)  f = Cast <to = 1> (q)  y = Cast <to = 11> (f)",
 }
 

@@ -210,7 +210,9 @@ def call(signature: Signature, function: Any, on_host: bool, state: dict[str, An
     """
     if on_host and len(args) == signature.plain and not kwargs and all(map(is_torch, args)):
         found = function(*map(from_torch, args))
-        return to_torch(found) if isinstance(found, np.ndarray) else tuple(map(to_torch, found))
+        if isinstance(signature.results, int):
+            return to_torch(found)
+        return tuple(map(to_torch, found if isinstance(found, tuple) else (found,)))
     leaves = signature.leaves(args, kwargs)
     lacking = [name for name in signature.state if name not in state]
     if lacking:

@@ -10,10 +10,12 @@ from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.gradients import gradients
 from relayc.frontend.pytorch.convolution import convolution
+from relayc.frontend.pytorch.indexing import taken_in_order
+from relayc.frontend.pytorch.operands import where
 from relayc.frontend.pytorch.pool import avg_pool, spatial_axes
 from relayc.frontend.pytorch.registry import aten, node
 from relayc.frontend.pytorch.shape import pad_
-from relayc.frontend.steps import cast, filled, reshape
+from relayc.frontend.steps import broadcast_to, cast, filled, reshape
 from relayc.symbolic import Size
 
 
@@ -66,6 +68,14 @@ def avg_pool_backward(
 @aten(*(f"replication_pad{n}d_backward" for n in (1, 2, 3)))
 def replication_pad_backward(grad_output: Tensor, self: Tensor, padding: tuple[Size, ...]) -> Tensor:
     return gradients(pad_(self, padding, mode="replicate"), [self], grad_output)[0]
+
+
+@aten("masked_scatter_backward")
+def masked_scatter_backward(grad_output: Tensor, mask: Tensor, sizes: tuple[Size, ...]) -> Tensor:
+    """Of the source, which has `sizes`."""
+    holds, source = broadcast_to(mask, grad_output.shape), filled((prod(sizes),), 0, grad_output.dtype)
+    seed = where(holds, grad_output, filled((), 0, grad_output.dtype))
+    return reshape(gradients(taken_in_order(source, holds), [source], seed)[0], sizes)
 
 
 @aten("_adaptive_avg_pool2d_backward", "_adaptive_avg_pool3d_backward")

@@ -9,7 +9,7 @@ from relayc.frontend.sizes import positions
 from relayc.frontend.steps import broadcast_to, cast, filled, reshape
 from relayc.symbolic import Dim, Size
 
-_FILLED = {0: ("zeros", "empty", "empty_strided", "empty_permuted", "new_empty_strided"), 1: ("ones",)}
+_FILLED = {0: ("zeros", "_efficientzerotensor", "empty", "empty_strided", "empty_permuted", "new_empty_strided"), 1: ("ones",)}
 
 
 @aten("full", "full_like", "new_full")

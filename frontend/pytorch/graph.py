@@ -191,7 +191,11 @@ class Graphs:
             nothing = filled(shapes[0], 0, dtypes[0])  # nothing is computed of no elements
             return as_pair(nothing) if is_complex(fake) else nothing
         about = shapes if many else shapes[0], dtypes if many else dtypes[0]
-        with converting(Node(name, *about, lambda i: i in used, self.symbols.tensor, is_complex(fake))):
+
+        def contiguous() -> bool:
+            return bool(found.args[0].meta["val"].is_contiguous())
+
+        with converting(Node(name, *about, lambda i: i in used, self.symbols.tensor, is_complex(fake), contiguous)):
             return call(function, args, defaults)
 
     def _bind(self, found: Any, result: Any) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 from relayc.frontend.common.positions import nonzero, positions_where
 from relayc.frontend.converter import Tensor, axis_of, constant, emit
 from relayc.frontend.errors import ModelError
+from relayc.frontend.pytorch.distance import norm_of
 from relayc.frontend.pytorch.elementwise import to_dtype
-from relayc.frontend.pytorch.linear import norm_of
 from relayc.frontend.pytorch.operands import along, flat, operand, where
 from relayc.frontend.pytorch.registry import aten, node
 from relayc.frontend.pytorch.shape import strided_places
@@ -92,9 +92,13 @@ def embedding_bag(
 def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Where the mask holds, the next element of the source."""
     holds, data = broadcast_to(mask, node().sizes), broadcast_to(self, node().sizes)
+    return where(holds, taken_in_order(flat(source), holds), data)
+
+
+def taken_in_order(source: Tensor, holds: Tensor) -> Tensor:
+    """The next element of a vector where a mask holds, any one elsewhere."""
     place = subtract(emit("cumsum", cast(flat(holds), "int64"), axis=0), 1)
-    taken = emit("take", flat(source), emit("maximum", place, constant(0, "int64")), axis=0, mode="clip")
-    return where(holds, reshape(taken, data.shape), data)
+    return reshape(emit("take", source, emit("maximum", place, constant(0, "int64")), axis=0, mode="clip"), holds.shape)
 
 
 @aten("index_select", keep=True)

@@ -3,14 +3,11 @@
 from math import prod
 from typing import Any
 
-import numpy as np
-
 from relayc.frontend.common.products import einsum, matmul
-from relayc.frontend.converter import Tensor, constant, emit
-from relayc.frontend.errors import ModelError
+from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.pytorch.operands import operand
 from relayc.frontend.pytorch.registry import aten, node
-from relayc.frontend.steps import binary, cast, like, reshape
+from relayc.frontend.steps import cast, reshape
 
 
 @aten("linear", keep=True)
@@ -73,40 +70,3 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 @aten("_int_mm")
 def int_mm(self: Tensor, mat2: Tensor) -> Tensor:
     return matmul(cast(self, "int32"), cast(mat2, "int32"))
-
-
-@aten("dist")
-def dist(self: Tensor, other: Tensor, p: Any) -> Tensor:
-    apart = emit("abs", emit("subtract", operand(self), operand(other)))
-    return norm_of(reshape(apart, (prod(apart.shape),)), float(p))
-
-
-@aten("cdist", "_cdist_forward")
-def cdist(x1: Tensor, x2: Tensor, p: float) -> Tensor:
-    shape1, shape2 = (*x1.shape[:-1], 1, x1.shape[-1]), (*x2.shape[:-2], 1, *x2.shape[-2:])
-    apart = emit("abs", emit("subtract", reshape(x1, shape1), reshape(x2, shape2)))
-    return norm_of(apart, p)
-
-
-@aten("_pdist_forward")
-def pdist(self: Tensor, p: float) -> Tensor:
-    """Distances of the rows before and after each other, where their number is known at import."""
-    rows = self.shape[0]
-    if not isinstance(rows, int):
-        raise ModelError(f"expected a number of rows known at import, found {self.type}")
-    first, second = (emit("take", self, constant(at, "int64"), axis=0, mode="clip") for at in np.triu_indices(rows, 1))
-    return norm_of(emit("abs", emit("subtract", first, second)), p)
-
-
-def norm_of(apart: Tensor, p: float) -> Tensor:
-    """The p-norm of absolute values along the last axis."""
-    axis = (apart.rank - 1,)
-    if p == 0:
-        return emit("sum", cast(binary("not_equal", apart, 0.0), apart.dtype), axis=axis)
-    if p == float("inf"):
-        return emit("max", apart, axis=axis)
-    if p == 1:
-        return emit("sum", apart, axis=axis)
-    if p == 2:
-        return emit("sqrt", emit("sum", emit("multiply", apart, apart), axis=axis))
-    return emit("power", emit("sum", emit("power", apart, like(p, apart)), axis=axis), like(1 / p, apart))

@@ -42,6 +42,7 @@ class Node:
       used: whether anything uses result number i.
       number: a number of sizes that is no size, as a scalar of a dtype.
       is_complex: whether its result is of complex numbers.
+      contiguous: whether its first operand is contiguous for torch, whose rules of derivatives depend on it.
     """
 
     operator: str
@@ -50,6 +51,7 @@ class Node:
     used: Callable[[int], bool]
     number: Callable[[Any, str], Any]
     is_complex: bool = False
+    contiguous: Callable[[], bool] = lambda: True
 
     @property
     def sizes(self) -> tuple[Size, ...]:

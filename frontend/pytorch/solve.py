@@ -10,34 +10,27 @@ from typing import Any
 from relayc.frontend.common.loops import counted
 from relayc.frontend.common.products import matmul, one_batch
 from relayc.frontend.converter import Tensor, constant, emit
-from relayc.frontend.errors import ModelError
 from relayc.frontend.pytorch.create import identity
 from relayc.frontend.pytorch.operands import where
 from relayc.frontend.pytorch.registry import aten, node
 from relayc.frontend.sizes import positions
 from relayc.frontend.steps import add, binary, broadcast_to, cast, divide, filled, like, reshape, strided_slice, subtract, transpose
+from relayc.symbolic import Size
 
 
 def _solved(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """X of a X = b, for matrices [batch, n, n] and [batch, n, m], and for each the number of its first pivot that is 0, or 0."""
     batch, n, m = b.shape
-    rows = reshape(positions(n), (1, n))
+    here = reshape(positions(n), (1, n, 1))
 
     def step(k: Tensor, states: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         whole, info = states
-        # The row of the largest element that is left comes to place k.
-        size = emit("abs", _column(whole, k))
-        best = emit("argmax", where(emit("greater_equal", rows, k), size, like(-1, size)), axis=(1,), keepdims=True)
-        here, there = emit("equal", rows, k), emit("equal", rows, cast(best, "int64"))
-        order = where(here, broadcast_to(cast(best, "int64"), (batch, n)), where(there, k, broadcast_to(rows, (batch, n))))
-        swapped = emit("gather", whole, broadcast_to(reshape(order, (batch, n, 1)), whole.shape), axis=1, in_bounds=True)
-        column = reshape(_column(swapped, k), (batch, n, 1))
-        row = emit("take", swapped, reshape(k, (1,)), axis=1, mode="clip")
-        pivot = emit("take", column, reshape(k, (1,)), axis=1, mode="clip")
+        swapped, _ = pivoted(whole, k)
+        column, row, pivot = at_column(swapped, k)
         row = emit("divide", row, pivot)
         reduced = emit("subtract", swapped, emit("multiply", column, row))
         failed = emit("logical_and", binary("equal", reshape(pivot, (batch,)), 0.0), binary("equal", info, 0))
-        after = where(reshape(here, (1, n, 1)), row, reduced)
+        after = where(emit("equal", here, k), row, reduced)
         return [after, where(failed, cast(add(k, 1), "int32"), info)], []
 
     states = [emit("concatenate", a, b, axis=2), filled((batch,), 0, "int32")]
@@ -45,12 +38,36 @@ def _solved(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     return strided_slice(found, (n,), (n + m,), (1,), (2,)), info
 
 
+def pivoted(x: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+    """Matrices with row k and the row exchanged that has the largest element of those left in column k, and the number of it [batch, 1]."""
+    batch, n, _ = x.shape
+    size = emit("abs", _column(x, k))
+    left = emit("greater_equal", reshape(positions(n), (1, n)), k)
+    best = cast(emit("argmax", where(left, size, like(-1, size)), axis=(1,), keepdims=True), "int64")
+    order = broadcast_to(reshape(exchange(k, best, (batch, n)), (batch, n, 1)), x.shape)
+    return emit("gather", x, order, axis=1, in_bounds=True), best
+
+
+def exchange(k: Tensor, other: Tensor, shape: tuple[Size, Size]) -> Tensor:
+    """Numbers of rows [batch, n], in order but for k and `other` [batch, 1], which are exchanged."""
+    rows = reshape(positions(shape[1]), (1, shape[1]))
+    here, there = emit("equal", rows, k), emit("equal", rows, other)
+    return where(here, broadcast_to(other, shape), where(there, k, broadcast_to(rows, shape)))
+
+
+def at_column(x: Tensor, k: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Column k of matrices [batch, m, 1], row k [batch, 1, n], and the element that they share [batch, 1, 1]."""
+    column = reshape(_column(x, k), (*x.shape[:2], 1))
+    at = reshape(k, (1,))
+    return column, emit("take", x, at, axis=1, mode="clip"), emit("take", column, at, axis=1, mode="clip")
+
+
 def _column(x: Tensor, k: Tensor) -> Tensor:
     """Column k of each matrix, as [batch, n]."""
     return reshape(emit("take", x, reshape(k, (1,)), axis=2, mode="clip"), x.shape[:2])
 
 
-def _solve(a: Tensor, b: Tensor, shape: Sequence[Any]) -> tuple[Tensor, Tensor]:
+def solve_systems(a: Tensor, b: Tensor, shape: Sequence[Any]) -> tuple[Tensor, Tensor]:
     """X [*batch, n, m] and the numbers of pivots, as vector."""
     found, info = _solved(one_batch(a, shape[:-2]), one_batch(b, shape[:-2]))
     return reshape(found, shape), info
@@ -60,40 +77,21 @@ def _solve(a: Tensor, b: Tensor, shape: Sequence[Any]) -> tuple[Tensor, Tensor]:
 def inverse(A: Tensor | None = None, self: Tensor | None = None) -> Any:
     a = self if A is None else A
     assert a is not None
-    found, info = _solve(a, identity(a.shape[-1], a.shape[-1], a.dtype), a.shape)
+    found, info = solve_systems(a, identity(a.shape[-1], a.shape[-1], a.dtype), a.shape)
     return (found, reshape(info, a.shape[:-2])) if isinstance(node().dtype, tuple) else found
 
 
 @aten("linalg_tensorinv", keep=True)
 def tensor_inverse(self: Tensor, ind: int) -> Tensor:
     n = prod(self.shape[:ind])
-    return reshape(_solve(reshape(self, (n, n)), identity(n, n, self.dtype), (n, n))[0], node().sizes)
+    return reshape(solve_systems(reshape(self, (n, n)), identity(n, n, self.dtype), (n, n))[0], node().sizes)
 
 
-@aten("_linalg_solve_ex", "linalg_solve", "linalg_solve_ex", keep=True)
-def solve(A: Tensor, B: Tensor, left: bool) -> Any:
-    many = node().operator == "aten._linalg_solve_ex"
-    if many and (node().used(1) or node().used(2)):
-        raise ModelError("expected a system whose decomposition is not used, found a use")
-    several = isinstance(node().dtype, tuple)
-    shape = node().shape[0] if several else node().sizes
-    is_vector = len(shape) == A.rank - 1
-    b = reshape(B, (*B.shape, 1)) if is_vector else B
-    a, b = (A, b) if left else (_turned(A), _turned(b))
-    wanted = (*shape, 1) if is_vector else shape if left else (*shape[:-2], shape[-1], shape[-2])
-    found, info = _solve(a, b, wanted)
-    x = reshape(found if left else _turned(found), shape)
-    if not several:
-        return x
-    info = reshape(info, node().shape[-1])
-    return (x, None, None, info) if many else (x, info)
-
-
-def _turned(x: Tensor) -> Tensor:
+def turned(x: Tensor) -> Tensor:
     return transpose(x, (*range(x.rank - 2), x.rank - 1, x.rank - 2))
 
 
-def _triangle(x: Tensor, upper: bool, is_unit: bool = False) -> Tensor:
+def triangle(x: Tensor, upper: bool, is_unit: bool = False) -> Tensor:
     """One triangle of each matrix; where `is_unit`, with ones on the diagonal."""
     found = emit("trilu", x, constant(0, "int64"), upper=upper)
     unit = identity(x.shape[-1], x.shape[-1], x.dtype)
@@ -102,23 +100,23 @@ def _triangle(x: Tensor, upper: bool, is_unit: bool = False) -> Tensor:
 
 @aten("linalg_solve_triangular")
 def solve_triangular(self: Tensor, B: Tensor, upper: bool, left: bool, unitriangular: bool) -> Tensor:
-    a, shape = _triangle(self, upper, unitriangular), node().sizes
+    a, shape = triangle(self, upper, unitriangular), node().sizes
     if left:
-        return _solve(a, B, shape)[0]
-    return _turned(_solve(_turned(a), _turned(B), (*shape[:-2], shape[-1], shape[-2]))[0])
+        return solve_systems(a, B, shape)[0]
+    return turned(solve_systems(turned(a), turned(B), (*shape[:-2], shape[-1], shape[-2]))[0])
 
 
 @aten("triangular_solve")
 def triangular_solve(self: Tensor, A: Tensor, upper: bool, transpose: bool, unitriangular: bool) -> tuple[Any, ...]:
-    a = _triangle(A, upper, unitriangular)
-    return _solve(_turned(a) if transpose else a, self, node().shape[0])[0], broadcast_to(A, node().shape[1])
+    a = triangle(A, upper, unitriangular)
+    return solve_systems(turned(a) if transpose else a, self, node().shape[0])[0], broadcast_to(A, node().shape[1])
 
 
 @aten("linalg_cholesky_ex", "linalg_cholesky", "cholesky", keep=True)
 def cholesky(self: Tensor, upper: bool = False) -> Any:
     """L of L L' = A, column by column, from the lower triangle, or the upper one's L'."""
     n = self.shape[-1]
-    a = one_batch(_turned(self) if upper else self, self.shape[:-2])
+    a = one_batch(turned(self) if upper else self, self.shape[:-2])
     rows = reshape(positions(n), (1, n))
 
     def step(k: Tensor, states: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
@@ -135,25 +133,25 @@ def cholesky(self: Tensor, upper: bool = False) -> Any:
     states = [a, filled(a.shape, 0, a.dtype), filled(a.shape[:1], 0, "int32")]
     (_, found, info), _ = counted(n, states, ["left", "done", "info"], step, [])
     found = reshape(found, self.shape)
-    found = _turned(found) if upper else found
+    found = turned(found) if upper else found
     return (found, reshape(info, self.shape[:-2])) if isinstance(node().dtype, tuple) else found
 
 
 def _of_factor(factor: Tensor, upper: bool) -> Tensor:
     """A of its Cholesky factor."""
-    f = _triangle(factor, upper)
-    return matmul(_turned(f), f) if upper else matmul(f, _turned(f))
+    f = triangle(factor, upper)
+    return matmul(turned(f), f) if upper else matmul(f, turned(f))
 
 
 @aten("cholesky_solve", "_cholesky_solve_helper")
 def cholesky_solve(self: Tensor, input2: Tensor | None = None, A: Tensor | None = None, upper: bool = False) -> Tensor:
     factor = A if input2 is None else input2
     assert factor is not None
-    f, shape = _triangle(factor, upper), node().sizes
-    first, second = (_turned(f), f) if upper else (f, _turned(f))
-    return _solve(second, _solve(first, self, shape)[0], shape)[0]
+    f, shape = triangle(factor, upper), node().sizes
+    first, second = (turned(f), f) if upper else (f, turned(f))
+    return solve_systems(second, solve_systems(first, self, shape)[0], shape)[0]
 
 
 @aten("cholesky_inverse")
 def cholesky_inverse(self: Tensor, upper: bool) -> Tensor:
-    return _solve(_of_factor(self, upper), identity(self.shape[-1], self.shape[-1], self.dtype), self.shape)[0]
+    return solve_systems(_of_factor(self, upper), identity(self.shape[-1], self.shape[-1], self.dtype), self.shape)[0]

@@ -64,18 +64,6 @@ def trace(self: Tensor) -> Tensor:
     return emit("sum", emit("multiply", cast(self, node().dtype), cast(here, node().dtype)), axis=(0, 1))
 
 
-@aten("linalg_det", "_linalg_det")
-def det(A: Tensor) -> Any:
-    found = emit("det", A)
-    return (found, None, None) if isinstance(node().dtype, tuple) else found
-
-
-@aten("_linalg_slogdet")
-def slogdet(A: Tensor) -> Any:
-    found = emit("det", A)
-    return emit("sign", found), emit("log", emit("abs", found)), None, None
-
-
 @aten("fake_quantize_per_tensor_affine", keep=True)
 def fake_quantize(self: Tensor, scale: Any, zero_point: Any, quant_min: int, quant_max: int) -> Tensor:
     s, z = operand(scale, "float32"), operand(zero_point, "float32")

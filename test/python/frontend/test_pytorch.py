@@ -329,6 +329,10 @@ def test_all_missing_operators_are_listed_with_their_lines():
     assert all("test_pytorch.py:" in line and line in str(caught.value) for line in lines)
 
 
+def test_one_result_in_a_tuple():
+    agrees(model_of(lambda x: (x + 1,)), (torch.randn(3),))
+
+
 def test_converters_of_the_caller():
     @torch.library.custom_op("relayc_test::twice", mutates_args=())
     def twice(x: torch.Tensor, factor: float = 1.0) -> torch.Tensor:

@@ -108,6 +108,37 @@ def test_other_layers(graphs):
     assert len(graphs) == 2
 
 
+class Distances(nn.Module):
+    def __init__(self, p):
+        super().__init__()
+        self.points, self.p = nn.Parameter(torch.randint(-2, 3, (2, 5, 3)).float()), p
+
+    def forward(self, x):
+        """A row's distance from itself is 0, and some of its elements."""
+        apart = torch.cdist(x * self.points, self.points[:1], self.p)
+        return torch.cat([apart.flatten(), F.pdist(self.points[1], self.p)])
+
+
+@pytest.mark.parametrize("p", [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, float("inf")])
+def test_distances(p, graphs):
+    agrees(Distances(p), torch.ones(1, 1, 1))
+    assert len(graphs) == 2
+
+
+class MaskedScatter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.source = nn.Parameter(torch.randn(3, 7))
+
+    def forward(self, x):
+        return x.masked_scatter(x > 0, self.source.exp())
+
+
+def test_masked_scatter(graphs):
+    agrees(MaskedScatter(), torch.randn(4, 5))
+    assert len(graphs) == 2
+
+
 def test_encoder():
     agrees(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, dropout=0.0, activation="gelu"), torch.randn(2, 6, 16))
 

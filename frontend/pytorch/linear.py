@@ -70,3 +70,19 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 @aten("_int_mm")
 def int_mm(self: Tensor, mat2: Tensor) -> Tensor:
     return matmul(cast(self, "int32"), cast(mat2, "int32"))
+
+
+@aten("_trilinear")
+def trilinear(
+    i1: Tensor,
+    i2: Tensor,
+    i3: Tensor,
+    expand1: tuple[int, ...],
+    expand2: tuple[int, ...],
+    expand3: tuple[int, ...],
+    sumdim: tuple[int, ...],
+) -> Tensor:
+    """Products of three tensors, each with new axes, summed over some."""
+    rank = i1.rank + len(expand1)
+    terms = ["".join(chr(ord("a") + a) for a in range(rank) if a not in left) for left in (expand1, expand2, expand3, sumdim)]
+    return einsum((i1, i2, i3), f"{','.join(terms[:3])}->{terms[3]}")

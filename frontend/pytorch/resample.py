@@ -1,12 +1,18 @@
 """Resampling of images."""
 
+from functools import reduce
+from itertools import product
+from math import prod
 from typing import Any
 
 from relayc.frontend.common.windows import SPATIAL_LAYOUTS
 from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.errors import ModelError
+from relayc.frontend.gradients import gradients
+from relayc.frontend.pytorch.operands import operand, where
 from relayc.frontend.pytorch.registry import aten, node
-from relayc.frontend.steps import transpose
+from relayc.frontend.steps import add, binary, broadcast_to, cast, divide, like, multiply, reshape, strided_slice, subtract, transpose
+from relayc.symbolic import Size
 
 _OPERATORS = {
     **{f"aten.upsample_nearest{n}d": ("nearest", n) for n in (1, 2, 3)},
@@ -45,3 +51,78 @@ def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_m
     return emit(
         "image.grid_sample", input, places, method=method, layout=SPATIAL_LAYOUTS[n], padding_mode=padding, align_corners=align_corners
     )
+
+
+@aten("grid_sampler_2d_backward", "grid_sampler_3d_backward")
+def grid_sampler_backward(
+    grad_output: Tensor,
+    input: Tensor,
+    grid: Tensor,
+    interpolation_mode: int,
+    padding_mode: int,
+    align_corners: bool,
+    output_mask: tuple[bool, ...],
+) -> tuple[Tensor | None, ...]:
+    """The samples as sums of elements of the image, whose rules of derivatives there are."""
+    batch, channels, *sizes = input.shape
+    n, points = len(sizes), prod(grid.shape[1:-1])
+    taps = []
+    for axis, size in enumerate(sizes):
+        at = reshape(strided_slice(grid, (n - 1 - axis,), (n - axis,), (1,), (grid.rank - 1,)), (batch, points))
+        at = divide(multiply(add(at, 1.0), operand(size - 1 if align_corners else size, at.dtype)), 2.0)
+        taps.append(_taps(at if align_corners else subtract(at, 0.5), size, interpolation_mode, padding_mode, align_corners))
+    data, terms = reshape(input, (batch, channels, prod(sizes))), []
+    for chosen in product(*taps):
+        place, weight = like(0, grid), like(1, grid)
+        for (at, share), size in zip(chosen, sizes, strict=True):
+            inside = _within(at, like(-0.5, at), operand(size, at.dtype))
+            weight = multiply(weight, where(inside, share, like(0, at)))
+            place = add(multiply(place, operand(size, at.dtype)), where(inside, at, like(0, at)))
+        index = broadcast_to(reshape(cast(place, "int64"), (batch, 1, points)), (batch, channels, points))
+        terms.append(multiply(emit("gather", data, index, axis=2, in_bounds=True), reshape(weight, (batch, 1, points))))
+    found = gradients(reduce(add, terms), [input, grid], reshape(grad_output, (batch, channels, points)))
+    return tuple(t if wanted else None for t, wanted in zip(found, output_mask, strict=True))
+
+
+def _within(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    found: Tensor = emit("logical_and", emit("greater", x, low), emit("less", x, high))
+    return found
+
+
+def _taps(at: Tensor, size: Size, method: int, padding: int, align_corners: bool) -> list[tuple[Tensor, Tensor]]:
+    """Places along an axis and their shares in a sample at `at`."""
+
+    def padded(x: Tensor) -> Tensor:
+        return _padded(x, size, padding, align_corners)
+
+    if method == 1:
+        at = emit("round", padded(at))
+        return [(at, emit("ones", shape=at.shape, dtype=at.dtype))]
+    at = padded(at) if method == 0 else at
+    low = emit("floor", at)
+    share = subtract(at, low)
+    if method == 0:
+        return [(low, subtract(like(1, share), share)), (add(low, 1.0), share)]
+    return [(padded(add(low, float(i))), _cubic(emit("abs", subtract(share, float(i))), i in (0, 1))) for i in range(-1, 3)]
+
+
+def _cubic(x: Tensor, is_near: bool) -> Tensor:
+    """The share of an element so far away in a cubic interpolation."""
+    a = -0.75
+    coefficients = (a + 2, -(a + 3), 0.0, 1.0) if is_near else (a, -5 * a, 8 * a, -4 * a)
+    return reduce(lambda found, c: add(multiply(found, x), c), coefficients[1:], like(coefficients[0], x))
+
+
+def _padded(x: Tensor, size: Size, padding: int, align_corners: bool) -> Tensor:
+    """Places moved into an image: at its border their derivatives are 0, as torch has it."""
+    if padding == 0:
+        return x
+    last = operand(size - 1, x.dtype)
+    if padding == 2:
+        low, span = (0.0, last) if align_corners else (-0.5, operand(size, x.dtype))
+        x = emit("abs", subtract(x, low))
+        times = emit("floor", divide(x, binary("maximum", span, 1e-30)))
+        rest = subtract(x, multiply(times, span))
+        is_even = binary("equal", emit("floor_mod", times, like(2, times)), 0.0)
+        x = add(where(is_even, rest, subtract(span, rest)), low)
+    return where(_within(x, like(0, x), last), x, where(binary("greater", x, 0.0), last, like(0, x)))

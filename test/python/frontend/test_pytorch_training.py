@@ -125,6 +125,34 @@ def test_distances(p, graphs):
     assert len(graphs) == 2
 
 
+class GridSample(nn.Module):
+    def __init__(self, n, mode, padding):
+        super().__init__()
+        sizes = (5, 4, 3)[:n]
+        self.image, self.grid = (nn.Parameter(t) for t in (torch.randn(2, 3, *sizes), torch.rand(2, *sizes[::-1], n) * 5 - 2.5))
+        self.how = {"mode": mode, "padding_mode": padding}
+
+    def forward(self, x):
+        return sum(F.grid_sample(self.image * x, self.grid, **self.how, align_corners=align) for align in (True, False))
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize(("n", "mode"), [(2, "bilinear"), (2, "nearest"), (2, "bicubic"), (3, "bilinear")])
+def test_grid_sample(n, mode, padding, graphs):
+    agrees(GridSample(n, mode, padding), torch.ones(1))
+    assert len(graphs) == 2
+
+
+def test_bilinear(graphs):
+    class Bilinear(nn.Bilinear):
+        def forward(self, x):
+            return super().forward(x[:, :3], x[:, 3:])
+
+    agrees(Bilinear(3, 4, 5), torch.randn(2, 7))
+    assert len(graphs) == 2
+
+
 class MaskedScatter(nn.Module):
     def __init__(self):
         super().__init__()

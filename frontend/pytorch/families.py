@@ -10,6 +10,7 @@ from relayc.frontend.pytorch import (  # noqa: F401 (they register converters)
     create,
     distance,
     elementwise,
+    embedding,
     gamma,
     indexing,
     linear,

@@ -4,88 +4,29 @@ Negative indices count from the end, as in Relay; one out of range is an error o
 """
 
 from collections.abc import Sequence
-from math import inf, prod
+from math import prod
 from typing import Any
 
 from relayc.frontend.common.positions import nonzero, positions_where
 from relayc.frontend.converter import Tensor, axis_of, constant, emit
 from relayc.frontend.errors import ModelError
-from relayc.frontend.pytorch.distance import norm_of
 from relayc.frontend.pytorch.elementwise import to_dtype
 from relayc.frontend.pytorch.operands import along, flat, operand, where
 from relayc.frontend.pytorch.registry import aten, node
 from relayc.frontend.pytorch.shape import strided_places
 from relayc.frontend.sizes import positions, size_tensor, sizes
 from relayc.frontend.steps import (
-    add,
     binary,
     broadcast_shape,
     broadcast_to,
     cast,
-    divide,
     filled,
-    like,
     reshape,
     strided_slice,
     subtract,
     transpose,
 )
 from relayc.symbolic import Size
-
-
-@aten("embedding", keep=True)
-def embedding(weight: Tensor, indices: Tensor) -> Tensor:
-    return emit("take", weight, indices, axis=0, mode="raise")
-
-
-@aten("embedding_renorm")
-def embedding_renorm(self: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
-    """The table with the rows that are used no longer than `max_norm`."""
-    rows = self.shape[0]
-    used = emit("any", emit("equal", reshape(flat(indices), (1, prod(indices.shape))), reshape(positions(rows), (rows, 1))), axis=(1,))
-    length = norm_of(emit("abs", self), norm_type)
-    factor = divide(like(max_norm, length), add(length, 1e-7))
-    factor = where(emit("logical_and", used, binary("greater", length, float(max_norm))), factor, like(1, factor))
-    return emit("multiply", self, reshape(factor, (rows, 1)))
-
-
-_BAGS = ("add", "add", "max")
-"""How the rows of a bag are joined in the modes sum, mean and max."""
-
-
-@aten("_embedding_bag", "_embedding_bag_forward_only")
-def embedding_bag(
-    weight: Tensor,
-    indices: Tensor,
-    offsets: Tensor,
-    mode: int = 0,
-    per_sample_weights: Tensor | None = None,
-    include_last_offset: bool = False,
-    padding_idx: int = -1,
-) -> tuple[Any, ...]:
-    """Rows of a table, joined in bags: each index belongs to the last bag that does not begin after it."""
-    if any(node().used(i) for i in (1, 2, 3)):
-        raise ModelError("expected a sum of embeddings whose bags are not used, found a use")
-    count, width = indices.shape[0], weight.shape[1]
-    bags = offsets.shape[0] - int(include_last_offset)
-    begins = strided_slice(cast(offsets, "int64"), (0,), (bags,), (1,), (0,))
-    bag = subtract(emit("searchsorted", begins, positions(count), right=True, dtype="int64"), 1)
-    rows = emit("take", weight, indices, axis=0, mode="raise")
-    if per_sample_weights is not None:
-        rows = emit("multiply", rows, reshape(per_sample_weights, (count, 1)))
-    counted = filled((count,), 1, weight.dtype)
-    # What is padding goes to a bag that is thrown away.
-    if padding_idx >= 0:
-        bag = where(binary("equal", cast(indices, "int64"), padding_idx), size_tensor(bags), bag)
-    first = -inf if mode == 2 else 0
-    where_ = reshape(bag, (1, count))
-    found = emit("scatter_nd", filled((bags + 1, width), first, weight.dtype), where_, rows, mode=_BAGS[mode])
-    number = emit("scatter_nd", filled((bags + 1,), 0, weight.dtype), where_, counted, mode="add")
-    found, number = (strided_slice(t, (0,), (bags,), (1,), (0,)) for t in (found, number))
-    number = reshape(number, (bags, 1))
-    if mode == 1:
-        found = emit("divide", found, binary("maximum", number, 1.0))
-    return (where(binary("equal", number, 0.0), like(0, found), found) if mode == 2 else found), None, None, None
 
 
 @aten("masked_scatter")

@@ -153,6 +153,27 @@ def test_bilinear(graphs):
     assert len(graphs) == 2
 
 
+class Bags(nn.Module):
+    """Of several indices, of the same twice, of none, of padding, and of one; and weights that have derivatives."""
+
+    def __init__(self, mode, padding):
+        super().__init__()
+        bags = {"mode": mode, "padding_idx": padding, "include_last_offset": True}
+        self.bags, self.weights = nn.EmbeddingBag(7, 3, **bags), nn.Parameter(torch.rand(8))
+
+    def forward(self, indices):
+        offsets = torch.tensor([0, 3, 3, 5, 7, 8])
+        found = self.bags(indices, offsets, self.weights * 2 if self.bags.mode == "sum" else None)
+        return found.exp() * self.weights.sum()
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("padding", [None, 2])
+def test_bags_of_embeddings(mode, padding, graphs):
+    agrees(Bags(mode, padding), torch.tensor([0, 4, 4, 2, 2, 2, 5, 6]))
+    assert len(graphs) == 2
+
+
 class MaskedScatter(nn.Module):
     def __init__(self):
         super().__init__()

@@ -29,6 +29,7 @@ from relayc.pipelines.targets.cpu.strategies.contraction.microkernel import (
     Sweep,
     rows_from,
 )
+from relayc.pipelines.targets.cpu.strategies.contraction.panels import contiguous_steps
 from relayc.pipelines.targets.cpu.strategies.contraction.plan import BUSY_ROWS, PLACE_BYTES, OperandSource, Plan, element_bytes
 from relayc.pipelines.targets.cpu.strategies.contraction.row_table import rows_of_table
 from relayc.pipelines.targets.cpu.strategies.contraction.rows import row_copy
@@ -135,16 +136,28 @@ class BlockedNest(TaskNest):
         if self.plan.b is not OperandSource.COPY:
             return
 
+        def clear(columns: Columns, at: Index) -> None:
+            if self.chunks != 1 or (self.finishes_rows and self._has_whole_panels):
+                self._clear(columns, self.panel_scratch, self.c.b.node.element, at)
+
+        def panel_code(panel: Index, columns: Columns, at: Point) -> None:
+            start = self._scratch_start(task, panel, step)
+            self._pack_panel(columns, at, self.panel_scratch, start, steps)
+            if sum(lanes for _, lanes in columns) < self.tile.width:
+                self._each_step(at, lambda p: clear(columns, start + self.c.step(p) * self.tile.width), steps)
+
         def one(inner: Point) -> None:
-            def panel_code(panel: Index, columns: Columns, at: Point) -> None:
+            def step_code(panel: Index, columns: Columns, at: Point) -> None:
                 start = self._scratch_start(task, panel, step) + self.c.step(inner) * self.tile.width
                 self._pack_columns(columns, at, self.panel_scratch, start)
-                if self.chunks != 1 or (self.finishes_rows and self._has_whole_panels):
-                    self._clear(columns, self.panel_scratch, self.c.b.node.element, start)
+                clear(columns, start)
 
-            self._each_panel(task, lambda panel: self._panel_code(panel, inner, panel_code))
+            self._each_panel(task, lambda panel: self._panel_code(panel, inner, step_code))
 
-        self._each_step(point, one, steps)
+        if contiguous_steps(self.c, steps):
+            self._each_panel(task, lambda panel: self._panel_code(panel, point, panel_code))
+        else:
+            self._each_step(point, one, steps)
 
     def _scratch_start(self, task: Task, panel: Index, step: Index) -> Index:
         """The position of step 0 of a panel in scratch memory that begins with `step`."""

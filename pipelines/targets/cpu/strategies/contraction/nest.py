@@ -9,6 +9,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cpu.strategies.contraction.microkernel import COLUMN, LEFT, Columns, Point, Steps, along_columns, element
+from relayc.pipelines.targets.cpu.strategies.contraction.panels import PanelCopy, contiguous_steps
 from relayc.pipelines.targets.cpu.strategies.contraction.plan import OperandSource, Plan, element_bytes, has_contiguous_columns
 from relayc.pipelines.targets.cpu.strategies.contraction.tile import column_vectors
 from relayc.pipelines.targets.cpu.strategies.loops.plan import LoopParameters
@@ -161,6 +162,24 @@ class ContractionNest(ABC):
 
         nest.when(emit.below(panel, full), self.evaluator, whole, vector)
 
+    def _pack_panel(self, columns: Columns, point: Point, buffer: ir.Value, start: Index, steps: Steps | None = None) -> None:
+        """Copies the steps of a panel of B to a buffer in which step 0 is at `start`."""
+        steps = steps or {}
+        run = contiguous_steps(self.c, steps) if LEFT not in point else []
+
+        def at(p: Point) -> Index:
+            return start + self.c.step(p) * self.tile.width
+
+        def code(outer: Point) -> None:
+            one = lambda p: self._pack_columns(columns, {**outer, **p}, buffer, at({**outer, **p}))  # noqa: E731
+            if not run:
+                one({})
+                return
+            copy = PanelCopy(self.c, run, self.tile.lanes, columns, outer, self.evaluator, buffer)
+            copy.copy(steps.get(run[-1], (0, run[-1].extent)), lambda p: at({**outer, **p}), one)
+
+        self._each_step(point, code, steps, [v for v in self.c.reduction if v not in run])
+
     def _pack_columns(self, columns: Columns, point: Point, buffer: ir.Value, at: Index) -> None:
         """Copies one step of a panel of B to `at` in a buffer; `point` says which."""
         c = self.c
@@ -188,14 +207,14 @@ class ContractionNest(ABC):
             with self.evaluator.along(lanes) as lane:
                 self.evaluator.store(value, buffer, at + lane + start)
 
-    def _each_step(self, point: Point, code: Callable[[Point], None], steps: Steps | None = None) -> None:
-        """Loops over the steps of the reduction as they lie in B, so that the steps of a cache line follow each other; `steps` bounds those
-        of some loops."""
+    def _each_step(self, point: Point, code: Callable[[Point], None], steps: Steps, reduction: Sequence[Var] | None = None) -> None:
+        """Loops over the steps of the reduction, or of some of its loops, as they lie in B, so that the steps of a cache line follow each
+        other; `steps` bounds those of some loops."""
         offset = self.c.b.offset
         with ExitStack() as loops:
-            for loop in sorted(self.c.reduction, key=lambda v: -abs(guess(offset.coefficient(v)))):
+            for loop in sorted(self.c.reduction if reduction is None else reduction, key=lambda v: -abs(guess(offset.coefficient(v)))):
                 var = Var(0, loop.high, name=loop.name)
-                low, high = (steps or {}).get(loop, (0, loop.extent))
+                low, high = steps.get(loop, (0, loop.extent))
                 loops.enter_context(emit.for_loop(low, high, 1, var))
                 loops.enter_context(self.evaluator.scope())
                 point = {**point, loop: Index.of(var)}

@@ -79,7 +79,7 @@ class PaddedNest(ContractionNest):
         def code(at: Index, columns: Columns, point: Point) -> None:
             start, ahead = self._panel_start(at, point), self._panel_start(at + 1, point)
             if packed is not None and plan.b is OperandSource.COPY:
-                self._each_step(point, lambda p: self._pack_columns(columns, p, packed, start + c.step(p) * self.tile.width))
+                self._pack_panel(columns, point, packed, start)
             sweep = Sweep(columns, None if packed is None else Panel(packed, start))
             variables = [Var(0, loop.extent - 1, name="s") for loop in outer]
             with nest.serial(variables, self.evaluator):

@@ -37,7 +37,7 @@ class Histogram:
         if not np.isfinite(low) or not np.isfinite(high):
             raise ValueError(f"quantize: expected finite values in {name}, found {low if not np.isfinite(low) else high}")
         self.low, self.high = min(self.low, low), max(self.high, high)
-        zeros = values.size - np.count_nonzero(values)
+        zeros = values.size - int(np.count_nonzero(values))
         self.zeros += zeros
         self.total += values.size
         largest = max(-low, high)

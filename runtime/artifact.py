@@ -12,7 +12,7 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Literal
+from typing import Any, Literal
 
 import ml_dtypes
 import numpy as np
@@ -442,9 +442,9 @@ def aligned_empty(num_bytes: int, alignment: int = ALIGNMENT) -> np.ndarray:
 def aligned_array(shape: tuple[int, ...], dtype: np.dtype, num_bytes: int, alignment: int = ALIGNMENT) -> np.ndarray:
     """An uninitialised array of `num_bytes` bytes that begins at a multiple of `alignment`."""
     if num_bytes <= _SMALL_BYTES and alignment == ALIGNMENT:
-        small = _small_memory(num_bytes // ALIGNMENT + 2)()
-        return np.ndarray(shape, dtype, small, -_addressof(small) % ALIGNMENT)  # type: ignore[arg-type] # any buffer will do
-    raw = np.empty(num_bytes + alignment, _UINT8)
+        small: Any = _small_memory(num_bytes // ALIGNMENT + 2)()
+        return np.ndarray(shape, dtype, small, -_addressof(small) % ALIGNMENT)
+    raw: Any = np.empty(num_bytes + alignment, _UINT8)
     # ndarray.ctypes and __array_interface__ give the same address in four times the time.
-    address = _addressof(_from_buffer(raw))  # type: ignore[arg-type] # any buffer will do
+    address = _addressof(_from_buffer(raw))
     return np.ndarray(shape, dtype, raw, -address % alignment)

@@ -207,8 +207,8 @@ def borrowed(tensor: tvm_ffi.Tensor) -> np.ndarray:
         found = as_array(tensor)
         _DTYPES[tensor.dtype] = found.dtype
         return found
-    memory = (ctypes.c_uint8 * (count * dtype.itemsize)).from_address(tensor.data_ptr())
-    return np.ndarray(tuple(tensor.shape), dtype, memory)  # type: ignore[arg-type] # any buffer will do
+    memory: Any = (ctypes.c_uint8 * (count * dtype.itemsize)).from_address(tensor.data_ptr())
+    return np.ndarray(tuple(tensor.shape), dtype, memory)
 
 
 class Tensor:

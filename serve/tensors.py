@@ -78,7 +78,7 @@ def _of_bytes(spec: TensorSpec, shape: Sequence[int], data: bytes | memoryview) 
     if len(data) != math.prod(shape) * dtype.itemsize:
         raise ValueError(f"{len(data)} bytes in place of {math.prod(shape) * dtype.itemsize}")
     array = np.frombuffer(data, dtype)
-    if spec.dtype == "bool" and array.view(np.uint8).max(initial=0) > 1:
+    if spec.dtype == "bool" and (array.view(np.uint8) > 1).any():
         raise ValueError("bytes other than 0 and 1")
     return array
 

@@ -133,7 +133,7 @@ def _fits(weight: Dequantize, channel: int, rw: Rewriter) -> bool:
         return False
     shaped = zero.astype(np.int64).reshape([-1 if zero.size > 1 and i == channel else 1 for i in range(rank)])
     centred, byte = array - shaped, np.iinfo(np.int8)
-    return bool(centred.min() >= byte.min and centred.max() <= byte.max)
+    return bool(np.min(centred) >= byte.min and np.max(centred) <= byte.max)
 
 
 def _none(rw: Rewriter) -> ir.Value:

@@ -267,9 +267,10 @@ def _reduced(function: Callable[..., Array], needs_elements: bool = False) -> Fu
 
 
 def _mean(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
+    options: dict[str, Any] = {"axis": axis, "keepdims": keepdims, "dtype": x.dtype}
     if not _is_integer(x):
-        return np.mean(x, axis=axis, keepdims=keepdims, dtype=x.dtype)
-    total = np.sum(x, axis=axis, keepdims=keepdims, dtype=x.dtype)
+        return np.mean(x, **options)
+    total = np.sum(x, **options)
     count = math.prod(x.shape[a] for a in axis)
     return np.trunc(total / count) if abs(total).max(initial=0) < 1 << 52 else _refuse()
 

@@ -193,21 +193,7 @@ Implementation: TypeAlias = "Callable[[TensorCall], None] | str"
 
 @dataclass(frozen=True)
 class TensorIntrin:
-    """A tensor intrinsic.
-
-    Attributes:
-      name: by which schedules refer to it.
-      desc: the computation: the text of a module of one te function.
-      impl: the implementation: a function that emits it (see TensorCall), or the text of a module of one function of blocks and loops,
-        whose arguments have the names of the description's.
-      starts: whether the implementation initializes a reduction itself if `TensorCall.accumulates` is false.
-      strided: tensors whose innermost dimension need not be contiguous.
-      uses_tiles: whether the implementation has operations on matrix tiles (AMX).
-      partial: dimensions that may be smaller than in the description, by name: the weight of each loop of the description.
-      fragments: tensors in registers of a warp or warp group.
-      lines: tensors whose shared buffers have permuted lines (see Lines).
-      asynchronous: how to wait for operations that the implementation starts; None if it is synchronous.
-    """
+    """A tensor intrinsic: the arguments of `register`, with modules as texts."""
 
     name: str
     desc: str
@@ -240,6 +226,7 @@ class TensorIntrin:
         """Registers an intrinsic for `Schedule.tensorize`.
 
         Args:
+          name: by which schedules refer to it.
           desc: the computation: a module of one te function (te.create_prim_func), or its text, that becomes one block. A size may be a
             symbol: it matches any extent, which is passed to the implementation.
           impl: the implementation: a function that receives a TensorCall and emits the code; or a module of one function of blocks and
@@ -252,8 +239,9 @@ class TensorIntrin:
             loops of which one is in tiles of 16 {"columns": {"t": 16, "j": 1}}. Tiles may be partial there (TensorCall.counts); otherwise
             full.
           fragments: tensors in registers of the threads of a warp or warp group, which compute it together.
-          lines: tensors in shared memory with permuted lines, as copies of boxes ("tensor_copy") write them.
+          lines: tensors in shared memory with permuted lines (see Lines), as copies of boxes ("tensor_copy") write them.
           asynchronous: how to wait for operations that `impl` starts: outputs are complete, and inputs may be overwritten, only then.
+            None if it starts none.
           override: whether an intrinsic of the same name is replaced.
 
         Raises:

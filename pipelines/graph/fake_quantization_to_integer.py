@@ -2,6 +2,7 @@
 
 - A convolution or product of two dequantised tensors, the weight constant, becomes qnn.conv2d (qnn.dense, ...), whose sums of 32 bits are
   dequantised: the scales move behind the product. Weights have to fit in s8 without their zero point, as symmetric ones do.
+- So does a product of matrices of any two dequantised tensors, where each has one scale.
 - A bias joins the sums where it is a whole number of steps, as quantised biases are.
 - What is dequantised and quantised again becomes qnn.requantize, and the sum of two dequantised tensors, quantised, qnn.add. The limits of
   relu and clip become those of the integers.

@@ -3,7 +3,7 @@
     %1 = relay.qnn_requantize(%0, ...)   ->   %1 = cast<u8>(clip(round(cast<f32>(%0) * factor) + zero))
 
 What they compute is said in one place, for this pass and for programs of Relay: relayc.frontend.relay.op.composed.qnn. A product of bytes
-and a constant weight that fits in s8 without its zero point is one of 8-bit integers.
+and a constant weight that fits in s8 without its zero point is one of 8-bit integers, and so is one of matrices of bytes.
 """
 
 from typing import Any

@@ -119,8 +119,8 @@ TABLE = (
     Entry(
         "int8_tiles",
         integers.schedule_int8_tiles,
-        "dense, matmul, conv and what follows elementwise",
-        "where tiles need fewer cycles than vectors; a parameter on one side",
+        "dense, matmul, batch_matmul, conv and what follows elementwise",
+        "where tiles need fewer cycles than vectors; both operands of a call, or a parameter on one side",
         "8-bit integers by signed ones, summed in 32 bits",
         (_BF16_GRAIN,),
         ("amx-tile", "amx-int8"),
@@ -128,8 +128,8 @@ TABLE = (
     Entry(
         "int8_dots",
         integers.schedule_int8_dots,
-        "dense, matmul, conv and what follows elementwise",
-        "a parameter on one side",
+        "dense, matmul, batch_matmul, conv and what follows elementwise",
+        "unsigned integers by signed ones, both of a call; or a parameter on one side",
         "8-bit integers by signed ones, summed in 32 bits",
         (_BF16_GRAIN,),
         ("avx2",),

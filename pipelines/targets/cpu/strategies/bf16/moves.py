@@ -35,9 +35,12 @@ def set_zeros(buffer: ir.Value, start: Index, count: Size, evaluator: Evaluator,
 
 def transposed_groups(columns: Iterable[ir.Value]) -> Iterator[ir.Value]:
     """The transpose of n vectors of n, n/2, n/4, ... groups of 32 bits: vectors of the first groups, of the second groups, ..."""
-    found = list(columns)
-    element, words = found[0].type.element_type, [vectors.bitcast(column, ir.IntegerType.get_signless(32)) for column in found]
+    words = []
+    for column in columns:
+        element = column.type.element_type
+        words.append(vectors.bitcast(column, ir.IntegerType.get_signless(32)))
     count = words[0].type.shape[0]
-    wide = [word if count == len(found) else vectors.shuffle(word, word, [i % count for i in range(len(found))]) for word in words]
-    for row in vectors.transpose(wide)[:count]:
+    if count < len(words):
+        words = [vectors.shuffle(word, word, [lane % count for lane in range(len(words))]) for word in words]
+    for row in vectors.transpose(words)[:count]:
         yield vectors.bitcast(row, element)

@@ -302,7 +302,7 @@ class Evaluator:
 
     def _view(self, node: Node, indices: Sequence[Index]) -> Call[ir.Value]:
         source = node.inputs[0]
-        while source.kind == "view" and source not in self.buffers:
+        while source.kind == "view" and source not in self.buffers and source not in self._given:
             source = source.inputs[0]  # merged loops have no quotients by the extents between
         if source in self.buffers:
             return self.load(source, linearize(indices, node.shape))

@@ -6,11 +6,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from oracle import values
+from support import program
 from tekernels import Program, run_te
 
 from relayc.dialects.mlir import arith, ir, linalg, tensor
 from relayc.dialects.mlir import math as math_ops
-from relayc.dialects.relay import TensorType
+from relayc.dialects.relay import TensorType, build
+from relayc.pipelines.driver.compile import compile
 from relayc.pipelines.te.rules import scalar
 from relayc.pipelines.te.rules.core import affine_map, dim, extract, gather, index_constant, parallel, reduce, reshape
 from relayc.pipelines.te.rules.window import pad
@@ -401,6 +403,19 @@ def test_a_reduction_read_at_two_places():
 
     sums = x.sum(1)
     check([(body, (x,), sums[:, None] + sums[None, :])], rtol=1e-5, atol=1e-5)
+
+
+def test_a_reduction_that_keeps_its_dimension_has_loops():
+    """Rows of two dimensions are one loop, though a view of a view stands before what reads the sums."""
+    x = np.random.default_rng(0).integers(0, 256, (3, 70, 37)).astype(np.uint8)
+
+    def body(x: ir.Value) -> list[ir.Value]:
+        sums = build("sum", build("cast", x, dtype="int32"), axis=(-1,), keepdims=True)
+        return [build("add", sums, sums)]
+
+    module = compile(program(body, [x]), cache=False)
+    assert [kernel.schedule.split()[0] for kernel in module.kernels] == ["loops"]
+    np.testing.assert_array_equal(module["main"](x), 2 * x.sum(-1, dtype=np.int32, keepdims=True))
 
 
 def test_the_position_of_the_largest_element():

@@ -111,20 +111,21 @@ def as_module(op, samples):
     return Samples(), tuple(t.detach().clone(memory_format=torch.contiguous_format) for t in tensors)
 
 
-def disagreement(op, samples):
-    """Why relayc does not agree with eager on samples, empty where it does, and the class of the first ones' operators."""
+def disagreement(op, samples, kind=""):
+    """Why relayc does not agree with eager on samples, empty where it does, and their class, of the first ones' operators if not given."""
     import torch
     from torch.utils import _pytree
 
     import relayc
 
-    kind = "unexported"
+    known, kind = kind, "unexported"
     try:
         model, tensors = as_module(op, samples)
         with torch.no_grad():
             expected = model(*(t.clone() for t in tensors))
             exported = torch.export.export(model, tensors)
-            kind = class_of(exported if len(samples) <= 2 * PROBES else torch.export.export(*as_module(op, samples[:PROBES])))
+            few = len(samples) <= 2 * PROBES
+            kind = known or class_of(exported if few else torch.export.export(*as_module(op, samples[:PROBES])))
             module = relayc.compile(relayc.from_pytorch(exported), num_threads=1)
             found = module(*tensors)
             for want, got in zip(_pytree.tree_leaves(expected), _pytree.tree_leaves(found), strict=True):
@@ -135,8 +136,25 @@ def disagreement(op, samples):
                 elif want != got:
                     raise AssertionError(f"expected {want}, found {got}")
     except Exception as error:
-        return reason(error, kind), kind
+        return reason(error, kind), "random" if len(samples) == 1 and is_random(op, samples) else kind
     return "", kind
+
+
+def is_random(op, samples):
+    """Whether eager does not agree with itself on samples, of any seed."""
+    import torch
+    from torch.testing._internal import common_methods_invocations
+
+    model, tensors = as_module(op, samples)
+    with unseeded(common_methods_invocations), torch.no_grad(), contextlib.suppress(Exception):
+        first, second = (torch.utils._pytree.tree_leaves(model(*(t.clone() for t in tensors))) for _ in range(2))
+        return not all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(first, second, strict=True))
+    return False
+
+
+def unseeded(invocations):
+    """A context in which entries do not set a seed."""
+    return patch.object(invocations, "wrapper_set_seed", lambda op, *args, **kwargs: op(*args, **kwargs))
 
 
 def reason(error, kind):
@@ -169,17 +187,31 @@ def class_of(exported):
 def gradient_errors(pairs):
     """Why torch's own check of the gradients that relayc computes fails, of each pair of an entry and a sample; empty where it passes.
 
-    The samples are one program, nothing of which is left to eager. Raises what compiling it raises.
+    The samples are one program, of which checks that raise are left to eager, and nothing else. Raises what compiling it raises.
     """
     import torch
     from torch.testing._internal import common_methods_invocations
     from torch.utils import _pytree
 
+    import relayc
     from relayc.frontend.pytorch.graph import check_operators
     from relayc.tools import dynamo
 
+    in_parts = dynamo.in_parts
+
     def whole(graph, compiler):
-        check_operators(graph, {})
+        def strict(part):
+            try:
+                return compiler(part)
+            except relayc.ModelError as error:  # for which parts are left to eager
+                raise RuntimeError(reason(error, "")) from error
+
+        try:
+            check_operators(graph, {})
+        except relayc.frontend.pytorch.UnsupportedOperators as error:
+            if set(error.operators) != {"with_effects"}:
+                raise
+            return in_parts(graph, strict)
         return compiler(graph)
 
     packed, leaves, places = [], [], []
@@ -198,31 +230,32 @@ def gradient_errors(pairs):
             found.append(op.gradcheck_wrapper(op.op, first, *args, **kwargs))
         return found
 
-    def unseeded(op, *args, **kwargs):
-        return op(*args, **kwargs)
-
     # Dynamo does not trace the seed that some entries set.
     # gradcheck goes backwards several times, which needs the buffers that programs may otherwise reuse.
     with (
         torch._functorch.config.patch(donated_buffer=False),
         patch.object(dynamo, "in_parts", whole),
-        patch.object(common_methods_invocations, "wrapper_set_seed", unseeded),
+        unseeded(common_methods_invocations),
     ):
         torch._dynamo.reset()
         compiled = torch.compile(results, backend=dynamo.backend, fullgraph=True, dynamic=False)
         made = [t for t in _pytree.tree_leaves(compiled(*leaves)) if isinstance(t, torch.Tensor) and t.requires_grad]
         torch.autograd.grad([t.abs().sum() for t in made], leaves, allow_unused=True)
-        return [_checked(compiled, leaves, at, i, sample) for i, ((_, sample), at) in enumerate(zip(pairs, places, strict=True))]
+        found = []
+        for i, ((_, sample), at) in enumerate(zip(pairs, places, strict=True)):
+            why = _check(compiled, leaves, at, i, sample)
+            found.append(f"{why}, as eager's" if why and _check(results, leaves, at, i, sample) == why else why)
+        return found
 
 
-def _checked(compiled, leaves, at, i, sample):
+def _check(function, leaves, at, i, sample):
     """Why torch's check of the gradients of result i by the leaves `at` fails."""
     import torch
 
     others = [t.detach().requires_grad_() for t in leaves]  # as the program was compiled for
 
     def result(*own):
-        return sample.output_process_fn_grad(compiled(*others[: at.start], *own, *others[at.stop :])[i])
+        return sample.output_process_fn_grad(function(*others[: at.start], *own, *others[at.stop :])[i])
 
     try:
         if at:
@@ -252,12 +285,13 @@ def in_child(compute, seconds=SECONDS):
     return text[:-1].split("\t") if text else None
 
 
-def outcome(name, op, most):
-    """The outcome of an entry, whose batches run one after another in processes of their own."""
-    kinds, failures = Counter(), {}
+def outcome(name, op, samples):
+    """The outcome of an entry on samples, whose batches run one after another in processes of their own."""
+    kinds, failures, random = Counter(), {}, set()
 
     def attempt(first, last):
-        found = in_child(lambda: disagreement(op, samples_of(op)[first:last]))
+        # Of an entry of one class so far, the others are not classified.
+        found = in_child(lambda: disagreement(op, samples[first:last], *kinds if set(kinds) == {"core"} else ()))
         why, kind = found or ("a crash, or no end", "")
         if why and last - first > 1:
             middle = first + PROBES if last - first > PROBES else (first + last) // 2
@@ -266,14 +300,22 @@ def outcome(name, op, most):
                 attempt(middle, last)
             else:
                 failures.update(dict.fromkeys(range(middle, last), failures[first]))
+                random.update(range(middle, last) if first in random else ())
             return
-        kinds.update([kind] if kind else [])
         if why:
             failures[first] = why
+        if why and kind == "random":
+            random.add(first)
+        elif kind:
+            kinds[kind] += 1
 
-    count = min(most, int((in_child(lambda: [len(samples_of(op))]) or [0])[0]))
+    count = len(samples)
     for start in range(0, count, BATCH):
         attempt(start, min(start + BATCH, count))
+    if random and (kinds["random"] or not kinds):
+        kinds["random"] += 1
+    else:  # of an entry that has others they do not count
+        count, failures = count - len(random), {i: why for i, why in failures.items() if i not in random}
     kind = next((k for k in ("random", "other", "core") if kinds[k]), "unexported")
     why = Counter(failures.values()).most_common(1)[0][0] if failures else "" if count else "no samples"
     return Outcome(name, kind, count - len(failures), count, why)
@@ -361,8 +403,10 @@ def main():
     items, size = list(chosen.items()), GRADIENT_BATCH if options.gradients else 1
     batches = [items[i : i + size] for i in range(0, len(items), size)]
 
+    samples = {} if options.gradients else {name: samples_of(op)[: options.most] for name, op in items}
+
     def outcomes(batch):
-        return list(gradient_outcomes(batch, options.most)) if options.gradients else [outcome(*batch[0], options.most)]
+        return list(gradient_outcomes(batch, options.most)) if options.gradients else [outcome(*batch[0], samples[batch[0][0]])]
 
     done, lost, start = [], [], time.time()
     with ThreadPoolExecutor(options.jobs) as pool:
@@ -373,7 +417,7 @@ def main():
             if options.failures and found.passed < found.count:
                 print(found, flush=True)
             if options.update:
-                record[found.name] = found
+                record = recorded(path) | {found.name: found}  # another process may have written it
                 path.with_suffix(".new").write_text("".join(f"{record[name]}\n" for name in sorted(record)))
                 path.with_suffix(".new").replace(path)
     print(table(done))

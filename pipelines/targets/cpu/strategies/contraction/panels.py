@@ -21,11 +21,12 @@ from relayc.symbolic import Size
 def contiguous_steps(contraction: Contraction, steps: Steps) -> list[Var]:
     """Reduction loops that run through B's memory as one loop, innermost first; none where columns are contiguous. A loop that `steps`
     bounds, or whose extent depends on the call, can only be the outermost."""
-    c, offset, found, pitch = contraction, contraction.b.offset, list[Var](), 1
+    c, offset, found = contraction, contraction.b.offset, list[Var]()
     if len(c.columns) != 1 or has_contiguous_columns(c) or memory_of(c.b.node) is None or c.b.node.element.width < 8:
         return found
-    by_pitch = {abs(p): v for v in c.reduction if v.extent != 1 and isinstance(p := offset.coefficient(v), int)}
-    while (v := by_pitch.get(pitch)) is not None and not (v in steps and offset.coefficient(v) < 0):
+    by_pitch = {p: v for v in c.reduction if v.extent != 1 and isinstance(p := offset.coefficient(v), int)}
+    pitch = 1 if 1 in by_pitch else -1  # all loops may go backwards
+    while (v := by_pitch.get(pitch)) is not None:
         found.append(v)
         if v in steps or not isinstance(v.extent, int):
             break
@@ -56,8 +57,9 @@ class PanelCopy:
         """Emits the loops over the steps, where the outermost contiguous loop goes from one bound to the other."""
         inner = prod(v.extent for v in self.run[:-1])
         several = partial(self._several, place_of)
-        if all(isinstance(b, int) for b in bounds):
-            done, end = (int(b) * inner for b in bounds)  # type: ignore[arg-type]
+        low, high = bounds
+        if isinstance(low, int) and isinstance(high, int) and isinstance(inner, int):
+            done, end = low * inner, high * inner
             while done < end:
                 count = min(self.lanes, 1 << ((end - done).bit_length() - 1))
                 after = end - (end - done) % count
@@ -65,11 +67,11 @@ class PanelCopy:
                 done = after
             return
         values = [b if isinstance(b, ir.Value) else emit.index_constant(b) for b in bounds]
-        low, end = (emit.arith("muli", b, emit.index_constant(inner)) for b in values)
-        left = emit.arith("remui", emit.arith("subi", end, low), emit.index_constant(self.lanes))
-        whole = emit.arith("subi", end, left)
-        self._loop(low, whole, self.lanes, several)
-        self._loop(whole, end, 1, lambda at, _: one(self._steps(at)))
+        begin, last = (emit.arith("muli", b, emit.index_constant(inner)) for b in values)
+        left = emit.arith("remui", emit.arith("subi", last, begin), emit.index_constant(self.lanes))
+        whole = emit.arith("subi", last, left)
+        self._loop(begin, whole, self.lanes, several)
+        self._loop(whole, last, 1, lambda at, _: one(self._steps(at)))
 
     def _loop(self, low: ir.Value | Size, end: ir.Value | Size, count: int, code: Callable[[Index, int], None]) -> None:
         var = Var(0, prod(v.extent for v in self.run) - 1, step=count, name="k")
@@ -81,12 +83,8 @@ class PanelCopy:
         found: Point = {}
         for v in self.run[:-1]:
             at, step = self.evaluator.quotient_and_rest(at, v.extent)
-            found[v] = self._from_start(v, step)
-        return {**found, self.run[-1]: self._from_start(self.run[-1], at)}
-
-    def _from_start(self, loop: Var, at: Index) -> Index:
-        """The step of a loop that is at a place from the start of its memory on: loops may go backwards."""
-        return at if self.c.b.offset.coefficient(loop) > 0 else at * -1 + loop.high
+            found[v] = step
+        return {**found, self.run[-1]: at}
 
     def _several(self, place_of: Callable[[Point], Index], at: Index, count: int) -> None:
         """The steps from a place on, of all columns: full vectors of columns in a loop."""
@@ -103,11 +101,11 @@ class PanelCopy:
     def _block(self, at: Index, places: Sequence[Index], first: Index, lanes: int) -> None:
         """The steps of `lanes` columns from `first` on, by square blocks."""
         size = min(lanes, len(places))
-        base = {v: self._from_start(v, Index()) for v in self.run[1:]}
+        start = dict.fromkeys(self.run, Index())
         for step in range(0, len(places), size):
             for column in range(0, lanes, size):
                 with self.evaluator.along(size) as lane:
-                    inner = {**self.point, **base, self.run[0]: self._from_start(self.run[0], at + step + lane)}
+                    inner = {**self.point, **start, self.run[0]: at + step + lane}
                     columns = [self.c.column_point(self.point[COLUMN] + first + column + i) for i in range(size)]
                     rows = [element(self.c.b, {**inner, **point}, self.evaluator) for point in columns]
                     for place, row in zip(places[step:], vectors.transpose(rows) if size > 1 else rows, strict=False):

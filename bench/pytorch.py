@@ -1,12 +1,15 @@
-"""`bench torch`: models of PyTorch by from_pytorch and by torch.compile, beside eager and inductor; inference, and steps of training.
+"""`bench torch`: models of PyTorch by from_pytorch and by torch.compile, beside eager, inductor and TVM; inference, and steps of training.
 
 Each engine has a process of its own for a model, and the processes take turns. Weights and inputs are drawn from the same seed in all.
 """
 
 import argparse
+import importlib.util
 import multiprocessing
+import os
 import shutil
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -22,12 +25,23 @@ from relayc.bench.machine import describe, warn_if_busy
 from relayc.bench.options import add_json
 from relayc.bench.pytorch_models import MODELS, WITHOUT_PARAMETERS
 from relayc.bench.report import save
+from relayc.bench.tvm_relax import load
 from relayc.runtime.threads import usable_cpus
 from relayc.tools.commands import parse_count
 from relayc.tools.tables import NUMBER, make_table
 
-TITLES = {"eager": "eager", "inductor": "inductor", "compile": "torch.compile by relayc", "export": "from_pytorch"}
+TITLES = {
+    "eager": "eager",
+    "inductor": "inductor",
+    "tvm": "TVM's relax frontend",
+    "compile": "torch.compile by relayc",
+    "export": "from_pytorch",
+}
 """The engines, by the name on the command line."""
+_CACHES = ("TORCHINDUCTOR_CACHE_DIR", "RELAYC_CACHE_DIR")
+"""Environment variables of the folders where engines keep compiled programs."""
+_ROUND_SECONDS = 3
+"""Time after which a round of an engine ends early."""
 _END_SECONDS = 30
 """Time limit for a process to end after the request: inductor ends its compile processes, which takes a second."""
 
@@ -57,7 +71,7 @@ class TorchPoint:
         return statistics.median(calls) if calls else None
 
 
-def _function(engine: str, model: Any, inputs: tuple[Any, ...]) -> Callable[..., Any]:
+def _function(engine: str, model: Any, inputs: tuple[Any, ...], threads: int) -> Callable[..., Any]:
     """The model as an engine runs it. Raises RuntimeError where the engine lacks something."""
     import torch
 
@@ -69,17 +83,19 @@ def _function(engine: str, model: Any, inputs: tuple[Any, ...]) -> Callable[...,
         if not (shutil.which("g++") or shutil.which("clang++")):
             raise RuntimeError("inductor needs a C++ compiler, found none")
         return torch.compile(model)
+    if engine == "tvm":
+        return load(model, inputs, threads)
     if engine == "compile":
         from relayc.tools.dynamo import backend
 
-        options = {"freeze": not model.training, "cache": False}
+        options = {"freeze": not model.training, "cache": True}
         return torch.compile(model, backend=backend, options=options)
     if model.training:
         raise RuntimeError("an exported program does not train")
-    return relayc.compile(relayc.from_pytorch(model, inputs), cache=False)
+    return relayc.compile(relayc.from_pytorch(model, inputs), cache=True)
 
 
-def _call(engine: str, name: str, training: bool, seed: int) -> Callable[[], list[np.ndarray]]:
+def _call(engine: str, name: str, training: bool, threads: int, seed: int) -> Callable[[], list[np.ndarray]]:
     """A call of a model, or a step of its training, which gives the result and the gradients."""
     import torch
 
@@ -87,7 +103,7 @@ def _call(engine: str, name: str, training: bool, seed: int) -> Callable[[], lis
     model, inputs = MODELS[name]()
     model.train(training)
     with torch.set_grad_enabled(training):
-        function = _function(engine, model, inputs)
+        function = _function(engine, model, inputs, threads)
 
     def inference() -> list[np.ndarray]:
         with torch.no_grad():
@@ -112,7 +128,7 @@ def _work(connection: Connection, engine: str, name: str, training: bool, thread
     set_num_threads(threads)
     try:
         begin = time.perf_counter()
-        call = _call(engine, name, training, seed)
+        call = _call(engine, name, training, threads, seed)
         results = call()
         connection.send((time.perf_counter() - begin, [np.array(r) for r in results]))
         while (runs := connection.recv()) is not None:
@@ -121,6 +137,8 @@ def _work(connection: Connection, engine: str, name: str, training: bool, thread
                 begin = time.perf_counter()
                 call()
                 seconds.append(time.perf_counter() - begin)
+                if sum(seconds) > _ROUND_SECONDS:
+                    break
             connection.send(seconds)
     except EOFError:
         pass  # nobody asks any more
@@ -130,21 +148,28 @@ def _work(connection: Connection, engine: str, name: str, training: bool, thread
 
 @contextmanager
 def _process(*job: Any) -> Iterator[Connection]:
-    """A process that does a job; it ends with the block."""
+    """A process that does a job, with empty caches of programs; it ends with the block."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_work, args=(theirs, *job), daemon=True)
-    process.start()
-    theirs.close()
-    try:
-        yield ours
-    finally:
-        with suppress(OSError):
-            ours.send(None)
-        process.join(_END_SECONDS)
-        ours.close()
-        process.kill()
-        process.join()
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        process = context.Process(target=_with_caches, args=(folder, theirs, *job), daemon=True)
+        process.start()
+        theirs.close()
+        try:
+            yield ours
+        finally:
+            with suppress(OSError):
+                ours.send(None)
+            process.join(_END_SECONDS)
+            ours.close()
+            process.kill()
+            process.join()
+
+
+def _with_caches(folder: str, *job: Any) -> None:
+    """A job in which each engine has a folder of its own for compiled programs."""
+    os.environ.update({name: os.path.join(folder, name) for name in _CACHES})
+    _work(*job)
 
 
 def measure_model(
@@ -187,25 +212,38 @@ def _received(connection: Connection) -> Any:
 
 def torch_table(points: Sequence[TorchPoint], training: bool) -> Table:
     """One line per model; ratios are times over those of inductor."""
-    engines = list(dict.fromkeys(p.engine for p in points))
-    mine = [e for e in engines if e in ("compile", "export")]
-    heads = [f"{e}, ms" for e in engines] + [f"{e} / inductor" for e in mine] + [f"{e}, first, s" for e in engines[1:]]
+    engines, mine, by_model = _by_model(points)
+    heads = [f"{e} ms" for e in engines] + [f"{e} / inductor" for e in mine]
     what = "steps of training" if training else "inference"
     title = f"PyTorch models, {what}; medians of calls in turns; compile: torch.compile by relayc, export: from_pytorch"
     table = make_table(title, model={}, **dict.fromkeys([*heads, "difference"], NUMBER))
-    by_model: dict[str, dict[str, TorchPoint]] = {}
-    for point in points:
-        by_model.setdefault(point.model, {})[point.engine] = point
     for name, of in by_model.items():
         times = [_text(of[e].seconds, 1e3, ".3f") for e in engines]
         ratios = [_text(ratio(of, e), 1, ".2f") for e in mine]
-        firsts = [_text(of[e].first, 1, ".1f") for e in engines[1:]]
         differences = [of[e].difference for e in mine if of[e].difference is not None]
-        table.add_row(name, *times, *ratios, *firsts, _text(max(differences, default=None), 1, ".1e"))  # type: ignore[type-var]
+        table.add_row(name, *times, *ratios, _text(max(differences, default=None), 1, ".1e"))  # type: ignore[type-var]
     means = [[r for of in by_model.values() if (r := ratio(of, e)) is not None] for e in mine]
     texts = [f"{statistics.geometric_mean(found):.2f}" if found else "-" for found in means]
-    table.add_row("geometric mean", *[""] * len(engines), *texts, *[""] * len(engines))
+    table.add_row("geometric mean", *[""] * len(engines), *texts, "")
     return table
+
+
+def first_table(points: Sequence[TorchPoint]) -> Table:
+    """Seconds from each model to the first result, one line per model."""
+    engines, _, by_model = _by_model(points)
+    table = make_table("Seconds to the first result, with empty caches of programs", model={}, **dict.fromkeys(engines, NUMBER))
+    for name, of in by_model.items():
+        table.add_row(name, *(_text(of[e].first, 1, ".1f") for e in engines))
+    return table
+
+
+def _by_model(points: Sequence[TorchPoint]) -> tuple[list[str], list[str], dict[str, dict[str, TorchPoint]]]:
+    """The engines, those of relayc, and the points by model and engine."""
+    engines = list(dict.fromkeys(p.engine for p in points))
+    by_model: dict[str, dict[str, TorchPoint]] = {}
+    for point in points:
+        by_model.setdefault(point.model, {})[point.engine] = point
+    return engines, [e for e in engines if e in ("compile", "export")], by_model
 
 
 def ratio(of: Mapping[str, TorchPoint], engine: str) -> float | None:
@@ -220,7 +258,7 @@ def _text(value: float | None, factor: float, form: str) -> str:
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Adds the command to those of the command line."""
-    command = commands.add_parser("torch", help="models of PyTorch, beside eager and inductor")
+    command = commands.add_parser("torch", help="models of PyTorch, beside eager, inductor and TVM")
     command.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS), metavar="NAME", help="(default: %(default)s)")
     command.add_argument("--by", nargs="+", choices=list(TITLES), default=list(TITLES), metavar="ENGINE", help="(default: %(default)s)")
     command.add_argument("--training", action="store_true", help="steps of training, not inference")
@@ -234,14 +272,17 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """`bench torch`. 1 where an engine of relayc failed."""
     warn_if_busy()
-    engines = [e for e in arguments.by if not (arguments.training and e == "export")]
+    engines = [e for e in arguments.by if not (arguments.training and e in ("tvm", "export"))]
+    if "tvm" in engines and importlib.util.find_spec("tvm") is None:
+        console.print("TVM is not installed (apache-tvm), so its relax frontend is left out.")
+        engines.remove("tvm")
     points: list[TorchPoint] = []
     for name in arguments.models:
         if arguments.training and name in WITHOUT_PARAMETERS:
             continue
         with console.status(name):
             points += measure_model(name, engines, arguments.training, arguments.threads, arguments.rounds, arguments.runs)
-    console.print(torch_table(points, arguments.training))
+    console.print(torch_table(points, arguments.training), first_table(points))
     failed = [point for point in points if point.error is not None]
     for point in failed:
         console.print(f"{point.model}, {TITLES[point.engine]}: {point.error}", markup=False)

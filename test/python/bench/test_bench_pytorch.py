@@ -13,7 +13,7 @@ def test_engines_take_turns_and_agree():
     assert [point.engine for point in points] == ["eager", "compile"]
     assert all(point.error is None and [len(r) for r in point.rounds] == [3, 3] and point.first > 0 for point in points)
     assert points[1].difference < 1e-6  # gradients of a mean, far below one
-    assert pytorch.torch_table(points, True).row_count == 2
+    assert (pytorch.torch_table(points, True).row_count, pytorch.first_table(points).row_count) == (2, 1)
 
 
 def test_what_fails_has_its_reason(monkeypatch):
@@ -22,6 +22,20 @@ def test_what_fails_has_its_reason(monkeypatch):
     assert pytorch.ratio({p.engine: p for p in (point, *others)}, "export") is None
     table = pytorch.torch_table([others[0], point, others[1]], False)
     assert [list(column.cells) for column in table.columns][2] == ["-", ""]
+
+
+def test_programs_are_not_kept_in_the_cache_of_the_user(monkeypatch, tmp_path):
+    monkeypatch.setenv("RELAYC_CACHE_DIR", str(tmp_path))
+    points = pytorch.measure_model("scale", ["compile"], False, threads=1, rounds=1, runs=1)
+    assert points[0].error is None
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_missing_tvm_is_left_out_with_a_line(monkeypatch, capsys):
+    monkeypatch.setattr(pytorch.importlib.util, "find_spec", lambda name: None)
+    assert main(["torch", "--models", "scale", "--by", "eager", "tvm", "--rounds", "1", "--runs", "1"]) == 0
+    output = capsys.readouterr().out
+    assert "TVM is not installed" in output and "tvm, ms" not in output
 
 
 def test_a_model_that_is_not_there(capsys):

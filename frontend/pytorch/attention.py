@@ -32,7 +32,8 @@ def _mask_of(query: Tensor, mask: Tensor | None) -> list[Tensor]:
     return [mask if mask.dtype in ("bool", "float32", query.dtype) else cast(mask, query.dtype)]
 
 
-def _attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool, scale: float | None) -> Tensor:
+def scaled_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool, scale: float | None) -> Tensor:
+    """softmax(query key^T scale + mask) value, with torch's broadcasts; a mask of bool is true for keys that are seen."""
     batch = broadcast_shape(*(t.shape[:-2] for t in (query, key, value))) if query.rank != 4 else ()
     scale = _scale(query, scale)
     if query.rank != 4:
@@ -61,7 +62,7 @@ def scaled_dot_product_attention(
 ) -> Tensor:
     if dropout_p:
         raise ModelError("expected attention in inference, found one with dropout: call model.eval() before the export")
-    return reshape(_attention(query, key, value, attn_mask, is_causal, scale), node().sizes)
+    return reshape(scaled_attention(query, key, value, attn_mask, is_causal, scale), node().sizes)
 
 
 def _attention_lse(
@@ -99,7 +100,7 @@ def _derivatives(
 def flash_attention(query: Tensor, key: Tensor, value: Tensor, is_causal: bool, attn_mask: Tensor | None, scale: Any) -> tuple[Any, ...]:
     if node().used(1):
         return _attention_lse(query, key, value, attn_mask, is_causal, scale)
-    return _attention(query, key, value, attn_mask, is_causal, scale), None
+    return scaled_attention(query, key, value, attn_mask, is_causal, scale), None
 
 
 @aten("_scaled_dot_product_flash_attention_for_cpu_backward")
@@ -128,7 +129,7 @@ def efficient_attention(
     shapes, dtypes = node().shape, node().dtype
     states = [filled(shape, 0, dtype) for shape, dtype in zip(shapes[2:], dtypes[2:], strict=True)]
     if not node().used(1) or shapes[1][2] == 0:
-        found = _attention(query, key, value, attn_bias, is_causal, scale)
+        found = scaled_attention(query, key, value, attn_bias, is_causal, scale)
         return found, filled(shapes[1], 0, dtypes[1]), *states
     found, lse = _attention_lse(query, key, value, attn_bias, is_causal, scale)
     width = (*[0] * 5, shapes[1][2] - lse.shape[2])
@@ -159,4 +160,4 @@ def efficient_attention_backward(
 def math_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, is_causal: bool, scale: Any) -> tuple[Any, ...]:
     if node().used(1):
         raise ModelError("expected attention whose weights are not used, found a use")
-    return _attention(query, key, value, attn_mask, is_causal, scale), None
+    return scaled_attention(query, key, value, attn_mask, is_causal, scale), None

@@ -25,4 +25,5 @@ from relayc.frontend.pytorch import (  # noqa: F401 (they register converters)
     solve,
     sort,
     special,
+    transformer,
 )

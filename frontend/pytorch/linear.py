@@ -15,10 +15,14 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if weight.rank == 1:
         found = matmul(input, weight)
         return found if bias is None else emit("add", found, bias)
-    rows = reshape(input, (prod(input.shape[:-1]), input.shape[-1]))
-    found = emit("nn.dense", rows, weight, units=weight.shape[0])
+    return reshape(dense(input, weight, bias), node().sizes)
+
+
+def dense(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """x [..., k] times weight [n, k], and a bias [n]."""
+    found = emit("nn.dense", reshape(x, (prod(x.shape[:-1]), x.shape[-1])), weight, units=weight.shape[0])
     found = found if bias is None else emit("nn.bias_add", found, bias, axis=1)
-    return reshape(found, node().sizes)
+    return reshape(found, (*x.shape[:-1], weight.shape[0]))
 
 
 @aten("mm", "bmm", "matmul", "mv", "dot", "vdot", keep=True)

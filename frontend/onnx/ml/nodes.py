@@ -61,7 +61,7 @@ class Nodes:
         lacking = np.zeros((len(self.roots), self.targets), bool)
         np.logical_or.at(lacking, trees[leaf], ~self.present[leaf])
         some = self.present[leaf].any(axis=0)
-        return [None if s and bad else bool(s) for s, bad in zip(some, lacking.all(axis=0), strict=True)]
+        return [None if s and bad else bool(s) for s, bad in zip(some, np.all(lacking, axis=0), strict=True)]
 
     def checked(self) -> "Nodes":
         """Returns itself. Raises OnnxError if the number of a root or a feature is out of range."""

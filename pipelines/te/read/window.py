@@ -182,6 +182,12 @@ class WindowedReduction:
     reduced: set[Var]
     reads: list[list[Index] | None]
 
+    def loops_beside(self, position: int) -> set[Var]:
+        """The loops on which inputs other than the one at `position` depend: all loops, where an input is not read at linear indices."""
+        inputs = zip(self.reads, self.node.structured.inputs, strict=True)
+        further = [read for i, (read, node) in enumerate(inputs) if i != position and node.kind != "empty"]
+        return set(self.variables) if None in further else {v for read in further for index in read or () for v in index.terms}
+
 
 def windowed_reduction(kernel: Kernel) -> WindowedReduction | None:
     """A candidate for window schedules; None for a kernel without, or with more than, one plain reduction."""

@@ -62,14 +62,17 @@ def _over(found: WindowedReduction, position: int, indices: list[Index]) -> Chan
     whole = node.structured.inputs[position].shape
     axes = [axis_of(*of, reduced) for of in zip(indices[:-1], low, data.shape, whole, strict=False)]
     columns, rows = axes[-1], axes[-2] if len(axes) > 1 else None
-    if columns is None or columns.output is None:
+    others = found.loops_beside(position)
+    if columns is None or columns.output is None or columns.output in others:
         return None
-    has_rows = rows is not None and rows.output is not None
+    has_rows = rows is not None and rows.output is not None and rows.output not in others
     if rows is None or not has_rows:  # a dimension of one output is a plane, unless taps run along it
         has_rows = rows is not None and (rows.tap is not None or rows.is_padded)
     if not any(axis is not None and axis.output is not None and axis.tap is not None for axis in (rows, columns)):
         return None
     rows = rows if rows is not None and has_rows else NO_AXIS
+    if rows.output in others:
+        return None
     end = len(axes) - 1 - has_rows
     own = {v for v in (rows.output, rows.tap, columns.output, columns.tap, channel) if v is not None}
     padded = node.structured.inputs[position].shape[:end] != data.shape[:end]

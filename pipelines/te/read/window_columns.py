@@ -16,9 +16,7 @@ def match(kernel: Kernel) -> Window | None:
     if len(reads) < len(inputs):
         return None
     for position, indices in enumerate(reads):
-        further = [read for i, read in enumerate(reads) if i != position and inputs[i].kind != "empty"]
-        others = {v for read in further for index in read for v in index.terms}
-        window = _over(found, position, indices, others)
+        window = _over(found, position, indices, found.loops_beside(position))
         if window is not None:
             return window
     return None

@@ -18,7 +18,9 @@ from relayc.pipelines.driver.compile import compile
 
 
 def to_layout(x: np.ndarray, layout: str) -> np.ndarray:
-    """An NCHW array in NHWC or NCHWc."""
+    """An NCHW array in NHWC, NCHW or NCHWc."""
+    if layout == "NCHW":
+        return x
     if layout == "NHWC":
         return x.transpose(0, 2, 3, 1)
     block = int(layout[4:-1])
@@ -100,6 +102,19 @@ def test_maps_of_all_sizes(layout, channels):
     sizes = [(7, 7), (1, 9), (9, 1), (14, 13), (5, 33)]
     kinds = [(3, "conv", 1), (5, "conv", 2), (3, "conv", 3), (3, "max", 2), (3, "avg", 1)]
     check([Case(layout, channels, size, (k, k), (s, s), (k // 2,) * 4, op=op) for size, (k, op, s) in itertools.product(sizes, kinds)])
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_windows_of_one_column_over_rows_of_pixels(constant):
+    """In NCHW the pixels of a row are the innermost dimension, and the channels of the image the one before the rows: with weights each."""
+    sizes = [(9, 9), (5, 2), (4, 33)]
+    kinds = [((3, 1), (1, 1), 1), ((3, 1), (3, 1), 2), ((2, 1), (1, 1), 1)]
+    check(
+        [
+            Case("NCHW", channels, size, taps, strides, (1, 0, 1, 0), (dilation, 1), n=2, constant=constant)
+            for channels, size, (taps, strides, dilation) in itertools.product((3, 17), sizes, kinds)
+        ]
+    )
 
 
 @pytest.mark.parametrize("layout, channels", [("NCHW8c", 8), ("NHWC", 19)])

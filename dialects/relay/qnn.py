@@ -16,7 +16,7 @@ from relayc.dialects.relay.shapes import broadcast_shapes, normalize_axis
 from relayc.dialects.relay.types import MLIR_NAMES
 
 RELAY_ROUNDINGS = ("UPWARD", "TONEAREST")
-ROUNDINGS = (*RELAY_ROUNDINGS, "TONEVEN")
+ROUNDINGS: tuple[str, ...] = (*RELAY_ROUNDINGS, "TONEVEN")
 COMPUTE_DTYPES = ("int64", "float32", "float64")
 
 

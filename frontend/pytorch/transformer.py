@@ -50,8 +50,8 @@ def multi_head_attention(
         bounds = [([i * width], [(i + 1) * width], [1], [0]) for i in range(3)]
         pairs = zip((query, key, value), bounds, strict=True)
         parts = [dense(x, strided_slice(qkv_weight, *b), strided_slice(qkv_bias, *b)) for x, b in pairs]
-    heads = [transpose(reshape(x, (*x.shape[:2], num_head, width // num_head)), (0, 2, 1, 3)) for x in parts]
-    found = transpose(scaled_attention(*heads, _visible(mask, mask_type), False, None), (0, 2, 1, 3))
+    q, k, v = (transpose(reshape(x, (*x.shape[:2], num_head, width // num_head)), (0, 2, 1, 3)) for x in parts)
+    found = transpose(scaled_attention(q, k, v, _visible(mask, mask_type), False, None), (0, 2, 1, 3))
     return dense(reshape(found, (*found.shape[:2], prod(found.shape[2:]))), proj_weight, proj_bias), None
 
 

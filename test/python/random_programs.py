@@ -192,7 +192,11 @@ def samples(graph: Graph) -> list[dict[str, int]]:
     def fits(sizes: Sizes) -> bool:
         return all(prod(at(t.sizes, sizes)) <= 2 * MOST_ELEMENTS for t in graph.types.values())
 
+    def is_possible(sizes: Sizes) -> bool:
+        return all(min(at(leaf.type.sizes, sizes), default=0) >= 0 for leaf in graph.leaves.values())
+
     drawn = [{name: within(name, most) for name in ("n", "m")} for most in (140, 70, 33, 9, 3) for _ in range(3)]
+    drawn = [sizes for sizes in drawn if is_possible(sizes)]
     return [sizes for sizes in drawn if fits(sizes)][:3] or drawn[-1:]
 
 

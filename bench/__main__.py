@@ -17,7 +17,7 @@
     passes     milliseconds of each pass on the graph, and fusion groups
     serve      requests per second behind `relayc serve`, beside ONNX Runtime behind it
     tuned      models with the records of a tuning database, against the defaults
-    metaschedule  kernels by relayc's tuner and by TVM's MetaSchedule, with as many trials
+    metaschedule  kernels by relayc's tuner and by TVM's MetaSchedule, with equal trials
     revisions  latency and compilation of this relayc, against that of another environment
 
 Exit codes: 0 for success; 1 if an engine or a revision failed, or for an error in a file; 2 for a wrong command line.

@@ -1,7 +1,6 @@
-"""`bench metaschedule`: kernels that relayc and TVM's MetaSchedule tune with as many trials, from the same tensor expressions."""
+"""`bench metaschedule`: relayc's tuner and TVM's MetaSchedule tune the same tensor expressions, with the same number of trials."""
 
 import argparse
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -21,7 +20,7 @@ from relayc.bench.machine import describe, warn_if_busy
 from relayc.bench.measure import Progress
 from relayc.bench.metaschedule_kernels import KERNELS, Kernel
 from relayc.bench.options import add_turns
-from relayc.bench.peer import Peer
+from relayc.bench.peer import Peer, clock_of
 from relayc.bench.peer_process import Interpreter, PeerProcess
 from relayc.bench.report import save
 from relayc.bench.worker import FEWEST_RUNS, MOST_RUNS, SECONDS, EngineError
@@ -70,7 +69,7 @@ class _Own(Peer):
 
     def __init__(self, kernel: Kernel, arrays: Sequence[np.ndarray], threads: int) -> None:
         super().__init__()
-        self._clock = time.thread_time if threads == 1 else time.perf_counter
+        self._clock = clock_of(threads)
         self.kernel = relayc.compile_kernel(te.create_prim_func(kernel.define(te)), num_threads=threads)
         self._call = lambda: self.kernel(*arrays)
 
@@ -108,14 +107,13 @@ def measure_tuners(name: str, tvm: Interpreter, trials: int, threads: int, round
 def _tuned(kernel: Kernel, arrays: Sequence[np.ndarray], trials: int, threads: int, seed: int, database: Path, side: Side) -> _Own:
     """The kernel with what relayc's tuner finds."""
     times: list[tuple[float, float | None]] = []
-    start = time.perf_counter()
 
     def report(status: relayc.tune.Status) -> None:
         times.append((status.seconds[0], 1 / status.gain))
 
     function = te.create_prim_func(kernel.define(te))
     tuning = relayc.tune.kernel(function, trials=trials, num_threads=threads, database=database, seed=seed, report=report)
-    side.search = time.perf_counter() - start
+    side.search = tuning.seconds
     side.found = _found([*times, (side.search, 1 / tuning.gains[-1])]) if tuning.gains else 0.0
     with relayc.tune.ApplyHistoryBest(database):
         return _Own(kernel, arrays, threads)
@@ -130,19 +128,8 @@ def _found(times: Sequence[tuple[float, float | None]]) -> float:
 
 def tuners_table(tuned: Sequence[Tuned], trials: int, threads: int) -> Table:
     """One line per kernel: times of a call, and of the search until its best schedule; ratios below 1 are in favour of relayc."""
-    columns = (
-        "default ms",
-        "tuned ms",
-        "TVM ms",
-        "default / TVM",
-        "tuned / TVM",
-        "GFLOP/s",
-        "found s",
-        "TVM found s",
-        "ratio",
-        "search s",
-        "TVM",
-    )
+    times = ("default ms", "tuned ms", "TVM ms", "default / TVM", "tuned / TVM", "GFLOP/s")
+    columns = (*times, "found s", "TVM found s", "ratio", "search s", "TVM search s")
     table = make_table(f"{trials} trials, {threads_text(threads)}", kernel={}, strategy={}, **dict.fromkeys(columns, NUMBER))
     for one in tuned:
         default, own, other = (one.sides[side] for side in ("default", "relayc", "tvm"))
@@ -165,7 +152,7 @@ def tuners_table(tuned: Sequence[Tuned], trials: int, threads: int) -> Table:
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Adds the command to the command line."""
-    command = commands.add_parser("metaschedule", help="kernels by relayc's tuner and by TVM's MetaSchedule, with as many trials")
+    command = commands.add_parser("metaschedule", help="kernels by relayc's tuner and by TVM's MetaSchedule, with equal trials")
     command.add_argument("--tvm", required=True, metavar="PYTHON", help="interpreter of an environment in which apache-tvm is installed")
     listed = f"of {', '.join(KERNELS)}, separated by commas (default all)"
     command.add_argument("--kernels", type=_kernels, default=tuple(KERNELS), metavar="LIST", help=listed)

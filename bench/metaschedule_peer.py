@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from relayc.bench.metaschedule_kernels import KERNELS
-from relayc.bench.peer import Peer, save_arrays, serve
+from relayc.bench.peer import Peer, clock_of, save_arrays, serve
 
 _BATCH = 16
 """Candidates between two trainings of the cost model; TVM's 64 would leave few trainings to some dozen trials."""
@@ -38,9 +38,10 @@ class MetaSchedule(Peer):
         import tvm.target.codegen
         from tvm.s_tir import meta_schedule
 
-        self._clock = time.thread_time if threads == 1 else time.perf_counter
+        self._clock = clock_of(threads)
         target = tvm.target.Target({"kind": "llvm", "mcpu": tvm.target.codegen.llvm_get_system_cpu(), "num-cores": threads})
-        function = tvm.te.create_prim_func(KERNELS[kernel].define(tvm.te))
+        tensors = KERNELS[kernel].define(tvm.te)
+        function = tvm.te.create_prim_func(tensors)
         times: list[tuple[float, float | None]] = []
         errors: list[Any] = []
         started = time.perf_counter()
@@ -77,9 +78,8 @@ class MetaSchedule(Peer):
         if schedule is None:
             raise RuntimeError(f"no candidate of {trials} could be measured: {errors[0] if errors else 'no error is known'}")
         call = tvm.compile(schedule.mod, target=target)["main"]
-        arrays = KERNELS[kernel].arrays(seed)
-        result = KERNELS[kernel].reference(*arrays)
-        self._tensors = [tvm.runtime.tensor(array) for array in [*arrays, result.astype("float32") * 0]]
+        result = tvm.runtime.empty(tuple(map(int, tensors[-1].shape)), "float32")
+        self._tensors = [*map(tvm.runtime.tensor, KERNELS[kernel].arrays(seed)), result]
         self._call = lambda: call(*self._tensors)
         return {"times": times, "seconds": seconds}
 

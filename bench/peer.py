@@ -34,6 +34,11 @@ def load_arrays(path: "str | os.PathLike[str]", dtypes: Sequence[str]) -> list[n
         return [file[f"arr_{i}"].view(np.dtype(name)) for i, name in enumerate(dtypes)]
 
 
+def clock_of(threads: int) -> Callable[[], float]:
+    """The clock for calls on some threads: CPU time of a single thread, which other processes do not change, else elapsed time."""
+    return time.thread_time if threads == 1 else time.perf_counter
+
+
 class Peer:
     """What the program does on request."""
 

@@ -33,17 +33,13 @@ _BAGS = ("add", "add", "max")
 """How the rows of a bag are joined in the modes sum, mean and max."""
 
 
-_BAGS = ("add", "add", "max")
-"""How the rows of a bag are joined in the modes sum, mean and max."""
-
-
 def _bag_of(indices: Tensor, offsets: Tensor) -> Tensor:
     """The bag of each index: the last bag that does not begin after it."""
     return subtract(emit("searchsorted", cast(offsets, "int64"), positions(indices.shape[0]), right=True, dtype="int64"), 1)
 
 
 def _joined(at: Tensor, values: Tensor, bags: Size, first: float, mode: str) -> Tensor:
-    """Values joined in bags; those of a bag after the last are thrown away."""
+    """Values joined in bags; values of the bag after the last one are dropped."""
     zeros = filled((bags + 1, *values.shape[1:]), first, values.dtype)
     found = emit("scatter_nd", zeros, reshape(at, (1, at.shape[0])), values, mode=mode)
     return strided_slice(found, (0,), (bags,), (1,), (0,))
@@ -97,7 +93,7 @@ def embedding_bag_backward(
     padding_idx: int,
 ) -> Tensor:
     if sparse or scale_grad_by_freq:
-        # torch's scale is of the wrong indices where some occur several times.
+        # Torch scales the derivatives of other indices where an index occurs several times.
         raise ModelError("expected dense derivatives of embeddings that are not scaled, found others")
     table, count = filled((num_weights, grad.shape[1]), 0, grad.dtype), indices.shape[0]
     size = reshape(bag_size, (*bag_size.shape, 1))

@@ -101,10 +101,7 @@ def lu_solve(LU: Any = None, pivots: Any = None, B: Any = None, left: bool = Tru
     """By the matrix that was decomposed."""
     data, pivots, b = (rest["LU_data"], rest["LU_pivots"], rest["self"]) if rest else (LU, pivots, B)
     a = matmul(_permutation(pivots, data.shape[-2], data.dtype), matmul(*_parts(data)))
-    a, shape = turned(a) if adjoint else a, node().sizes
-    if left:
-        return solve_systems(a, b, shape)[0]
-    return turned(solve_systems(turned(a), turned(b), (*shape[:-2], shape[-1], shape[-2]))[0])
+    return solve_systems(turned(a) if adjoint else a, b, node().sizes, left)[0]
 
 
 @aten("_linalg_solve_ex", "linalg_solve", "linalg_solve_ex", keep=True)
@@ -113,11 +110,9 @@ def solve(A: Tensor, B: Tensor, left: bool) -> Any:
     several = isinstance(node().dtype, tuple)
     shape = node().shape[0] if several else node().sizes
     is_vector = len(shape) == A.rank - 1
-    b = reshape(B, (*B.shape, 1)) if is_vector else B
-    a, b = (A, b) if left else (turned(A), turned(b))
-    wanted = (*shape, 1) if is_vector else shape if left else (*shape[:-2], shape[-1], shape[-2])
-    found, info = solve_systems(a, b, wanted)
-    x = reshape(found if left else turned(found), shape)
+    b, wanted = (reshape(B, (*B.shape, 1)), (*shape, 1)) if is_vector else (B, shape)
+    found, info = solve_systems(A, b, wanted, left)
+    x = reshape(found, shape)
     if not several:
         return x
     info = reshape(info, node().shape[-1])

@@ -63,7 +63,7 @@ def grid_sampler_backward(
     align_corners: bool,
     output_mask: tuple[bool, ...],
 ) -> tuple[Tensor | None, ...]:
-    """The samples as sums of elements of the image, whose rules of derivatives there are."""
+    """Writes the samples as sums of elements of the image: the operators of the sums have rules of derivatives."""
     batch, channels, *sizes = input.shape
     n, points = len(sizes), prod(grid.shape[1:-1])
     taps = []

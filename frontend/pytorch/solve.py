@@ -39,7 +39,8 @@ def _solved(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def pivoted(x: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-    """Matrices with row k and the row exchanged that has the largest element of those left in column k, and the number of it [batch, 1]."""
+    """Exchanges row k of matrices and the row from k on with the largest element in column k; returns the number of this row [batch, 1]
+    with them."""
     batch, n, _ = x.shape
     size = emit("abs", _column(x, k))
     left = emit("greater_equal", reshape(positions(n), (1, n)), k)
@@ -67,8 +68,11 @@ def _column(x: Tensor, k: Tensor) -> Tensor:
     return reshape(emit("take", x, reshape(k, (1,)), axis=2, mode="clip"), x.shape[:2])
 
 
-def solve_systems(a: Tensor, b: Tensor, shape: Sequence[Any]) -> tuple[Tensor, Tensor]:
-    """X [*batch, n, m] and the numbers of pivots, as vector."""
+def solve_systems(a: Tensor, b: Tensor, shape: Sequence[Any], left: bool = True) -> tuple[Tensor, Tensor]:
+    """X [*batch, n, m] of a X = b, or of X a = b where not `left`, and the numbers of pivots, as vector."""
+    if not left:
+        found, info = solve_systems(turned(a), turned(b), (*shape[:-2], shape[-1], shape[-2]))
+        return turned(found), info
     found, info = _solved(one_batch(a, shape[:-2]), one_batch(b, shape[:-2]))
     return reshape(found, shape), info
 
@@ -100,10 +104,7 @@ def triangle(x: Tensor, upper: bool, is_unit: bool = False) -> Tensor:
 
 @aten("linalg_solve_triangular")
 def solve_triangular(self: Tensor, B: Tensor, upper: bool, left: bool, unitriangular: bool) -> Tensor:
-    a, shape = triangle(self, upper, unitriangular), node().sizes
-    if left:
-        return solve_systems(a, B, shape)[0]
-    return turned(solve_systems(turned(a), turned(B), (*shape[:-2], shape[-1], shape[-2]))[0])
+    return solve_systems(triangle(self, upper, unitriangular), B, node().sizes, left)[0]
 
 
 @aten("triangular_solve")

@@ -26,6 +26,12 @@ def _visible(mask: Tensor | None, mask_type: int | None) -> Tensor | None:
     return emit("logical_not", cast(reshape(mask, shapes[mask_type]), "bool"))
 
 
+def _third(x: Tensor, part: int, axis: int) -> Tensor:
+    """A third of a tensor along an axis: of query, key or value."""
+    width = x.shape[axis] // 3
+    return strided_slice(x, [part * width], [(part + 1) * width], [1], [axis])
+
+
 @aten("_native_multi_head_attention")
 def multi_head_attention(
     query: Tensor,
@@ -44,12 +50,10 @@ def multi_head_attention(
         raise ModelError("expected multi-head attention whose weights are not used, found a use: need_weights=False gives none")
     width = proj_weight.shape[0]
     if query is key and key is value:
-        inputs = [dense(query, qkv_weight, qkv_bias)] * 3
-        parts = [strided_slice(x, [i * width], [(i + 1) * width], [1], [2]) for i, x in enumerate(inputs)]
+        whole = dense(query, qkv_weight, qkv_bias)
+        parts = [_third(whole, i, 2) for i in range(3)]
     else:
-        bounds = [([i * width], [(i + 1) * width], [1], [0]) for i in range(3)]
-        pairs = zip((query, key, value), bounds, strict=True)
-        parts = [dense(x, strided_slice(qkv_weight, *b), strided_slice(qkv_bias, *b)) for x, b in pairs]
+        parts = [dense(x, _third(qkv_weight, i, 0), _third(qkv_bias, i, 0)) for i, x in enumerate((query, key, value))]
     q, k, v = (transpose(reshape(x, (*x.shape[:2], num_head, width // num_head)), (0, 2, 1, 3)) for x in parts)
     found = transpose(scaled_attention(q, k, v, _visible(mask, mask_type), False, None), (0, 2, 1, 3))
     return dense(reshape(found, (*found.shape[:2], prod(found.shape[2:]))), proj_weight, proj_bias), None

@@ -62,7 +62,7 @@ def _over(found: WindowedReduction, position: int, indices: list[Index]) -> Chan
     whole = node.structured.inputs[position].shape
     axes = [axis_of(*of, reduced) for of in zip(indices[:-1], low, data.shape, whole, strict=False)]
     columns, rows = axes[-1], axes[-2] if len(axes) > 1 else None
-    others = found.loops_beside(position)
+    others = found.loops_beside(position)  # along which weights vary: a loop over planes, not over rows or columns of a window
     if columns is None or columns.output is None or columns.output in others:
         return None
     has_rows = rows is not None and rows.output is not None and rows.output not in others

@@ -324,14 +324,16 @@ def _of_two(name: str, data: Tensor, weight: Tensor, zeros: tuple[Tensor, Tensor
     transposes = attrs.get("transpose_a", False), attrs.get("transpose_b", name == "dense")
     found = Term(emit(f"nn.{name}", a, b, **attrs))
     if not _is_zero(data_zero):
-        sums = emit("sum", _centred(b, weight_zero, -1, "int32").tensor, axis=(-1 if transposes[1] else -2,), keepdims=True)
-        rows = emit("transpose", sums, axes=(*range(b.rank - 2), b.rank - 1, b.rank - 2)) if transposes[1] else sums
-        found -= Term(rows) * Term(cast(reshape(data_zero, ()), "int32"))
+        found -= _sums(_centred(b, weight_zero, -1, "int32").tensor, -2, transposes[1]) * Term(cast(reshape(data_zero, ()), "int32"))
     if not _is_zero(weight_zero):
-        sums = emit("sum", cast(a, "int32"), axis=(-2 if transposes[0] else -1,), keepdims=True)
-        columns = emit("transpose", sums, axes=(*range(a.rank - 2), a.rank - 1, a.rank - 2)) if transposes[0] else sums
-        found -= Term(columns) * Term(cast(reshape(weight_zero, ()), "int32"))
+        found -= _sums(cast(a, "int32"), -1, transposes[0]) * Term(cast(reshape(weight_zero, ()), "int32"))
     return found.tensor
+
+
+def _sums(x: Tensor, axis: int, is_transposed: bool) -> Term:
+    """Sums of matrices along -2 or -1, which is the other axis of transposed matrices; the axis stays, of size 1."""
+    found = emit("sum", x, axis=(-3 - axis if is_transposed else axis,), keepdims=True)
+    return Term(emit("transpose", found, axes=(*range(x.rank - 2), x.rank - 1, x.rank - 2)) if is_transposed else found)
 
 
 def _with_sign(data: Tensor, zero: Tensor, signed: bool) -> tuple[Tensor, Tensor]:

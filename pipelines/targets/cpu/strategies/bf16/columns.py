@@ -88,7 +88,7 @@ class ColumnsCopy:
         self._end(target)
 
     def _end(self, target: Index) -> None:
-        """Zeros behind the last group that has steps."""
+        """Writes zeros after the last group that has steps."""
         size, pitch = ceil_div(self.layout.size, self.group) * self.group, self.layout.pitch
         set_zeros(self.buffer, target + size * COLUMNS, (pitch - size) * COLUMNS, self.evaluator)
 
@@ -119,7 +119,7 @@ class ColumnsCopy:
 
     def _masked(self, first: Index, count: ir.Value, point: Point, target: Index) -> None:
         """The first `count` columns of a block, which are neighbours in memory, where a call says how many there are, or how deep they are:
-        zeros are in the other columns and behind the last step."""
+        zeros are in the other columns and after the last step."""
         size, group = self.layout.size, self.group
         whole = size // group
 

@@ -34,7 +34,7 @@ def set_zeros(buffer: ir.Value, start: Index, count: Size, evaluator: Evaluator,
 
 
 def transposed_groups(columns: Iterable[ir.Value]) -> Iterator[ir.Value]:
-    """The transpose of n vectors of n, n/2, n/4, ... groups of 32 bits: vectors of the first groups, of the second groups, ..."""
+    """The transpose of n vectors of n, n/2, n/4, ... groups of 32 bits, read one by one: vectors of the first groups, the second, ..."""
     words = []
     for column in columns:
         element = column.type.element_type

@@ -1,9 +1,11 @@
 """The machine: its description, and its measured peak."""
 
+import compileall
 import datetime
 import importlib.metadata
 import os
 import platform
+import re
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
@@ -64,6 +66,13 @@ def describe(peak: Peak | None = None) -> dict[str, Any]:
 def load_average() -> float | None:
     """Processes that ran or waited to, averaged over the last minute."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+
+
+def compile_bytecode() -> None:
+    """Compiles the sources of relayc to bytecode, as pip does with the packages that it installs; from a checkout Python would do it in
+    the first process of each model, or in each process where PYTHONDONTWRITEBYTECODE is set."""
+    root = Path(__file__).parents[1]
+    compileall.compile_dir(root, quiet=2, rx=re.compile(rf"{re.escape(str(root))}/(\.|test/)"))
 
 
 def warn_if_busy() -> None:

@@ -1,31 +1,31 @@
 """`bench torch`: models of PyTorch by from_pytorch and by torch.compile, beside eager, inductor and TVM; inference, and steps of training.
 
-Each engine has a process of its own for a model, and the processes take turns. Weights and inputs are drawn from the same seed in all.
+Each engine has a process of its own for a model, and the processes take turns as in the other benchmarks. Weights and inputs are drawn
+from the same seed in all.
 """
 
 import argparse
 import importlib.util
-import multiprocessing
 import os
 import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
-from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from relayc.bench.machine import describe, warn_if_busy
+from relayc.bench.machine import compile_bytecode, describe, warn_if_busy
 from relayc.bench.options import add_json
 from relayc.bench.pytorch_models import MODELS, WITHOUT_PARAMETERS
 from relayc.bench.report import save
 from relayc.bench.tvm_relax import load
+from relayc.bench.worker import EngineError, EngineProcess, Server
 from relayc.runtime.threads import usable_cpus
 from relayc.tools.commands import parse_count
 from relayc.tools.tables import NUMBER, make_table
@@ -40,10 +40,6 @@ TITLES = {
 """The engines, by the name on the command line."""
 _CACHES = ("TORCHINDUCTOR_CACHE_DIR", "RELAYC_CACHE_DIR")
 """Environment variables of the folders where engines keep compiled programs."""
-_ROUND_SECONDS = 3
-"""Time after which a round of an engine ends early."""
-_END_SECONDS = 30
-"""Time limit for a process to end after the request: inductor ends its compile processes, which takes a second."""
 
 
 @dataclass
@@ -95,15 +91,49 @@ def _function(engine: str, model: Any, inputs: tuple[Any, ...], threads: int) ->
     return relayc.compile(relayc.from_pytorch(model, inputs), cache=True)
 
 
-def _call(engine: str, name: str, training: bool, threads: int, seed: int) -> Callable[[], list[np.ndarray]]:
+@dataclass
+class _TorchJob:
+    """An engine on a model; `folder` has its caches of compiled programs."""
+
+    engine: str
+    model: str
+    training: bool
+    threads: int
+    seed: int
+    folder: str
+
+
+class _TorchServer(Server):
+    """A process in which an engine runs a model of PyTorch."""
+
+    def load(self, job: Any) -> dict[str, Any]:
+        """Makes the model and calls it once: the seconds of both, and the results of the call."""
+        os.environ.update({name: os.path.join(job.folder, name) for name in _CACHES})
+        import torch
+
+        from relayc.runtime import set_num_threads
+
+        torch.set_num_threads(job.threads)
+        set_num_threads(job.threads)
+        begin = time.perf_counter()
+        self.call = _call(job)
+        results = self.call()
+        return {"first": time.perf_counter() - begin, "results": [np.array(r) for r in results]}
+
+
+class _TorchProcess(EngineProcess):
+    server = _TorchServer
+
+
+def _call(job: _TorchJob) -> Callable[[], list[np.ndarray]]:
     """A call of a model, or a step of its training, which gives the result and the gradients."""
     import torch
 
-    torch.manual_seed(seed)
-    model, inputs = MODELS[name]()
-    model.train(training)
-    with torch.set_grad_enabled(training):
-        function = _function(engine, model, inputs, threads)
+    torch.manual_seed(job.seed)
+    model, inputs = MODELS[job.model]()
+    model.train(job.training)
+    with torch.set_grad_enabled(job.training):
+        function = _function(job.engine, model, inputs, job.threads)
 
     def inference() -> list[np.ndarray]:
         with torch.no_grad():
@@ -115,99 +145,38 @@ def _call(engine: str, name: str, training: bool, threads: int, seed: int) -> Ca
         result.square().mean().backward()
         return [result.detach().numpy(), *(p.grad.numpy() for p in model.parameters())]
 
-    return step if training else inference
-
-
-def _work(connection: Connection, engine: str, name: str, training: bool, threads: int, seed: int) -> None:
-    """A process: sends the seconds and the results of the first call, then those of as many calls as it is told."""
-    import torch
-
-    from relayc.runtime import set_num_threads
-
-    torch.set_num_threads(threads)
-    set_num_threads(threads)
-    try:
-        begin = time.perf_counter()
-        call = _call(engine, name, training, threads, seed)
-        results = call()
-        connection.send((time.perf_counter() - begin, [np.array(r) for r in results]))
-        while (runs := connection.recv()) is not None:
-            seconds = []
-            for _ in range(runs):
-                begin = time.perf_counter()
-                call()
-                seconds.append(time.perf_counter() - begin)
-                if sum(seconds) > _ROUND_SECONDS:
-                    break
-            connection.send(seconds)
-    except EOFError:
-        pass  # nobody asks any more
-    except Exception as error:
-        connection.send(f"{type(error).__name__}: {error}")
-
-
-@contextmanager
-def _process(*job: Any) -> Iterator[Connection]:
-    """A process that does a job, with empty caches of programs; it ends with the block."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        process = context.Process(target=_with_caches, args=(folder, theirs, *job), daemon=True)
-        process.start()
-        theirs.close()
-        try:
-            yield ours
-        finally:
-            with suppress(OSError):
-                ours.send(None)
-            process.join(_END_SECONDS)
-            ours.close()
-            process.kill()
-            process.join()
-
-
-def _with_caches(folder: str, *job: Any) -> None:
-    """A job in which each engine has a folder of its own for compiled programs."""
-    os.environ.update({name: os.path.join(folder, name) for name in _CACHES})
-    _work(*job)
+    return step if job.training else inference
 
 
 def measure_model(
-    name: str, engines: Sequence[str], training: bool, threads: int, rounds: int, runs: int, seed: int = 0
+    name: str, engines: Sequence[str], training: bool, threads: int, rounds: int, runs: int | None = None, seed: int = 0
 ) -> list[TorchPoint]:
     """Measures engines on a model; what fails has its error."""
     points = {engine: TorchPoint(name, engine) for engine in engines}
     with ExitStack() as stack:
-        running: dict[str, Connection] = {}
+        running: dict[str, _TorchProcess] = {}
         results: dict[str, list[np.ndarray]] = {}
         for engine, point in points.items():
-            connection = stack.enter_context(_process(engine, name, training, threads, seed))
-            found = _received(connection)
-            if isinstance(found, str):
-                point.error = found
+            folder = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+            process = stack.enter_context(_TorchProcess(_TorchJob(engine, name, training, threads, seed, folder)))
+            try:
+                found = process.load()
+            except EngineError as error:
+                point.error = str(error)
             else:
-                running[engine] = connection
-                point.first, results[engine] = found
-        for engine in results.keys() & running.keys() if "eager" in results else ():
+                running[engine] = process
+                point.first, results[engine] = found["first"], found["results"]
+        for engine in results if "eager" in results else ():
             pairs = zip(results[engine], results["eager"], strict=True)
             points[engine].difference = max(float(np.abs(a - b).max()) for a, b in pairs)
         for _ in range(rounds):
-            for engine, connection in running.items():
+            for engine, process in running.items():
                 if points[engine].error is None:
-                    connection.send(runs)
-                    found = _received(connection)
-                    if isinstance(found, str):
-                        points[engine].error = found
-                    else:
-                        points[engine].rounds.append(found)
+                    try:
+                        points[engine].rounds.append(process.measure(runs))
+                    except EngineError as error:
+                        points[engine].error = str(error)
     return list(points.values())
-
-
-def _received(connection: Connection) -> Any:
-    try:
-        return connection.recv()
-    except EOFError:
-        return "the process ended"
 
 
 def torch_table(points: Sequence[TorchPoint], training: bool) -> Table:
@@ -263,7 +232,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     command.add_argument("--by", nargs="+", choices=list(TITLES), default=list(TITLES), metavar="ENGINE", help="(default: %(default)s)")
     command.add_argument("--training", action="store_true", help="steps of training, not inference")
     command.add_argument("--rounds", type=parse_count, default=5, metavar="N", help="turns of each engine (default 5)")
-    command.add_argument("--runs", type=parse_count, default=20, metavar="N", help="calls in a round (default 20)")
+    command.add_argument("--runs", type=parse_count, metavar="N", help="calls in a round (default: as many as fit in 0.3 s)")
     command.add_argument("--threads", type=parse_count, default=usable_cpus(), metavar="N", help="threads of a call (default: all CPUs)")
     add_json(command)
     command.set_defaults(action=run)
@@ -272,6 +241,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """`bench torch`. 1 where an engine of relayc failed."""
     warn_if_busy()
+    compile_bytecode()
     engines = [e for e in arguments.by if not (arguments.training and e in ("tvm", "export"))]
     if "tvm" in engines and importlib.util.find_spec("tvm") is None:
         console.print("TVM is not installed (apache-tvm), so its relax frontend is left out.")

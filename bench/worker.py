@@ -131,9 +131,9 @@ class EngineProcess:
     """
 
     server: type[Server] = Server
-    """What runs in the process."""
+    """What runs in the process; its `load` takes the job."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Any) -> None:
         self.job = job
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()

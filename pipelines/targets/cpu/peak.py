@@ -10,7 +10,7 @@ import numpy as np
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.driver.lowering import tir_to_llvm
 from relayc.pipelines.targets.cpu.jit import jit
-from relayc.pipelines.targets.cpu.strategies.bf16.integers import dots_of
+from relayc.pipelines.targets.cpu.strategies.bf16.integers import Dots, dots_of
 from relayc.pipelines.targets.cpu.target import CpuTarget
 from relayc.runtime.cpu import host
 from relayc.runtime.profile import Peak
@@ -57,19 +57,21 @@ def measure_peak(threads: int, seconds: float, fewest_calls: int) -> Peak:
 
 
 def measure_integer_peak(threads: int, seconds: float, fewest_calls: int) -> float:
-    """GOP/s of the instruction that multiplies 8-bit integers on vectors and adds in 32 bits (a multiply-add is two operations).
+    """GOP/s of the instructions that multiply 8-bit integers exactly on vectors and add in 32 bits (a multiply-add is two operations).
 
-    Raises ValueError if there is none: without VNNI.
+    The instructions are vpdpbusd of VNNI; without VNNI vpmaddwd, of elements already widened to 16 bits, and an addition.
+
+    Raises ValueError if there are none: without AVX2.
     """
     target = CpuTarget("cpu", num_threads=threads)
     dots = dots_of(target)
-    if dots is None or not dots.fused:
-        raise ValueError("int8: expected a CPU with VNNI, whose instructions the peak is that of")
-    sums = target.num_vector_registers * 3 // 4
-    arrays = np.ones((2, dots.lanes * 4), np.int8), np.empty((threads, dots.lanes), np.int32)
+    if dots is None:
+        raise ValueError("int8: expected a CPU with AVX2 or VNNI, whose instructions the peak is that of")
+    sums, products = target.num_vector_registers * 3 // 4, dots.lanes * (4 if dots.fused else 2)
+    arrays = np.ones((2, products), np.int8 if dots.fused else np.int16), np.empty((threads, dots.lanes), np.int32)
     with Team(threads):
-        call = compile_kernel(integer_peak_text(threads, dots.lanes, sums), "peak", arrays)
-        return 2 * threads * dots.lanes * 4 * sums * _STEPS / _least_seconds(call, seconds, fewest_calls) / 1e9
+        call = compile_kernel(integer_peak_text(threads, dots, sums), "peak", arrays)
+        return 2 * threads * products * sums * _STEPS / _least_seconds(call, seconds, fewest_calls) / 1e9
 
 
 def peak_kernel(threads: int) -> tuple[Callable[[], None], int]:
@@ -114,16 +116,22 @@ def compile_kernel(text: str, name: str, arrays: Sequence[np.ndarray]) -> Callab
 # ---- kernels ----------------------------------------------------------------------------------------------------------------------
 
 
-def integer_peak_text(threads: int, lanes: int, accumulators: int) -> str:
-    """tir of a kernel in which each thread adds _STEPS products of bytes to each of its independent vectors of sums."""
-    vector, operand = f"vector<{lanes}xi32>", f"vector<{4 * lanes}xi8>"
-    intrinsic = f'llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.{32 * lanes}"'
+def integer_peak_text(threads: int, dots: Dots, accumulators: int) -> str:
+    """tir of a kernel in which each thread adds _STEPS products of integers to each of its independent vectors of sums."""
+    lanes, elements = dots.lanes, f"{4 * dots.lanes}xi8" if dots.fused else f"{2 * dots.lanes}xi16"
+    vector, operand = f"vector<{lanes}xi32>", f"vector<{elements}>"
+    intrinsic = f'llvm.call_intrinsic "{dots.instruction}"'
+
+    def step(i: int) -> str:
+        if dots.fused:
+            return f"%n{i} = {intrinsic}(%a{i}, %x, %y) : ({vector}, {operand}, {operand}) -> {vector}"
+        # Of the sums, so that the product is not moved out of the loop.
+        left = f"%w{i} = vector.bitcast %a{i} : {vector} to {operand}"
+        product = f"%p{i} = {intrinsic}(%w{i}, %y) : ({operand}, {operand}) -> {vector}"
+        return f"{left}\n{product}\n%v{i} = vector.bitcast %x : {operand} to {vector}\n%n{i} = arith.addi %p{i}, %v{i} : {vector}"
+
     return _accumulating(
-        threads,
-        accumulators,
-        (f"memref<2x{4 * lanes}xi8>", operand),
-        (f"memref<{threads}x{lanes}xi32>", vector, "0", "arith.addi"),
-        lambda i: f"%n{i} = {intrinsic}(%a{i}, %x, %y) : ({vector}, {operand}, {operand}) -> {vector}",
+        threads, accumulators, (f"memref<2x{elements}>", operand), (f"memref<{threads}x{lanes}xi32>", vector, "0", "arith.addi"), step
     )
 
 

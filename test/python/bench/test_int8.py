@@ -6,14 +6,30 @@ import pytest
 from onnx import numpy_helper
 
 from relayc.bench import __main__ as command
+from relayc.dialects.relay.module import IRModule
+from relayc.pipelines.driver.lowering import tir_to_llvm
+from relayc.pipelines.targets.cpu import peak
+from relayc.pipelines.targets.cpu.strategies.bf16.integers import dots_of
+from relayc.pipelines.targets.cpu.target import CpuTarget
 
 COMMON = ["--threads", "1", "--rounds", "1", "--runs", "1", "--engines", "relayc,ort"]
 
 
 @pytest.fixture(autouse=True)
 def _peak(monkeypatch):
-    """CPUs without VNNI have no peak to measure."""
+    """The peak takes seconds to measure."""
     monkeypatch.setattr(command, "measure_integer_peak", lambda threads: 100.0)
+
+
+def test_the_peak_is_of_the_instructions_that_kernels_use():
+    target = CpuTarget("cpu", num_threads=1)
+    dots = dots_of(target)
+    if dots is None:
+        pytest.skip("needs AVX2")
+    assembly = tir_to_llvm(IRModule.parse(peak.integer_peak_text(1, dots, 4)))
+    name = "vpdpbusd" if dots.fused else "pmadd"
+    assert str(assembly).count(name) == 4
+    assert peak.measure_integer_peak(1, seconds=0, fewest_calls=1) > 0
 
 
 def test_products(capsys):

@@ -96,6 +96,13 @@ class Dots:
     fused: bool
 
     @property
+    def instruction(self) -> str:
+        """LLVM's name of the instruction that multiplies: fours of bytes, to add to the sums, or pairs of 16 bits."""
+        if self.fused:
+            return f"llvm.x86.avx512.vpdpbusd.{self.lanes * 32}"
+        return "llvm.x86.avx512.pmaddw.d.512" if self.lanes == COLUMNS else "llvm.x86.avx2.pmadd.wd"
+
+    @property
     def spare(self) -> int:
         """Registers for other things than sums and columns of B: an element of A, constants, widened halves."""
         return 2 if self.fused else 5
@@ -130,10 +137,9 @@ class Dots:
     def add(self, total: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
         """Sums with the products of the fours of two vectors of bytes, those of A unsigned and those of B signed."""
         if self.fused:
-            return vectors.intrinsic(f"llvm.x86.avx512.vpdpbusd.{self.lanes * 32}", total.type, total, a, b)
-        name = "llvm.x86.avx512.pmaddw.d.512" if self.lanes == COLUMNS else "llvm.x86.avx2.pmadd.wd"
+            return vectors.intrinsic(self.instruction, total.type, total, a, b)
         for x, y in zip(_halves(a, "shrui"), _halves(b, "shrsi"), strict=True):
-            total = emit.arith("addi", total, vectors.intrinsic(name, total.type, x, y))
+            total = emit.arith("addi", total, vectors.intrinsic(self.instruction, total.type, x, y))
         return total
 
 

@@ -24,6 +24,14 @@ def test_what_fails_has_its_reason(monkeypatch):
     assert [list(column.cells) for column in table.columns][2] == ["-", ""]
 
 
+def test_an_engine_that_fails_leaves_the_others():
+    failed, eager = pytorch.measure_model("scale", ["export", "eager"], True, threads=1, rounds=1)
+    assert failed.error == "RuntimeError: an exported program does not train" and failed.seconds is None
+    assert eager.error is not None  # nothing to train
+    export, eager = pytorch.measure_model("scale", ["export", "eager"], False, threads=1, rounds=1)
+    assert (export.error, eager.error, export.difference) == (None, None, 0) and len(export.rounds[0]) >= 3
+
+
 def test_programs_are_not_kept_in_the_cache_of_the_user(monkeypatch, tmp_path):
     monkeypatch.setenv("RELAYC_CACHE_DIR", str(tmp_path))
     points = pytorch.measure_model("scale", ["compile"], False, threads=1, rounds=1, runs=1)

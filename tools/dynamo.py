@@ -79,7 +79,9 @@ def backend(graph_module: Any, example_inputs: Sequence[Any], *, options: Mappin
 
 def _decompositions() -> dict[Any, Any]:
     table = torch._decomp.core_aten_decompositions()
-    return {operator: f for operator, f in table.items() if plain_name(operator).rpartition(".")[0] not in KEPT}
+    # Core ATen's table lacks the gradient of the normalisation that updates statistics.
+    more = torch._decomp.get_decompositions([torch.ops.aten.batch_norm_backward.default])
+    return {operator: f for operator, f in (*table.items(), *more.items()) if plain_name(operator).rpartition(".")[0] not in KEPT}
 
 
 class _Call:

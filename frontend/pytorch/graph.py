@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
 from relayc.frontend.common.complex import Pair, as_pair
 from relayc.frontend.converter import Tensor, assume, at_node
@@ -18,11 +19,13 @@ from relayc.frontend.errors import ModelError, UnsupportedOperators
 from relayc.frontend.pytorch import control
 from relayc.frontend.pytorch import families as _families  # noqa: F401 (they register converters)
 from relayc.frontend.pytorch.registry import Converter, Node, call, converting, find, plain_name
-from relayc.frontend.pytorch.values import DTYPES, PARTS, Symbols, element_dtype, is_complex, is_expression, weight
+from relayc.frontend.pytorch.values import DTYPES, PARTS, Symbols, element_dtype, expression_of, is_complex, is_expression, weight
 from relayc.frontend.steps import filled
 
 _IGNORED = ("aten._assert", "aten.sym_constrain_range", "aten._functional_assert", "aten._functional_sym_constrain", "aten._linalg_check")
 """Operators without results: what they state of sizes is in the ranges of symbols, or checked by what relies on it."""
+
+_SYMBOLIC = (FakeTensor, torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 def user_line(found: Any) -> str:
@@ -101,12 +104,30 @@ def _is_of_complex(found: Any) -> bool:
 
 
 def _is_ignored(found: Any) -> bool:
-    name = str(found.target)
-    return name.startswith(_IGNORED) or (not found.users and not _has_effects(found))
+    if found.op == "output" or _has_effects(found):
+        return False
+    if is_expression(found.meta.get("val")):
+        return all(map(_is_ignored, found.users))  # a number of sizes for statements of it alone
+    return str(found.target).startswith(_IGNORED) or not found.users
 
 
 def _has_effects(found: Any) -> bool:
-    return bool(found.meta.get("unbacked_bindings"))
+    return bool(_defined(found))
+
+
+def _defined(found: Any) -> dict[str, Any]:
+    """Names of the symbols that a node defines, and the path of each in the node's result.
+
+    Graphs of training rename the symbols of bindings, and have none for numbers of data in decompositions.
+    """
+    bindings, fake = found.meta.get("unbacked_bindings"), found.meta.get("val")
+    if not bindings:
+        is_number = found.target is torch.ops.aten._local_scalar_dense.default and is_expression(fake)
+        return {str(expression_of(fake)): ()} if is_number else {}
+    modes = (f.fake_mode if isinstance(f, FakeTensor) else f.node for f in _results(found) if isinstance(f, _SYMBOLIC))
+    mode = next(modes, None)
+    renamed = mode.shape_env.unbacked_renamings if mode is not None else {}
+    return {str(renamed.get(name, name)): path for name, path in bindings.items()}
 
 
 @dataclass
@@ -162,7 +183,7 @@ class Graphs:
             convert = control.find(found.target)
             assert convert is not None
             return convert(self, *map(value_of, found.args), **{k: value_of(v) for k, v in found.kwargs.items()})
-        if not found.meta.get("unbacked_bindings") and (is_expression(fake) or isinstance(fake, (int, float))):
+        if not _has_effects(found) and (is_expression(fake) or isinstance(fake, (int, float))):
             return self._number(fake)
         if not isinstance(found.target, torch._ops.OpOverload):
             return found.target(*map(value_of, found.args), **{k: value_of(v) for k, v in found.kwargs.items()})
@@ -181,7 +202,7 @@ class Graphs:
         defaults = {a.name: value_of(a.default_value) for a in schema if a.has_default_value()}
         fakes = fake if isinstance(fake, (tuple, list)) else [fake]
         # What defines a size has none before it is converted.
-        is_open = bool(found.meta.get("unbacked_bindings"))
+        is_open = _has_effects(found)
         shapes = tuple(self.symbols.shape(f) if isinstance(f, torch.Tensor) and not is_open else None for f in fakes)
         dtypes = tuple(element_dtype(f.dtype) if isinstance(f, torch.Tensor) else None for f in fakes)
         many = isinstance(fake, (tuple, list))
@@ -200,7 +221,7 @@ class Graphs:
 
     def _bind(self, found: Any, result: Any) -> None:
         """The symbols that a node defines stand for what its result says."""
-        for name, path in (found.meta.get("unbacked_bindings") or {}).items():
+        for name, path in _defined(found).items():
             value = result
             for key in path:
                 if hasattr(key, "idx"):
@@ -209,7 +230,7 @@ class Graphs:
                     value = value // key.divisor
                 elif getattr(key, "name", "") == "size":
                     value = value.shape
-            self.symbols[str(name)] = value
+            self.symbols[name] = value
 
     def _as_torch_says(self, result: Any, fake: Any) -> Any:
         """A result of the dtype and the sizes that torch says. Raises ModelError where it has others."""

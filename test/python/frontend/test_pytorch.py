@@ -113,6 +113,11 @@ def test_a_size_that_is_an_element():
         module(x, torch.tensor(-1))
 
 
+def test_parts_whose_bounds_are_data():
+    x = torch.randn(5, 3)
+    agrees(model_of(lambda x, at: torch.tensor_split(x * 2, at)), (x, torch.tensor([1, 2, 3])), more=[(x, torch.tensor([0, 4, 5]))])
+
+
 # ---- control flow -----------------------------------------------------------------------------------------------------------------------
 
 

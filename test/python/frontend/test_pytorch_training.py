@@ -188,6 +188,39 @@ def test_masked_scatter(graphs):
     assert len(graphs) == 2
 
 
+class Chosen(nn.Module):
+    """Elements whose number the data decides."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.randn(5))
+
+    def forward(self, x):
+        return torch.masked_select(x * self.scale, x > 0).exp()
+
+
+def test_results_whose_size_the_data_decides(graphs):
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        agrees(Chosen(), torch.randn(4, 5), torch.randn(4, 5))
+    assert len(graphs) == 2
+
+
+class UpdatedNorm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.randn(3)), nn.Parameter(torch.randn(3))
+        self.register_buffer("mean", torch.zeros(3))
+        self.register_buffer("variance", torch.ones(3))
+
+    def forward(self, x):
+        return torch.ops.aten._batch_norm_with_update(x, self.weight, self.bias, self.mean, self.variance, 0.1, 1e-5)[0]
+
+
+def test_normalisation_that_updates_statistics(graphs):
+    agrees(UpdatedNorm(), torch.randn(4, 3, 5))
+    assert len(graphs) == 2
+
+
 def test_encoder():
     agrees(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, dropout=0.0, activation="gelu"), torch.randn(2, 6, 16))
 

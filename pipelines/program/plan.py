@@ -355,10 +355,15 @@ class _Rewriting:
     def _shift(self, op: ir.Operation, memory: Value, offset: Size) -> None:
         """Redirects views of bytes of symbolic size, or at a symbolic offset, to the enclosing memory."""
         for view in users_of(op.results[0]):
-            if view.name != "memref.view" or view.operands[1] not in self.program.sizes:
+            if view.name != "memref.view":
                 raise RelayError(f"@{self.program.name}: {op.name} at {op.location}: expected views of its bytes, found {view.name}")
             with ir.InsertionPoint(view), view.location:
-                view.operands[1] = size_value(offset + self.program.sizes[view.operands[1]])
+                # Inside its bytes a view may begin where only the data say.
+                start = self.program.sizes.get(view.operands[1])
+                if start is None:
+                    view.operands[1] = emit.arith("addi", size_value(offset), view.operands[1])
+                else:
+                    view.operands[1] = size_value(offset + start)
             view.operands[0] = memory
         op.erase()
 

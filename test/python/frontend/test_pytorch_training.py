@@ -205,6 +205,26 @@ def test_results_whose_size_the_data_decides(graphs):
     assert len(graphs) == 2
 
 
+@pytest.mark.parametrize("bounds", [(1, 2, 3), (2, 2, 4), (0, 5, 5)])
+def test_gradients_of_parts_whose_bounds_are_data(bounds, graphs):
+    """The gradient joins parts, each at a place in memory that the data decide."""
+
+    def parts(x, bounds):
+        return [part * part for part in torch.tensor_split(x.sin(), bounds)]
+
+    inputs = torch.randn(5, 5, requires_grad=True)
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True, capture_scalar_outputs=True):
+        found = torch.compile(parts, backend=backend)(inputs, torch.tensor(bounds))
+        sum((part * (i + 1)).sum() for i, part in enumerate(found)).backward()
+    ours, inputs.grad = inputs.grad, None
+    wanted = parts(inputs, torch.tensor(bounds))
+    sum((part * (i + 1)).sum() for i, part in enumerate(wanted)).backward()
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other)
+    torch.testing.assert_close(ours, inputs.grad)
+    assert len(graphs) == 2
+
+
 class UpdatedNorm(nn.Module):
     def __init__(self):
         super().__init__()

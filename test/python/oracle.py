@@ -64,6 +64,12 @@ def assert_cut_off(found: np.ndarray, expected: np.ndarray) -> None:
     assert (error <= is_whole).all(), f"found {found[error > is_whole][:5]}, expected {expected[error > is_whole][:5]}"
 
 
+def needs_avx512() -> None:
+    """Skips a test of what is chosen on the CPU that it runs on, or of code of x86-64-v4 that it runs, where there is no AVX-512."""
+    if "avx512f" not in host_features():
+        pytest.skip("this machine has no AVX-512")
+
+
 def needs_exact_bytes() -> None:
     """Skips a test of products of 8-bit integers where ONNX Runtime saturates sums of pairs of them: on CPUs without VNNI."""
     if not {"avx512vnni", "avxvnni"} & host_features():

@@ -15,6 +15,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_dynamic, quantize_static
+from oracle import needs_avx512, needs_exact_bytes
 
 import relayc
 from relayc.pipelines.context.target import Target
@@ -123,6 +124,7 @@ def dequantized_weights(g: Graph, shape: Sequence[int], axis: int = 0, dtype: ty
 @pytest.mark.parametrize("zero", ACTIVATIONS, ids=repr)
 @pytest.mark.parametrize("form", CONVOLUTIONS)
 def test_convolutions_between_quantised_tensors(form, zero):
+    needs_exact_bytes()
     shape, attributes = CONVOLUTIONS[form]
     g = Graph()
     w, scales = dequantized_weights(g, shape)
@@ -159,6 +161,7 @@ def test_products_of_as_many_rows_as_a_call_gives(zero, weights):
 
 
 def test_general_products():
+    needs_exact_bytes()
     g = Graph()
     w, scales = dequantized_weights(g, (30, 40))
     bias = g.dequantized(np.arange(30, dtype=np.int32) - 10, scales * np.float32(0.02), np.zeros(30, np.int32), axis=0)
@@ -206,6 +209,7 @@ def test_other_scales_are_applied():
 
 @pytest.mark.parametrize("zero", [np.uint8(0), np.uint8(140)], ids=repr)
 def test_quantised_operators(zero):
+    needs_exact_bytes()
     g = Graph()
     scales = np.linspace(0.002, 0.01, 24, dtype=np.float32)
     w, b, none = bytes_of((24, 16, 3, 3), np.int8), np.arange(24, dtype=np.int32) * 50, np.zeros(24, np.int8)
@@ -218,6 +222,7 @@ def test_quantised_operators(zero):
 
 @pytest.mark.parametrize("zero", [None, np.uint8(0), np.uint8(77)], ids=repr)
 def test_integer_operators_are_exact(zero):
+    needs_exact_bytes()
     g = Graph()
     zeros = [] if zero is None else [zero]
     sums = g.node("ConvInteger", "x", bytes_of((12, 16, 3, 3), np.int8), *zeros, pads=[1, 1, 1, 1])
@@ -228,6 +233,7 @@ def test_integer_operators_are_exact(zero):
 
 
 def test_dynamically_quantised_products_of_any_number_of_rows():
+    needs_exact_bytes()
     g = Graph()
     x, scale, zero = g.node("DynamicQuantizeLinear", "x", outputs=3)
     sums = g.node("MatMulInteger", x, bytes_of((67, 40), np.int8), zero, np.int8(0))
@@ -288,6 +294,7 @@ def test_attention_is_two_products_of_integers(dtype, across):
 
 @pytest.mark.parametrize("target", ["cpu -mcpu=x86-64-v3", "cpu -mcpu=x86-64-v4", "cpu -mcpu=sapphirerapids -emulate=true"])
 def test_every_level_gives_the_same_bytes(target):
+    needs_avx512()
     g = Graph()
     w, _ = dequantized_weights(g, (40, 16, 3, 3))
     y = g.node("Conv", g.dequantized("x", 0.02, np.int8(-9)), w, pads=[1, 1, 1, 1])
@@ -336,6 +343,7 @@ STEPS = 3
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", ["resnet18", "mobilenet_v2"])
 def test_statically_quantised_networks(name, form, tmp_path):
+    needs_exact_bytes()
     source, path = MODELS / f"{name}.onnx", tmp_path / "quantised.onnx"
     settings = {"weight_type": QuantType.QInt8, "per_channel": True, **FORMS[form]}
     quantize_static(source, path, Inputs(feeds(source, 3)), **settings)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from accuracy import bound_of
 from contractions import batch_product, check, matrix_product
-from oracle import values
+from oracle import needs_avx512, values
 from support import Const
 from symbolic_kernels import SymbolicKernel
 
@@ -97,6 +97,7 @@ def test_symbolic_sizes_around_the_limits_of_the_plan(form, mcpu):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32"])
 def test_known_sizes_around_the_limits_of_the_plan(dtype):
+    needs_avx512()
     (nest,) = nests_of(product("4,500,70", "4,70,3", "4,500,3", False), TARGET)
     lanes, block = nest.tile.lanes, nest.p.block
     rows = [1, 2, 3, 5, 7, 8, 9, 12, 13, MOST_ROWS - 1, MOST_ROWS, MOST_ROWS + 1]

@@ -4,6 +4,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from oracle import needs_avx512
 from tuned_kernels import argmax, heat, product
 
 import relayc
@@ -58,6 +59,7 @@ def test_sketches_of_a_reduction():
 
 
 def test_sketches_of_a_product():
+    needs_avx512()
     kernel = product()
     a, b, bias = drawn(20, 48), drawn(48, 70, seed=1), drawn(70, seed=2)
     by_name = {sketch.__name__: sketch for sketch in sketches(kernel)}
@@ -191,6 +193,7 @@ def test_kernels_of_a_model_that_no_strategy_is_made_for_have_sketches(tmp_path)
 
 
 def test_kernels_with_a_strategy_of_their_own_get_sketches_only_where_wanted(tmp_path):
+    needs_avx512()
     product_alone = product(16, 32, 32)
     path = tmp_path / "t.sqlite"
     for wanted, names in ((None, 0), (False, 0), (True, 2)):

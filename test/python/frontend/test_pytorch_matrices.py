@@ -65,5 +65,5 @@ def determinants(a, b):
 def test_derivatives(function):
     torch._dynamo.reset()
     a, b = (torch.randn(2, 4, 4, dtype=torch.float64, requires_grad=True) for _ in range(2))
-    wanted, found = (torch.autograd.grad(f(a, b).exp().sin().sum(), (a, b)) for f in (function, torch.compile(function, backend=backend)))
+    wanted, found = (torch.autograd.grad(f(a, b).sin().sum(), (a, b)) for f in (function, torch.compile(function, backend=backend)))
     torch.testing.assert_close(found, wanted)

@@ -27,7 +27,6 @@ from relayc.runtime.result_memory import LEAST_BYTES
 from relayc.runtime.tensor import is_torch, of_parts, parts_of, to_torch
 from relayc.runtime.threads import pause_torch
 
-_Tensor, _num_threads = torch.Tensor, torch.get_num_threads
 _empty_strided_cpu = vars(guards)["_empty_strided_cpu"]
 """Uninitialised tensors in half the time of torch.empty_strided; programs of inductor use it. torch's stubs lack it."""
 
@@ -93,8 +92,8 @@ class _Call:
     def __init__(self, program: FxProgram, function: Any) -> None:
         self._inputs, self._outputs, self._function = program.inputs, program.outputs, function
         self._complex = program.complex
-        self._order = [where for _, where in program.outputs]
         self._plain = all(kind == "tensor" for kind, _ in program.outputs)
+        self._order = [where for _, where in program.outputs]
         self._fixed = getattr(function, "fixed_shapes", None)
         made = () if self._fixed is None else self._fixed.outputs
         self._makers = [self._maker(i, *m) for i, m in enumerate(made)]
@@ -108,27 +107,29 @@ class _Call:
         return partial(_empty_strided_cpu, tuple(like.shape), like.stride(), like.dtype)
 
     def __call__(self, *args: Any) -> list[Any]:
-        # The whole path of a small call is in this function: each further function costs as much as a kernel of a few elements.
-        if _num_threads() > 1:
+        if torch.get_num_threads() > 1:
             pause_torch()
-        if self._complex:
-            args = tuple(parts_of(a) if i in self._complex else a for i, a in enumerate(args))
-        found: Sequence[Any] | None = None
-        if self._fixed is not None:
-            tensors = [args[i] for i in self._inputs]
-            for value in tensors:
-                # torch's negative bit: the elements in memory have the opposite sign.
-                if not isinstance(value, _Tensor) or not value.is_contiguous() or value.is_neg():
-                    break
-            else:
-                found = [make() for make in self._makers]
-                self._function.execute(tensors, found, self._fixed)
-        if found is None:
-            given = self._function(*[_argument(args[i]) for i in self._inputs])
-            found = [to_torch(array) for array in (given if isinstance(given, tuple) else (given,))]
+        found = self._run([parts_of(a) if i in self._complex else a for i, a in enumerate(args)] if self._complex else args)
         if self._plain:
             return [found[i] for i in self._order]
         return [args[where] if kind == "argument" else self._result(kind, where, found) for kind, where in self._outputs]
+
+    def _run(self, args: Sequence[Any]) -> Sequence[Any]:
+        """The results of the program, as tensors."""
+        if self._fixed is not None:
+            tensors = []
+            for i in self._inputs:
+                value = args[i]
+                # torch's negative bit: the elements in memory have the opposite sign.
+                if not isinstance(value, torch.Tensor) or not value.is_contiguous() or value.is_neg():
+                    break
+                tensors.append(value)
+            else:
+                results = [make() for make in self._makers]
+                self._function.execute(tensors, results, self._fixed)
+                return results
+        found = self._function(*[_argument(args[i]) for i in self._inputs])
+        return [to_torch(array) for array in (found if isinstance(found, tuple) else (found,))]
 
     @staticmethod
     def _result(kind: str, where: Any, found: Sequence[Any]) -> Any:

@@ -70,7 +70,10 @@ def needs_avx512() -> None:
         pytest.skip("this machine has no AVX-512")
 
 
+HAS_VNNI = bool({"avx512vnni", "avxvnni"} & host_features())
+
+
 def needs_exact_bytes() -> None:
     """Skips a test of products of 8-bit integers where ONNX Runtime saturates sums of pairs of them: on CPUs without VNNI."""
-    if not {"avx512vnni", "avxvnni"} & host_features():
+    if not HAS_VNNI:
         pytest.skip("ONNX Runtime saturates sums of 8-bit products on this machine")

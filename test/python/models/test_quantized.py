@@ -294,7 +294,8 @@ def test_attention_is_two_products_of_integers(dtype, across):
 
 @pytest.mark.parametrize("target", ["cpu -mcpu=x86-64-v3", "cpu -mcpu=x86-64-v4", "cpu -mcpu=sapphirerapids -emulate=true"])
 def test_every_level_gives_the_same_bytes(target):
-    needs_avx512()
+    if "x86-64-v4" in target:
+        needs_avx512()
     g = Graph()
     w, _ = dequantized_weights(g, (40, 16, 3, 3))
     y = g.node("Conv", g.dequantized("x", 0.02, np.int8(-9)), w, pads=[1, 1, 1, 1])

@@ -16,6 +16,9 @@ INSTALLED := $(VENV)/.installed
 # With tables that come from the code.
 PAGES := $(addprefix docs/,operators.md fusion.md targets.md how-it-works.md schedules.md) pipelines/tir/strategy/README.md
 
+# Many tests start processes: without bytecode each of them would compile the sources.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test lint types rules lit pytest torch zoo docs docs-serve clean
 
 demo: $(INSTALLED)

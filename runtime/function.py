@@ -1,5 +1,6 @@
 """A named function of a compiled program on arrays: it checks its arguments and creates its results."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
@@ -26,6 +27,9 @@ _PLAIN = 0x0101
 
 _DIRECT = _PLAIN | 0x0400
 """The same, and writable (NPY_ARRAY_WRITEABLE): tvm-ffi takes no other array as it is."""
+
+_SMALL_BYTES = 1 << 12
+"""Bytes of the tensors of a program of which no kernel is worth a second thread."""
 
 _NO_HOST_VALUES: AbstractContextManager[None] = nullcontext()
 
@@ -188,6 +192,16 @@ class Function:
             return None
         return self._shapes.of(shapes)  # type: ignore[arg-type] # no dimension is an expression
 
+    @cached_property
+    def small_calls(self) -> "SmallCalls | None":
+        """What runs the calls of a program whose shapes are fixed and whose tensors, with the arena, take little memory; otherwise None."""
+        shapes, arenas = self.fixed_shapes, self._arenas
+        if shapes is None or arenas is None:
+            return None
+        inputs = sum(math.prod(shape) * dtype.itemsize for shape, dtype in ((spec.shape, dtype) for spec, dtype in self._wanted))
+        total = inputs + sum(num_bytes for _, _, num_bytes in shapes.outputs) + shapes.arena_bytes + arenas.params.numel()
+        return SmallCalls(self.packed, arenas, shapes.arena_bytes) if total <= _SMALL_BYTES else None
+
     def _checked(self, inputs: Sequence[Any], allows_torch: bool) -> tuple[Sequence[Any], CallShapes, bool]:
         """The inputs as contiguous arrays (or as they are, tensors of torch), what follows from their shapes, and whether tvm-ffi takes all
         arrays of the call as they are."""
@@ -286,6 +300,32 @@ class Function:
         takes = ", ".join(f"{spec.name}: {spec}" for spec in self.inputs)
         gives = ", ".join(str(spec) for spec in self.outputs)
         return f"<relayc function {self.name}({takes}) -> {gives}>"
+
+
+class SmallCalls:
+    """Calls of a program with small tensors, without the costs of `Function.execute`: a call joins no team, and its arena is kept for good.
+
+    A kernel that has a parallel loop nevertheless runs on as many threads as the calling thread's previous call.
+    """
+
+    def __init__(self, packed: tvm_ffi.Function, arenas: ArenaPool, arena_bytes: int) -> None:
+        self._packed, self._arenas, self._arena_bytes = packed, arenas, arena_bytes
+        # Of calls that are over; an operation on a list is atomic.
+        self._free: list[tvm_ffi.Tensor] = []
+
+    def execute(self, read: Iterable[Any], written: Iterable[Any]) -> None:
+        """As `Function.execute`."""
+        try:
+            arena = self._free.pop()
+        except IndexError:
+            arena = self._arenas.acquire(self._arena_bytes)[0]
+        try:
+            self._packed(*read, *written, arena, self._arenas.params)
+        except BaseException as error:
+            reraise_original(error)
+            raise
+        finally:
+            self._free.append(arena)
 
 
 def fits(shape: tuple[int, ...], spec: TensorSpec) -> bool:

@@ -92,11 +92,11 @@ class _Call:
     def __init__(self, program: FxProgram, function: Any) -> None:
         self._inputs, self._outputs, self._function = program.inputs, program.outputs, function
         self._complex = program.complex
-        self._plain = all(kind == "tensor" for kind, _ in program.outputs)
-        self._order = [where for _, where in program.outputs]
+        self._as_they_are = program.outputs == tuple(("tensor", i) for i in range(len(program.outputs)))
         self._fixed = getattr(function, "fixed_shapes", None)
         made = () if self._fixed is None else self._fixed.outputs
         self._makers = [self._maker(i, *m) for i, m in enumerate(made)]
+        self._small = None if self._fixed is None else function.small_calls
 
     def _maker(self, i: int, shape: tuple[int, ...], dtype: np.dtype, num_bytes: int) -> Callable[[], Any]:
         """A function that creates an uninitialised tensor for output i: torch allocates small tensors, large tensors reuse memory."""
@@ -107,14 +107,14 @@ class _Call:
         return partial(_empty_strided_cpu, tuple(like.shape), like.stride(), like.dtype)
 
     def __call__(self, *args: Any) -> list[Any]:
-        if torch.get_num_threads() > 1:
+        if self._small is None and torch.get_num_threads() > 1:
             pause_torch()
         found = self._run([parts_of(a) if i in self._complex else a for i, a in enumerate(args)] if self._complex else args)
-        if self._plain:
-            return [found[i] for i in self._order]
+        if self._as_they_are:
+            return found
         return [args[where] if kind == "argument" else self._result(kind, where, found) for kind, where in self._outputs]
 
-    def _run(self, args: Sequence[Any]) -> Sequence[Any]:
+    def _run(self, args: Sequence[Any]) -> list[Any]:
         """The results of the program, as tensors."""
         if self._fixed is not None:
             tensors = []
@@ -126,7 +126,10 @@ class _Call:
                 tensors.append(value)
             else:
                 results = [make() for make in self._makers]
-                self._function.execute(tensors, results, self._fixed)
+                if self._small is not None:
+                    self._small.execute(tensors, results)
+                else:
+                    self._function.execute(tensors, results, self._fixed)
                 return results
         found = self._function(*[_argument(args[i]) for i in self._inputs])
         return [to_torch(array) for array in (found if isinstance(found, tuple) else (found,))]

@@ -3,7 +3,7 @@
 Options, as `torch.compile(..., options={...})`: `freeze` makes the parameters constants of the programs of inference, in the layouts that
 kernels want: True for good, "tracked" until a parameter has other storage or another version. The others are those of `relayc.compile`.
 
-Operators that relayc lacks, random numbers among them, are left to eager: the graph becomes several programs around them.
+Operators that relayc lacks are left to eager: the graph becomes several programs around them.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -8,7 +8,7 @@ from relayc.frontend.converter import Tensor, axis_of, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.pytorch.operands import operand, where
 from relayc.frontend.pytorch.registry import aten, node
-from relayc.frontend.steps import add, binary, cast, divide, filled, in_float32, like, multiply, reshape, strided_slice, subtract
+from relayc.frontend.steps import add, binary, cast, divide, in_float32, like, multiply, reshape, strided_slice, subtract
 
 _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": swish,
@@ -98,16 +98,6 @@ def softmax(self: Tensor, dim: int) -> Tensor:
         return subtract(x, x) if "log_" in node().operator else add(subtract(x, x), 1.0)
     found = emit(relay_name, x, axis=axis_of(dim, x.rank))
     return where(emit("isnan", found), like(0, found), found) if node().operator == "aten._safe_softmax" else found
-
-
-# ---- dropout ----------------------------------------------------------------------------------------------------------------------------
-
-
-@aten("dropout", "alpha_dropout", "feature_dropout", "native_dropout", keep=True)
-def dropout(input: Tensor, p: float = 0.5, train: bool | None = True) -> Any:
-    if train and p != 0:
-        raise ModelError("expected a model in inference, found dropout in training: call model.eval() before the export")
-    return (input, filled(input.shape, True, "bool")) if node().operator == "aten.native_dropout" else input
 
 
 @aten("rrelu", "rrelu_with_noise", "rrelu_with_noise_functional")

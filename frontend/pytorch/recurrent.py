@@ -6,6 +6,7 @@ from typing import Any
 from relayc.frontend.common.recurrent import Step, dense, gru_step, joined, lstm_step, over_steps, rnn_step
 from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.errors import ModelError
+from relayc.frontend.pytorch.random import dropped
 from relayc.frontend.pytorch.registry import aten, node
 from relayc.frontend.steps import add, last_part, reshape, strided_slice, transpose
 
@@ -59,8 +60,6 @@ def _network(
     apart: bool = False,
 ) -> tuple[Tensor, ...]:
     directions, each = 1 + bidirectional, 2 + 2 * has_biases
-    if train and dropout and num_layers > 1:
-        raise ModelError("expected a model in inference, found dropout in training: call model.eval() before the export")
     if len(params) != directions * each * num_layers:
         raise ModelError("expected a network without projections, found one with them (proj_size)")
     x = transpose(input, (1, 0, 2)) if batch_first else input
@@ -74,6 +73,8 @@ def _network(
             outputs.append(found)
             finals.append(final)
         x = outputs[0] if directions == 1 else emit("concatenate", *outputs, axis=2)
+        if train and dropout and layer < num_layers - 1:
+            x, _ = dropped(x, dropout)
     states = [joined(list(parts), 0) for parts in zip(*finals, strict=True)]
     return (transpose(x, (1, 0, 2)) if batch_first else x, *states)
 

@@ -4,6 +4,7 @@ A function takes the parameters of a distribution, then the tensor that it fills
 torch.manual_seed a program therefore draws the numbers of eager mode. Parameters are scalars, float64 or int64, where torch takes numbers.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -54,7 +55,7 @@ def _randperm(*arrays: np.ndarray) -> None:
     torch.randperm(len(out), out=out)
 
 
-_FUNCTIONS = {
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: partial(_fill, f"{name}_") for name in _METHODS},
     **{"bernoulli_of": _bernoulli_of, "normal_of": _normal_of, "multinomial": _multinomial, "randperm": _randperm},
 }

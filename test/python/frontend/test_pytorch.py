@@ -385,7 +385,11 @@ OPERATORS = {
     ),
     "order": lambda x: (x.sort(1, descending=True), x.topk(2), x.median(1), x.cummax(2), x.argsort(0), x.kthvalue(2, dim=2)),
     "statistics": lambda x: (x.var(1, correction=2), x.std((0, 2)), torch.var_mean(x, 2), x.logsumexp(1), x.norm(3, 1), x.prod(2)),
-    "padding": lambda x: [F.pad(x, (1, 2, 2, 1), mode=mode) for mode in ("constant", "reflect", "replicate", "circular")],
+    "padding": lambda x: [
+        F.pad(x, widths, mode=mode)
+        for mode in ("constant", "reflect", "replicate", "circular")
+        for widths in ((1, 2, 2, 1), (-1, 1, 1, -1))
+    ],
     "pooling": lambda x: (
         F.max_pool1d(x, 2, 1, 1, ceil_mode=True, return_indices=True),
         F.avg_pool2d(x, 3, 2, 1, count_include_pad=False),

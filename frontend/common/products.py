@@ -2,8 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from math import prod
+from typing import Any
 
-from relayc.frontend.converter import Tensor, assume, emit, may_equal, simpler
+import numpy as np
+
+from relayc.frontend.converter import Tensor, assume, constant, emit, may_equal, simpler
 from relayc.frontend.errors import ModelError
 from relayc.frontend.sizes import positions, size_tensor
 from relayc.frontend.steps import broadcast_shape, broadcast_to, reshape, transpose
@@ -130,3 +133,19 @@ def einsum(inputs: Sequence[Tensor], equation: str) -> Tensor:
         x, term = _contract(x, term, y, y_term, later)
     x, term = _sum_out(x, term, result)
     return transpose(x, [term.index(c) for c in result])
+
+
+def number(x: Tensor) -> Tensor:
+    """A scale or zero point of one element as a scalar; any other as it is."""
+    return reshape(x, ()) if x.type.num_elements == 1 else x
+
+
+def quantised_product(a_zero: Tensor | None = None, b_zero: Tensor | None = None) -> Callable[..., Tensor]:
+    """What builds products of quantised tensors with these zero points by the names of products of real numbers."""
+    one = constant(np.float32(1))
+
+    def build(name: str, a: Tensor, b: Tensor, **attributes: Any) -> Tensor:
+        zeros = [constant(0, x.dtype) if zero is None else number(zero) for x, zero in ((a, a_zero), (b, b_zero))]
+        return emit(f"q{name}", a, b, *zeros, one, one, **attributes)
+
+    return build

@@ -1,13 +1,9 @@
 """Quantised tensors: operators of the relay dialect on them, with ONNX's way of rounding."""
 
-from collections.abc import Callable
-from typing import Any
-
-import numpy as np
 from typing_extensions import Unpack
 
 from relayc.dialects.relay.types import DTYPES, is_narrow
-from relayc.frontend.common.products import matmul
+from relayc.frontend.common.products import matmul, number, quantised_product
 from relayc.frontend.converter import Tensor, assume, axis_of, constant, emit
 from relayc.frontend.onnx.conv import ConvAttributes, convolution, with_bias
 from relayc.frontend.onnx.converters import converter
@@ -75,11 +71,6 @@ def requantized(x: Tensor, scale: Tensor, y_scale: Tensor, y_zero: Tensor | None
     return emit("qnn.requantize", x, scale, constant(0, "int32"), number(y_scale), zero, axis=axis, **ways)
 
 
-def number(x: Tensor) -> Tensor:
-    """A scale or zero point of one element as a scalar; any other as it is."""
-    return reshape(x, ()) if x.type.num_elements == 1 else x
-
-
 def centred(x: Tensor, zero: Tensor | None, axis: int) -> Tensor:
     """x minus its zero point, in int32, or float32 where x is a float; a vector of zero points goes along `axis`."""
     dtype = "float32" if x.dtype in _FLOATS else "int32"
@@ -90,17 +81,6 @@ def centred(x: Tensor, zero: Tensor | None, axis: int) -> Tensor:
     return emit("subtract", cast(x, dtype), cast(number(zero), dtype))
 
 
-def _product(a_zero: Tensor | None, b_zero: Tensor | None) -> Callable[..., Tensor]:
-    """What builds products of quantised tensors with these zero points by the names of products of real numbers."""
-    one = constant(np.float32(1))
-
-    def build(name: str, a: Tensor, b: Tensor, **attributes: Any) -> Tensor:
-        zeros = [constant(0, x.dtype) if zero is None else number(zero) for x, zero in ((a, a_zero), (b, b_zero))]
-        return emit(f"q{name}", a, b, *zeros, one, one, **attributes)
-
-    return build
-
-
 def _is_one(zero: Tensor | None) -> bool:
     return zero is None or zero.type.num_elements == 1
 
@@ -108,7 +88,7 @@ def _is_one(zero: Tensor | None) -> bool:
 def integer_matmul(a: Tensor, b: Tensor, a_zero: Tensor | None = None, b_zero: Tensor | None = None) -> Tensor:
     """The product of quantised tensors in int32, of floats in float32; zero points of rows of a, of columns of b, or of each matrix."""
     if a.dtype not in _FLOATS and _is_one(a_zero) and (b_zero is None or b_zero.rank <= 1 or b_zero.type.num_elements == 1):
-        return matmul(a, b, _product(a_zero, b_zero))
+        return matmul(a, b, quantised_product(a_zero, b_zero))
     return matmul(centred(a, a_zero, -2), centred(b, b_zero, -1))
 
 
@@ -116,7 +96,7 @@ def integer_convolution(x: Tensor, w: Tensor, x_zero: Tensor | None, w_zero: Ten
     """The convolution of quantised tensors in int32; the padding stands for the real value 0."""
     if not _is_one(x_zero):
         return convolution(centred(x, x_zero, 1), centred(w, w_zero, 0), **window)
-    return convolution(x, w, _product(x_zero, w_zero), 0 if x_zero is None else number(x_zero), **window)
+    return convolution(x, w, quantised_product(x_zero, w_zero), 0 if x_zero is None else number(x_zero), **window)
 
 
 @converter(since=10)

@@ -3,8 +3,14 @@
 from math import prod
 from typing import Any
 
-from relayc.frontend.common.products import einsum, matmul
-from relayc.frontend.converter import Tensor, emit
+import numpy as np
+import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+
+from relayc.dialects.relay.dense_blocks import STRIP
+from relayc.frontend.common.dense_blocks import dense_blocks
+from relayc.frontend.common.products import einsum, matmul, quantised_product
+from relayc.frontend.converter import Tensor, constant, emit, known
 from relayc.frontend.pytorch.operands import operand
 from relayc.frontend.pytorch.registry import aten, node
 from relayc.frontend.steps import cast, reshape
@@ -73,7 +79,50 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 
 @aten("_int_mm")
 def int_mm(self: Tensor, mat2: Tensor) -> Tensor:
-    return matmul(cast(self, "int32"), cast(mat2, "int32"))
+    return matmul(self, mat2, quantised_product())
+
+
+@aten("_weight_int8pack_mm", keep=True)
+def int8_weights(self: Tensor, mat2: Tensor, scales: Tensor) -> Tensor:
+    """x [M, K] times int8 weights [N, K], each row with a scale."""
+    numbers, factors = known(mat2, "mat2"), known(scales, "scales").astype(np.float32)
+    depth = numbers.shape[1]
+    if depth % STRIP:
+        return dense(self, cast(constant(numbers * factors[:, None]), self.dtype), None)
+    return dense_blocks(self, (numbers.view(np.uint8) ^ 0x80)[:, None], factors[:, None], None, 8, depth)
+
+
+@aten("_weight_int4pack_mm_for_cpu", keep=True)
+def int4_weights(self: Tensor, mat2: Tensor, qGroupSize: int, qScaleAndZeros: Tensor) -> Tensor:
+    """x [M, K] times weights [N, K] of 4 bits as torch packs them for the processor: scale * (number - 8) + zero in each group of a row."""
+    numbers = _int4_numbers(known(mat2, "mat2"), qGroupSize, known(qScaleAndZeros, "qScaleAndZeros").shape[0])
+    scales, zeros = np.moveaxis(known(qScaleAndZeros, "qScaleAndZeros").astype(np.float32), 2, 0).transpose(0, 2, 1)
+    if qGroupSize % STRIP or not scales.all():
+        weights = (numbers - 8.0) * scales.repeat(qGroupSize, 1) + zeros.repeat(qGroupSize, 1)
+        return dense(self, cast(constant(weights.astype(np.float32)), self.dtype), None)
+    packed = numbers[:, ::2] | numbers[:, 1::2] << 4
+    blocks = packed.reshape(len(packed), scales.shape[1], -1)
+    return dense_blocks(self, blocks, scales, 8 - zeros / scales, 4, qGroupSize)
+
+
+_DIGITS = 6
+"""Numbers of 4 bits that a float32 has the digits of, as its mantissa has 24."""
+
+
+def _int4_numbers(packed: np.ndarray, group: int, groups: int) -> np.ndarray:
+    """uint8 [N, groups * group], the numbers in torch's packed weights, whose order depends on the processor that packed them.
+
+    torch's own product tells them: of a row of powers of 16 it gives the numbers of as many depths as digits of one float.
+    """
+    units, depth = len(packed), groups * group
+    rows = torch.zeros(-(-depth // _DIGITS), depth)
+    at = torch.arange(depth)
+    rows[at // _DIGITS, at] = 16.0 ** (at % _DIGITS)
+    ones_and_eights = torch.tensor([1.0, 8.0]).expand(groups, units, 2).contiguous()
+    with torch.no_grad(), unset_fake_temporarily():
+        found = torch.ops.aten._weight_int4pack_mm_for_cpu(rows, torch.from_numpy(packed), group, ones_and_eights)
+    digits = found.numpy().astype(np.int64).T[:, :, None] >> np.arange(0, 4 * _DIGITS, 4) & 15
+    return digits.reshape(units, -1)[:, :depth].astype(np.uint8)
 
 
 @aten("_trilinear")

@@ -3,10 +3,10 @@
 import numpy as np
 
 from relayc.dialects.relay.dense_blocks import STRIP
+from relayc.frontend.common.dense_blocks import dense_blocks, unpacked, zero_points
 from relayc.frontend.converter import Tensor, constant, emit, known
 from relayc.frontend.onnx import dense
 from relayc.frontend.onnx.contrib.activation import activated
-from relayc.frontend.onnx.contrib.dense_blocks import in_strips, in_words, unpacked, zero_points
 from relayc.frontend.onnx.contrib.domain import microsoft
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.steps import cast, multiply, transpose
@@ -93,11 +93,8 @@ def MatMulNBits(
     given = None if zeros is None else known(zeros, "zero_points")
     centres = zero_points(given, bits, N, count)
     if g_idx is None and count * block_size == K and packed.shape[2] * 8 == block_size * bits and block_size % STRIP == 0:
-        middle = np.full((1, 1), 1 << (bits - 1), np.uint8)
-        shared = middle if given is None else in_strips(centres.astype(np.uint8) if given.dtype == np.uint8 else centres)
-        operands = constant(in_words(packed)), constant(in_strips(factors)), constant(shared)
-        attributes = {"units": N, "bits": bits, "block_size": block_size, "accuracy_level": accuracy_level}
-        product: Tensor = cast(emit("nn.dense_blocks", cast(a, "float32"), *operands, **attributes), a.dtype)
+        zeros_of = None if given is None else centres.astype(np.uint8) if given.dtype == np.uint8 else centres
+        product = dense_blocks(a, packed, factors, zeros_of, bits, block_size, accuracy_level)
     else:
         numbers = unpacked(packed, bits, block_size).reshape(N, count * block_size)[:, :K]
         block = np.arange(K) // block_size if g_idx is None else known(g_idx, "g_idx")[:K].astype(np.int64)

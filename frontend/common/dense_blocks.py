@@ -1,20 +1,22 @@
-"""Weights of a few bits in blocks, each with a scale, as ONNX Runtime's quantisers write them."""
+"""Products with weights of a few bits in blocks, each with a scale (nn.dense_blocks)."""
 
 import numpy as np
 
 from relayc.dialects.relay.dense_blocks import STRIP
-from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.converter import Tensor, constant, emit
+from relayc.frontend.errors import ModelError
+from relayc.frontend.steps import cast
 
 
 def unpacked(packed: np.ndarray, bits: int, count: int) -> np.ndarray:
-    """uint8[..., count] of numbers of 2, 4 or 8 bits that stand in bytes [..., n], the first in the lowest bits. Raises OnnxError."""
+    """uint8[..., count] of numbers of 2, 4 or 8 bits that stand in bytes [..., n], the first in the lowest bits. Raises ModelError."""
     if bits not in (2, 4, 8):
-        raise OnnxError(f"attribute bits: expected 2, 4 or 8, found {bits}")
+        raise ModelError(f"attribute bits: expected 2, 4 or 8, found {bits}")
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     numbers = (packed[..., None] >> shifts) & np.uint8((1 << bits) - 1)
     found = numbers.reshape(*packed.shape[:-1], -1)
     if found.shape[-1] < count:
-        raise OnnxError(f"expected bytes of at least {count} numbers of {bits} bits in a row, found {list(packed.shape)}")
+        raise ModelError(f"expected bytes of at least {count} numbers of {bits} bits in a row, found {list(packed.shape)}")
     return found[..., :count]
 
 
@@ -25,6 +27,23 @@ def zero_points(given: np.ndarray | None, bits: int, rows: int, count: int) -> n
     if given.dtype == np.uint8:
         return unpacked(given.reshape(rows, -1), bits, count).astype(np.float32)
     return given.reshape(rows, count).astype(np.float32)
+
+
+def dense_blocks(
+    x: Tensor, packed: np.ndarray, scales: np.ndarray, zeros: np.ndarray | None, bits: int, block_size: int, accuracy_level: int = 0
+) -> Tensor:
+    """x [..., depth] times the transposed weights scales * (numbers - zeros), in x's dtype.
+
+    Args:
+      packed: uint8 [N, blocks, block_size * bits / 8], the numbers as `unpacked` takes them.
+      scales: float32 [N, blocks].
+      zeros: uint8 or float32 [N, blocks]; None for the middle of the numbers.
+      block_size: a multiple of STRIP; the blocks are whole.
+    """
+    shared = np.full((1, 1), 1 << (bits - 1), np.uint8) if zeros is None else in_strips(zeros)
+    operands = constant(in_words(packed)), constant(in_strips(scales)), constant(shared)
+    attributes = {"units": len(packed), "bits": bits, "block_size": block_size, "accuracy_level": accuracy_level}
+    return cast(emit("nn.dense_blocks", cast(x, "float32"), *operands, **attributes), x.dtype)
 
 
 def in_words(packed: np.ndarray) -> np.ndarray:

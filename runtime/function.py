@@ -1,6 +1,5 @@
 """A named function of a compiled program on arrays: it checks its arguments and creates its results."""
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
@@ -198,8 +197,8 @@ class Function:
         shapes, arenas = self.fixed_shapes, self._arenas
         if shapes is None or arenas is None:
             return None
-        inputs = sum(math.prod(shape) * dtype.itemsize for shape, dtype in ((spec.shape, dtype) for spec, dtype in self._wanted))
-        total = inputs + sum(num_bytes for _, _, num_bytes in shapes.outputs) + shapes.arena_bytes + arenas.params.numel()
+        tensors = sum(int(spec.num_bytes) for spec in (*self.inputs, *self.outputs))
+        total = tensors + shapes.arena_bytes + arenas.params.numel()
         return SmallCalls(self.packed, arenas, shapes.arena_bytes) if total <= _SMALL_BYTES else None
 
     def _checked(self, inputs: Sequence[Any], allows_torch: bool) -> tuple[Sequence[Any], CallShapes, bool]:

@@ -13,51 +13,29 @@ import numpy as np
 from relayc.runtime.registry import register_func
 from relayc.runtime.tensor import to_torch
 
-_PREFIX = "relayc.torch."
 _METHODS = ("uniform", "normal", "random", "bernoulli", "exponential", "cauchy", "log_normal", "geometric")
 """Methods of torch's tensors, in place and with numbers as parameters."""
 
 
-def _tensors(arrays: tuple[np.ndarray, ...]) -> list[Any]:
-    import torch  # noqa: F401 (only programs of torch's models need torch)
+def _register(name: str, draw: Callable[..., Any]) -> None:
+    """Registers what draws numbers, a function of the module torch, the tensors of parameters and the tensor to fill."""
 
-    return [to_torch(array) for array in arrays]
+    def fill(*arrays: np.ndarray) -> None:
+        import torch  # only programs of torch's models need torch
+
+        draw(torch, *map(to_torch, arrays))
+
+    register_func(f"relayc.torch.{name}", fill, override=True)
 
 
-def _fill(method: str, *arrays: np.ndarray) -> None:
-    *parameters, out = _tensors(arrays)
+def _by_method(method: str, torch: Any, *tensors: Any) -> None:
+    *parameters, out = tensors
     getattr(out, method)(*(p.item() for p in parameters))
 
 
-def _bernoulli_of(*arrays: np.ndarray) -> None:
-    probabilities, out = _tensors(arrays)
-    out.bernoulli_(probabilities)
-
-
-def _normal_of(*arrays: np.ndarray) -> None:
-    import torch
-
-    means, deviations, out = _tensors(arrays)
-    torch.normal(means, deviations, out=out)
-
-
-def _multinomial(*arrays: np.ndarray) -> None:
-    import torch
-
-    probabilities, replacement, out = _tensors(arrays)
-    torch.multinomial(probabilities, out.shape[-1], bool(replacement), out=out)
-
-
-def _randperm(*arrays: np.ndarray) -> None:
-    import torch
-
-    (out,) = _tensors(arrays)
-    torch.randperm(len(out), out=out)
-
-
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{name: partial(_fill, f"{name}_") for name in _METHODS},
-    **{"bernoulli_of": _bernoulli_of, "normal_of": _normal_of, "multinomial": _multinomial, "randperm": _randperm},
-}
-for _name, _function in _FUNCTIONS.items():
-    register_func(_PREFIX + _name, _function, override=True)
+for _name in _METHODS:
+    _register(_name, partial(_by_method, f"{_name}_"))
+_register("bernoulli_of", lambda torch, probabilities, out: out.bernoulli_(probabilities))
+_register("normal_of", lambda torch, means, deviations, out: torch.normal(means, deviations, out=out))
+_register("multinomial", lambda torch, p, replacement, out: torch.multinomial(p, out.shape[-1], bool(replacement), out=out))
+_register("randperm", lambda torch, out: torch.randperm(len(out), out=out))

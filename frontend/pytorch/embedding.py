@@ -75,7 +75,9 @@ def embedding_bag(
         places = where(is_largest, reshape(positions(count), (count, 1)), size_tensor(count))
         places = _joined(at, places, bags, 2**62, "min")
         largest = where(binary("equal", number, 0.0), largest, cast(emit("take", indices, places, axis=0, mode="clip"), dtype))
-    return found, filled(of_index, 0, dtype) if of_index == (0,) else cast(bag, dtype), cast(reshape(number, of_bag), dtype), largest
+    # Torch's shapes may have a place for the size of a bag that the last offset begins, though it only ends the bag before.
+    number = emit("nn.pad", reshape(number, (bags,)), filled((), 0, weight.dtype), pad_width=(0, int(of_bag != (bags,))))
+    return found, filled(of_index, 0, dtype) if of_index == (0,) else cast(bag, dtype), cast(number, dtype), largest
 
 
 @aten("_embedding_bag_backward")
@@ -96,7 +98,7 @@ def embedding_bag_backward(
         # Torch scales the derivatives of other indices where an index occurs several times.
         raise ModelError("expected dense derivatives of embeddings that are not scaled, found others")
     table, count = filled((num_weights, grad.shape[1]), 0, grad.dtype), indices.shape[0]
-    size = reshape(bag_size, (*bag_size.shape, 1))
+    size = reshape(strided_slice(bag_size, (0,), (grad.shape[0],), (1,), (0,)), (grad.shape[0], 1))
     if mode == 2:
         kept = where(binary("greater", size, 0), grad, like(0, grad))
         return emit("scatter_elements", table, maximum_indices, kept, axis=0, reduction="add", in_bounds=True)

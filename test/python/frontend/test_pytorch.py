@@ -445,3 +445,16 @@ def test_batch_norm_in_training_writes_its_statistics():
     same(module(x), model(x).detach())
     same(torch.from_numpy(module.state["running_var"]), model.running_var)
     assert int(module.state["num_batches_tracked"]) == 1
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_of_a_frozen_table(mode):
+    """Without derivatives torch's shapes have one size of a bag more than there are bags."""
+
+    class Bags(torch.nn.Module):
+        def forward(self, table, indices, offsets):
+            return F.embedding_bag(indices, table, offsets, mode=mode, include_last_offset=True)
+
+    offsets = torch.tensor([0, 2, 2, 31, 50])
+    tables = [(torch.randn(60, 3), torch.randint(0, 60, (50,)), offsets) for _ in range(2)]
+    agrees(Bags(), tables[0], more=tables[1:])

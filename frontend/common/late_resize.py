@@ -54,8 +54,11 @@ class LateResize:
         return self._along_each(x, axes, out, factors, self._region(roi, len(axes)))
 
     def antialiased(self, x: Tensor, axes: Sequence[int], out: Sequence[Size], factors: Sequence[Tensor | float]) -> Tensor:
-        """x resized along `axes` to sizes with antialias; where a size and a factor are numbers, the weights are known at import."""
-        for axis, size, factor in zip(axes, out, factors, strict=True):
+        """x resized along `axes` to sizes with antialias; where a size and a factor are numbers, the weights are known at import.
+
+        The last axis is the first, as in torch and ONNX Runtime: bytes are rounded and clipped in between.
+        """
+        for axis, size, factor in reversed(list(zip(axes, out, factors, strict=True))):
             before = x.shape[axis]
             if isinstance(size, int) and isinstance(before, int) and isinstance(factor, float):
                 shares = weights(self.mode, self.coordinates, before, size, factor, self.cubic_coeff_a, self.exclude_outside)

@@ -38,7 +38,10 @@ def convolution_backward(
     return (*(next(found) if is_wanted else None for is_wanted in output_mask[:2]), of_bias)
 
 
-@aten(*(f"{name}_backward" for n in (2, 3) for name in (f"max_pool{n}d_with_indices", f"adaptive_max_pool{n}d")))
+_WITH_INDICES = ("max_pool{}d_with_indices_backward", "adaptive_max_pool{}d_backward", "fractional_max_pool{}d_backward")
+
+
+@aten(*(name.format(n) for n in (2, 3) for name in _WITH_INDICES))
 def max_pool_backward(grad_output: Tensor, self: Tensor, indices: Tensor) -> Tensor:
     """Each element is added to where it came from in its channel."""
     n = spatial_axes()

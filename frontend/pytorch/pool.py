@@ -11,7 +11,7 @@ from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.pytorch.convolution import each
 from relayc.frontend.pytorch.registry import aten, node
 from relayc.frontend.sizes import positions, size_tensor
-from relayc.frontend.steps import add, broadcast_to, cast, filled, multiply, reshape, subtract, transpose
+from relayc.frontend.steps import add, broadcast_to, cast, divide, filled, multiply, reshape, strided_slice, subtract, transpose
 from relayc.symbolic import Size, ceil_div
 
 
@@ -135,6 +135,34 @@ def _adaptive_indices(x: Tensor, size: tuple[Size, ...], shape: tuple[Size, ...]
     first = emit("argmax", rows, axis=(rows.rank - 1,), keepdims=True)
     table = broadcast_to(reshape(places, (1, 1, *places.shape[:n], rows.shape[-1])), rows.shape)
     return reshape(emit("gather", table, cast(first, "int64"), axis=rows.rank - 1), shape)
+
+
+@aten("fractional_max_pool2d", "fractional_max_pool3d")
+def fractional_max_pool(self: Tensor, kernel_size: Any, output_size: Any, random_samples: Tensor) -> tuple[Tensor, Tensor]:
+    """Windows of one size whose begins a random number of each axis decides, for each channel."""
+    n, x = spatial_axes(), _batched(self, spatial_axes())
+    rows, extents, out, kernel = prod(x.shape[:2]), x.shape[2:], each(output_size, n), each(kernel_size, n)
+    samples = reshape(random_samples, (rows, n))
+    places = constant(0, "int64")
+    for i in range(n):
+        # In two dimensions the first number is of the last axis, in three of the first.
+        number = n - 1 - i if n == 2 else i
+        sample = strided_slice(samples, (number,), (number + 1,), (1,), (1,))
+        step = divide(cast(size_tensor(extents[i] - kernel[i]), x.dtype), float(max(out[i] - 1, 1)))
+        offset = emit("trunc", multiply(sample, step))
+        begins = subtract(emit("trunc", multiply(add(sample, constant(np.arange(out[i] - 1)[None], x.dtype)), step)), offset)
+        last = broadcast_to(reshape(size_tensor(extents[i] - kernel[i]), (1, 1)), (rows, 1))
+        begins = emit("concatenate", cast(begins, "int64"), last, axis=1)
+        along = reshape(begins, [rows, *(out[i] if j == i else 1 for j in range(2 * n))])
+        taps = constant(np.arange(kernel[i]).reshape([1, *(kernel[i] if j == n + i else 1 for j in range(2 * n))]), "int64")
+        places = add(multiply(places, size_tensor(extents[i])), add(along, taps))
+    windows = (rows, prod(out), prod(kernel))
+    flat = reshape(
+        emit("gather", reshape(x, (rows, prod(extents))), reshape(places, (rows, windows[1] * windows[2])), axis=1, in_bounds=True), windows
+    )
+    first = cast(emit("argmax", flat, axis=(2,), keepdims=True), "int64")
+    values, indices = (emit("gather", t, first, axis=2, in_bounds=True) for t in (flat, reshape(places, windows)))
+    return reshape(values, node().shape[0]), reshape(indices, node().shape[1])
 
 
 @aten("max_unpool2d", "max_unpool3d")

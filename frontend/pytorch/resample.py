@@ -72,8 +72,7 @@ def _antialiased(x: Tensor, sizes: Sequence[Size], align_corners: bool, scales: 
     method = _ANTIALIASED[node().operator.removesuffix("_backward")]
     factors = [_factor(x.shape[2 + i], size, align_corners, scales[i]) for i, size in enumerate(sizes)]
     how = LateResize(method, "half_pixel", "", -0.5, exclude_outside=True, extrapolation_value=0.0, antialias=True)
-    # In torch's order, which half precision rounds in between.
-    return how.antialiased(x, (3, 2), sizes[::-1], factors[::-1])
+    return how.antialiased(x, (2, 3), sizes, factors)
 
 
 @aten("_upsample_bilinear2d_aa_backward", "_upsample_lanczos2d_aa_backward")

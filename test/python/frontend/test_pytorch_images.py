@@ -1,4 +1,4 @@
-"""Resampling with antialias and adaptive poolings of PyTorch, of known and of dynamic sizes, compared with eager."""
+"""Resampling with antialias, adaptive and fractional poolings of PyTorch, of known and of dynamic sizes, compared with eager."""
 
 import pytest
 
@@ -171,3 +171,24 @@ def test_adaptive_pooling_of_dynamic_sizes_in_training():
         x = torch.randn(shape, requires_grad=True)
         (wanted,), (found,) = (torch.autograd.grad(f(x), x) for f in (loss, module))
         torch.testing.assert_close(found, wanted, **CLOSE)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_fractional_pooling(n):
+    """With the places of the maxima, at the random numbers that begin windows; gradients go to these places."""
+    pool, x = getattr(F, f"fractional_max_pool{n}d"), torch.randn(2, 3, *(9, 7, 8)[:n])
+    samples = torch.rand(2, 3, n)
+
+    def function(x, samples):
+        return pool(x, 2, output_size=(5, 3, 4)[:n], return_indices=True, _random_samples=samples)
+
+    for found, wanted in zip(compiled(function, x, samples)(x, samples), function(x, samples), strict=True):
+        torch.testing.assert_close(found, wanted, rtol=0, atol=0)
+
+    def loss(x):
+        y = function(x, samples)[0]
+        return (y * torch.linspace(-1, 1, y.numel()).reshape(y.shape)).sum()
+
+    x.requires_grad_()
+    (wanted,), (found,) = (torch.autograd.grad(f(x), x) for f in (loss, torch.compile(loss, backend=backend)))
+    torch.testing.assert_close(found, wanted, **CLOSE)

@@ -333,3 +333,23 @@ def _enclosing() -> Iterator[ir.Block]:
         if owner.operation.name == "func.func":
             return
         block = owner.operation.block
+
+
+_SIGNS = {"eq": "==", "ge": ">=", "le": "<=", "gt": ">", "lt": "<", "ne": "!="}
+
+
+def expect(left: Size, kind: str, right: Size) -> None:
+    """Two sizes have to compare as `kind` (a key of _SIGNS) specifies: known of inputs from then on, and checked when the program runs."""
+    message = f"the model expects {left} {_SIGNS[kind]} {right}" + ", found %lld" * (kind != "ne")
+    if kind == "gt":
+        kind, right = "ge", right + 1
+    elif kind == "lt":
+        kind, right = "le", right - 1
+    elif kind == "ne":
+        kind, left, right = "ge", (left - right) * (left - right), 1
+    if kind != "eq":
+        more = left - right if kind == "ge" else right - left
+        if isinstance(more, Dim):
+            ModelBuilder.current().learn([more])
+    if not proves(lambda: left == right if kind == "eq" else left >= right if kind == "ge" else left <= right):
+        build("check_sizes", found=left, expected=right, predicate=kind, message=message)

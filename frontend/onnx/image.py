@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from math import floor, prod
 from typing import Any, TypeAlias
 
+from relayc.frontend.common.late_resize import LateResize
 from relayc.frontend.common.windows import SPATIAL_LAYOUTS
 from relayc.frontend.converter import Tensor, axes_of, constant, emit, known
-from relayc.frontend.onnx.antialias import resize_axis, weights
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.onnx.late_resize import LateResize
 from relayc.frontend.sizes import Inexact, Ratio, known_elements, objects, tensor_of
 from relayc.frontend.sizes import sizes as shape_sizes
 from relayc.frontend.steps import add, cast, reshape, transpose
@@ -178,15 +177,10 @@ def Resize_11(
         wanted, factors = _sizes(x, lengths, chosen, keep_aspect_ratio_policy)
     else:
         raise OnnxError("expected one of the inputs scales and sizes, found neither")
-    if antialias and mode in ("linear", "cubic"):
-        for axis, size, factor in zip(chosen, wanted, factors, strict=True):
-            if size != x.shape[axis] or factor != 1.0:
-                before = x.shape[axis]
-                if not isinstance(size, int) or not isinstance(before, int) or isinstance(factor, Ratio):
-                    raise OnnxError(f"attribute antialias: expected axes of known sizes, found {before} and {size}")
-                shares = weights(mode, coordinate_transformation_mode, before, size, factor, cubic_coeff_a, exclude_outside)
-                x = resize_axis(x, axis, shares)
-        return x
+    if late.antialias:
+        changed = [i for i, a in enumerate(chosen) if wanted[i] != x.shape[a] or factors[i] != 1.0]
+        quotients = [tensor_of(objects([1], [f]), "float64") if isinstance(f, Ratio) else f for f in factors]
+        return late.antialiased(x, [chosen[i] for i in changed], [wanted[i] for i in changed], [quotients[i] for i in changed])
     return _resize(
         x,
         chosen,

@@ -3,19 +3,17 @@
 from math import prod
 from typing import Any
 
-import numpy as np
-
 from relayc.frontend.common.products import einsum
-from relayc.frontend.converter import Tensor, constant, emit
-from relayc.frontend.errors import ModelError
+from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.gradients import gradients
 from relayc.frontend.pytorch.convolution import convolution
 from relayc.frontend.pytorch.indexing import taken_in_order
 from relayc.frontend.pytorch.operands import where
-from relayc.frontend.pytorch.pool import avg_pool, spatial_axes
+from relayc.frontend.pytorch.pool import adaptive_windows, avg_pool, spatial_axes
 from relayc.frontend.pytorch.registry import aten, node
 from relayc.frontend.pytorch.shape import pad_
-from relayc.frontend.steps import broadcast_to, cast, filled, reshape
+from relayc.frontend.sizes import positions
+from relayc.frontend.steps import broadcast_to, cast, divide, filled, reshape, subtract
 from relayc.symbolic import Size
 
 
@@ -40,7 +38,10 @@ def convolution_backward(
     return (*(next(found) if is_wanted else None for is_wanted in output_mask[:2]), of_bias)
 
 
-@aten(*(f"{name}_backward" for n in (2, 3) for name in (f"max_pool{n}d_with_indices", f"adaptive_max_pool{n}d")))
+_WITH_INDICES = ("max_pool{}d_with_indices_backward", "adaptive_max_pool{}d_backward", "fractional_max_pool{}d_backward")
+
+
+@aten(*(name.format(n) for n in (2, 3) for name in _WITH_INDICES))
 def max_pool_backward(grad_output: Tensor, self: Tensor, indices: Tensor) -> Tensor:
     """Each element is added to where it came from in its channel."""
     n = spatial_axes()
@@ -84,13 +85,11 @@ def adaptive_avg_pool_backward(grad_output: Tensor, self: Tensor) -> Tensor:
     n, found = spatial_axes(), grad_output
     for axis in range(self.rank - n, self.rank):
         size, parts = self.shape[axis], grad_output.shape[axis]
-        if not isinstance(size, int) or not isinstance(parts, int):
-            raise ModelError(f"expected images of a size known at import, found {self.type} and {grad_output.type}")
-        share = np.zeros((parts, size))
-        for i in range(parts):
-            begin, end = i * size // parts, -(-(i + 1) * size // parts)
-            share[i, begin:end] = 1 / (end - begin)
+        begins, ends = (reshape(t, (parts, 1)) for t in adaptive_windows(size, parts))
+        at = reshape(positions(size), (1, size))
+        inside = emit("logical_and", emit("greater_equal", at, begins), emit("less", at, ends))
+        share = divide(cast(inside, self.dtype), cast(subtract(ends, begins), self.dtype))
         letters = "".join(chr(ord("a") + i) for i in range(self.rank))
         after = letters.replace(letters[axis], "z")
-        found = einsum((found, constant(share, self.dtype)), f"{letters},{letters[axis]}z->{after}")
+        found = einsum((found, share), f"{letters},{letters[axis]}z->{after}")
     return cast(found, node().dtype)

@@ -8,12 +8,11 @@ import numpy as np
 from relayc.frontend.common.padding import pad
 from relayc.frontend.common.windows import SPATIAL_LAYOUTS
 from relayc.frontend.converter import Tensor, constant, emit
-from relayc.frontend.errors import ModelError
 from relayc.frontend.pytorch.convolution import each
 from relayc.frontend.pytorch.registry import aten, node
-from relayc.frontend.sizes import size_tensor
-from relayc.frontend.steps import broadcast_to, cast, filled, multiply, reshape, transpose
-from relayc.symbolic import Size
+from relayc.frontend.sizes import positions, size_tensor
+from relayc.frontend.steps import add, broadcast_to, cast, divide, filled, multiply, reshape, strided_slice, subtract, transpose
+from relayc.symbolic import Size, ceil_div
 
 
 def _batched(x: Tensor, n: int) -> Tensor:
@@ -103,10 +102,6 @@ def adaptive_pool(self: Tensor, output_size: Any) -> Any:
     x = _batched(self, n)
     wanted = node().shape[0] if is_max else node().sizes
     size = each(output_size, n)
-    if any(not isinstance(d, int) for d in x.shape[2:]) and any(o != 1 for o in size):
-        if all(o == d for o, d in zip(wanted[-n:], x.shape[2:], strict=True)):
-            return x
-        raise ModelError(f"expected images of a size known at import, or a result of one pixel, found {self.type}")
     if all(o == 1 for o in size) and not is_max:
         return reshape(emit("mean", x, axis=tuple(range(2, x.rank)), keepdims=True), wanted)
     found = emit(f"nn.adaptive_{'max' if is_max else 'avg'}_pool{n}d", x, output_size=wanted[-n:], layout=SPATIAL_LAYOUTS[n])
@@ -116,28 +111,58 @@ def adaptive_pool(self: Tensor, output_size: Any) -> Any:
     return reshape(found, wanted), indices
 
 
+def adaptive_windows(size: Size, parts: Size) -> tuple[Tensor, Tensor]:
+    """int64[parts] each: where the windows of an adaptive pooling begin, and end, along an axis of `size` elements."""
+    whole, count, i = size_tensor(size), size_tensor(parts), positions(parts)
+    ends = emit("floor_divide", add(multiply(add(i, 1), whole), subtract(count, 1)), count)
+    return emit("floor_divide", multiply(i, whole), count), ends
+
+
 def _adaptive_indices(x: Tensor, size: tuple[Size, ...], shape: tuple[Size, ...]) -> Tensor:
     """Where in a channel the largest element of each window is: of each place a window of the widest extent, which ends at the own one."""
-    n, extents = len(size), x.shape[2:]
-    known = [(d, o) for d, o in zip(extents, size, strict=True) if isinstance(d, int) and isinstance(o, int)]
-    if len(known) < n:
-        raise ModelError(f"expected images of a size known at import beside indices, found {x.type}")
-    columns, places = [], np.zeros([1] * (2 * n), np.int64)
-    for i, (d, o) in enumerate(known):
-        begins, ends = [k * d // o for k in range(o)], [-(-(k + 1) * d // o) for k in range(o)]
-        widest = max(e - b for b, e in zip(begins, ends, strict=True))
+    n, places = len(size), constant(np.zeros([1] * (2 * len(size))), "int64")
+    for i, (d, o) in enumerate(zip(x.shape[2:], size, strict=True)):
+        begins, ends = adaptive_windows(d, o)
+        widest = ceil_div(d, o) + 1
         # The last place again, where a window is not as wide: it is no larger than itself.
-        at = np.minimum(np.array(begins)[:, None] + np.arange(widest), np.array(ends)[:, None] - 1)
-        columns.append(at)
-        places = places * d + at.reshape([o if j == i else widest if j == n + i else 1 for j in range(2 * n)])
-    for i, at in enumerate(columns):
-        x = emit("take", x, constant(at, "int64"), axis=2 + 2 * i, mode="clip")
+        at = emit("minimum", add(reshape(begins, (o, 1)), reshape(positions(widest), (1, widest))), reshape(subtract(ends, 1), (o, 1)))
+        x = emit("take", x, at, axis=2 + 2 * i, mode="clip")
+        along = reshape(at, [o if j == i else widest if j == n + i else 1 for j in range(2 * n)])
+        places = add(multiply(places, size_tensor(d)), along)
     # [batch, channels, o1, k1, o2, k2, ...] to [batch, channels, o1, o2, ..., all places of a window]
     x = transpose(x, [0, 1, *range(2, 2 + 2 * n, 2), *range(3, 3 + 2 * n, 2)])
     rows = reshape(x, (*x.shape[: 2 + n], prod(x.shape[2 + n :])))
     first = emit("argmax", rows, axis=(rows.rank - 1,), keepdims=True)
-    table = broadcast_to(constant(places.reshape(1, 1, *places.shape[:n], -1), "int64"), rows.shape)
+    table = broadcast_to(reshape(places, (1, 1, *places.shape[:n], rows.shape[-1])), rows.shape)
     return reshape(emit("gather", table, cast(first, "int64"), axis=rows.rank - 1), shape)
+
+
+@aten("fractional_max_pool2d", "fractional_max_pool3d")
+def fractional_max_pool(self: Tensor, kernel_size: Any, output_size: Any, random_samples: Tensor) -> tuple[Tensor, Tensor]:
+    """Windows of one size whose begins a random number of each axis decides, for each channel."""
+    n, x = spatial_axes(), _batched(self, spatial_axes())
+    rows, extents, out, kernel = prod(x.shape[:2]), x.shape[2:], each(output_size, n), each(kernel_size, n)
+    samples = reshape(random_samples, (rows, n))
+    places = constant(0, "int64")
+    for i in range(n):
+        # In two dimensions the first number is of the last axis, in three of the first.
+        number = n - 1 - i if n == 2 else i
+        sample = strided_slice(samples, (number,), (number + 1,), (1,), (1,))
+        step = divide(cast(size_tensor(extents[i] - kernel[i]), x.dtype), float(max(out[i] - 1, 1)))
+        offset = emit("trunc", multiply(sample, step))
+        begins = subtract(emit("trunc", multiply(add(sample, constant(np.arange(out[i] - 1)[None], x.dtype)), step)), offset)
+        last = broadcast_to(reshape(size_tensor(extents[i] - kernel[i]), (1, 1)), (rows, 1))
+        begins = emit("concatenate", cast(begins, "int64"), last, axis=1)
+        along = reshape(begins, [rows, *(out[i] if j == i else 1 for j in range(2 * n))])
+        taps = constant(np.arange(kernel[i]).reshape([1, *(kernel[i] if j == n + i else 1 for j in range(2 * n))]), "int64")
+        places = add(multiply(places, size_tensor(extents[i])), add(along, taps))
+    windows = (rows, prod(out), prod(kernel))
+    flat = reshape(
+        emit("gather", reshape(x, (rows, prod(extents))), reshape(places, (rows, windows[1] * windows[2])), axis=1, in_bounds=True), windows
+    )
+    first = cast(emit("argmax", flat, axis=(2,), keepdims=True), "int64")
+    values, indices = (emit("gather", t, first, axis=2, in_bounds=True) for t in (flat, reshape(places, windows)))
+    return reshape(values, node().shape[0]), reshape(indices, node().shape[1])
 
 
 @aten("max_unpool2d", "max_unpool3d")

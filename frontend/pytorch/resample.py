@@ -1,17 +1,31 @@
 """Resampling of images."""
 
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from itertools import product
-from math import prod
+from math import inf, prod
 from typing import Any
 
+from relayc.frontend.common.late_resize import LateResize
 from relayc.frontend.common.windows import SPATIAL_LAYOUTS
 from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.gradients import gradients
 from relayc.frontend.pytorch.operands import operand, where
 from relayc.frontend.pytorch.registry import aten, node
-from relayc.frontend.steps import add, binary, broadcast_to, cast, divide, like, multiply, reshape, strided_slice, subtract, transpose
+from relayc.frontend.steps import (
+    add,
+    binary,
+    broadcast_to,
+    cast,
+    divide,
+    like,
+    multiply,
+    reshape,
+    strided_slice,
+    subtract,
+    transpose,
+)
 from relayc.symbolic import Size
 
 _OPERATORS = {
@@ -20,16 +34,23 @@ _OPERATORS = {
     **{"aten.upsample_linear1d": ("linear", 1), "aten.upsample_bilinear2d": ("linear", 2), "aten.upsample_trilinear3d": ("linear", 3)},
     "aten.upsample_bicubic2d": ("cubic", 2),
 }
+_ANTIALIASED = {"aten._upsample_bilinear2d_aa": "linear", "aten._upsample_bicubic2d_aa": "cubic", "aten._upsample_lanczos2d_aa": "lanczos"}
+
+
+def _factors(n: int, scale_factors: Any, named: Mapping[str, Any]) -> list[float | None]:
+    """The factor of each spatial axis, where it is given."""
+    if scale_factors is not None:
+        scales = list(scale_factors)
+    else:
+        scales = [named.get("scales")] if n == 1 else [named.get(f"scales_{axis}") for axis in "dhw"[3 - n :]]
+    return [float(s) if isinstance(s, (int, float)) else None for s in scales]
 
 
 @aten(*(name.removeprefix("aten.") for name in _OPERATORS), keep=True)
 def upsample(input: Any = None, self: Any = None, align_corners: bool = False, scale_factors: Any = None, **rest: Any) -> Tensor:
     x = self if input is None else input
     method, n = _OPERATORS[node().operator]
-    scales = [rest.get(f"scales_{axis}") for axis in "dhw"[3 - n :]] if scale_factors is None else list(scale_factors)
-    if n == 1 and scale_factors is None:
-        scales = [rest.get("scales")]
-    numbers = tuple(float(s) for s in scales if isinstance(s, (int, float)))
+    numbers = tuple(s for s in _factors(n, scale_factors, rest) if s is not None)
     given = () if align_corners or len(numbers) < n else numbers
     how: dict[str, Any] = {
         "nearest": {"coordinate_transformation_mode": "asymmetric", "rounding_method": "floor", "method": "nearest_neighbor"},
@@ -38,6 +59,40 @@ def upsample(input: Any = None, self: Any = None, align_corners: bool = False, s
     if method == "cubic":
         how["cubic_alpha"] = -0.75
     return emit(f"image.resize{n}d", x, size=node().sizes[2:], scales=given, layout=SPATIAL_LAYOUTS[n], **how)
+
+
+@aten(*(name.removeprefix("aten.") for name in _ANTIALIASED), keep=True)
+def antialiased(input: Any = None, self: Any = None, align_corners: bool = False, scale_factors: Any = None, **rest: Any) -> Tensor:
+    x = self if input is None else input
+    return _antialiased(x, node().sizes[2:], align_corners, _factors(2, scale_factors, rest))
+
+
+def _antialiased(x: Tensor, sizes: Sequence[Size], align_corners: bool, scales: Sequence[float | None]) -> Tensor:
+    """The middle of a pixel is at (i + 0.5) / factor, with align_corners too; elements outside of the image have no share."""
+    method = _ANTIALIASED[node().operator.removesuffix("_backward")]
+    factors = [_factor(x.shape[2 + i], size, align_corners, scales[i]) for i, size in enumerate(sizes)]
+    how = LateResize(method, "half_pixel", "", -0.5, exclude_outside=True, extrapolation_value=0.0, antialias=True)
+    return how.antialiased(x, (2, 3), sizes, factors)
+
+
+@aten("_upsample_bilinear2d_aa_backward", "_upsample_lanczos2d_aa_backward")
+def antialiased_backward(
+    grad_output: Tensor, output_size: tuple[Size, ...], input_size: tuple[Size, ...], align_corners: bool, scales_h: Any, scales_w: Any
+) -> Tensor:
+    x = emit("zeros", shape=input_size, dtype=grad_output.dtype)  # no constant, whose steps would be folded
+    scales = _factors(2, None, {"scales_h": scales_h, "scales_w": scales_w})
+    return gradients(_antialiased(x, output_size, align_corners, scales), [x], grad_output)[0]
+
+
+def _factor(before: Size, after: Size, align_corners: bool, scale: float | None) -> Tensor | float:
+    if scale is not None and scale > 0 and not align_corners:
+        return scale
+    less = 1 if align_corners else 0
+    if isinstance(before, int) and isinstance(after, int):
+        return inf if align_corners and min(before, after) <= 1 else (after - less) / (before - less)
+    length, count = operand(before - less, "float64"), operand(after - less, "float64")
+    found = divide(count, length)
+    return where(binary("greater", multiply(count, length), 0.0), found, like(inf, found)) if align_corners else found
 
 
 @aten("grid_sampler", "grid_sampler_2d", "grid_sampler_3d", keep=True)

@@ -5,11 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from relayc.dialects.relay.names import build
 from relayc.dialects.relay.types import DTYPES
 from relayc.frontend.common.size_arithmetic import ARITHMETIC, converted, each, inexact, pick, remainder
-from relayc.frontend.converter import ModelBuilder, Tensor
-from relayc.frontend.sizes import LONGEST, Inexact, Ratio, elements_of, objects, pending_in, tensor_of
+from relayc.frontend.converter import Tensor
+from relayc.frontend.sizes import LONGEST, Inexact, Ratio, elements_of, expect, objects, pending_in, tensor_of
 from relayc.frontend.stablehlo.elementwise import COMPARISONS
 from relayc.frontend.stablehlo.registry import Node, Pair, Spread, custom_call, op, plain
 from relayc.symbolic import Dim, Size, Undecided, is_long, maximum, minimum, proves
@@ -42,18 +41,8 @@ def shape_assertion(node: Node, holds: Tensor, *_: Tensor) -> tuple[()]:
     sides = [known_sizes(node.scope[value]) for value in compare.operands] if kind else []
     if kind is not None and len(sides) == 2 and all(side is not None and len(side) == 1 for side in sides):
         (left,), (right,) = sides  # type: ignore[misc] # as just found
-        if kind != "eq":
-            more = left - right if kind == "ge" else right - left
-            if isinstance(more, Dim):
-                ModelBuilder.current().learn([more])
-        if kind != "eq" and proves(lambda: (left >= right) if kind == "ge" else (left <= right)):
-            return ()
-        message = f"the model expects {left} {_SIGNS[kind]} {right}"
-        build("check_sizes", found=left, expected=right, predicate=kind, message=message)
+        expect(left, kind, right)
     return ()
-
-
-_SIGNS = {"ge": ">=", "le": "<=", "eq": "=="}
 
 
 # ---- arithmetic -------------------------------------------------------------------------------------------------------------------------

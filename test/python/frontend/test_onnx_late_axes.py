@@ -2,6 +2,7 @@
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 from onnx_models import model_of
@@ -80,6 +81,23 @@ def test_resizing_by_factors_that_are_an_input():
         known.graph.initializer.append(onnx.numpy_helper.from_array(np.float32(scales), "scales"))
         expected = relayc.compile(known, shapes={"x": X.shape})["main"](X)
         np.testing.assert_allclose(main(X, np.float32(scales)), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_antialias_by_factors_of_open_sizes(mode, dtype):
+    """Against ONNX Runtime, which rounds bytes of 22 bits where relayc has 15: they may be one apart. It computes positions in float32."""
+    node = helper.make_node("Resize", ["x", "", "scales"], ["y"], mode=mode, antialias=1, exclude_outside=1)
+    element = TensorProto.FLOAT if dtype == "float32" else TensorProto.UINT8
+    model = model_of([node], {"x": (element, [1, 1, "h", "w"]), "scales": (TensorProto.FLOAT, [4])})
+    del model.graph.input[1:]
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.float32([1, 1, 0.5, 1.25]), "scales"))
+    module, session = relayc.compile(model), onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    for h, w in ((8, 12), (9, 5), (1, 3), (1040, 17)):
+        x = (np.random.default_rng(0).random((1, 1, h, w)) * 255).astype(dtype)
+        (expected,), found = session.run(None, {"x": x}), module["main"](x)
+        assert found.dtype == expected.dtype and found.shape == expected.shape
+        np.testing.assert_allclose(found.astype("float64"), expected, rtol=0, atol=1 if dtype == "uint8" else 255 * 5e-5)
 
 
 @pytest.mark.parametrize("size", ["n", 4])

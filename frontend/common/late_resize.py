@@ -1,17 +1,19 @@
-"""Resize by factors, sizes or regions that only the program knows: an axis at a time, as a weighted sum of elements at computed positions.
+"""Resampling by factors, sizes or regions that only the program knows: an axis at a time, weighted sums of elements at computed positions.
 
-Positions are computed in float32 by the formulas of ONNX Resize in their order, as image.resize2d computes those of known factors.
+Positions are computed by the formulas of ONNX Resize in their order: in float32 as image.resize2d computes those of known factors, with
+antialias in float64 as frontend/common/antialias.py does.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from math import prod
+from math import pi
 
+from relayc.frontend.common.antialias import HALF_WIDTHS, product_along, weights
 from relayc.frontend.converter import Tensor, assume, constant, emit
-from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.errors import ModelError
 from relayc.frontend.sizes import positions, shape_tensor, size_tensor, sizes
-from relayc.frontend.steps import add, binary, cast, divide, multiply, reshape, strided_slice, subtract
+from relayc.frontend.steps import add, binary, cast, divide, like, multiply, reshape, strided_slice, subtract
 from relayc.symbolic import Size
 
 F32 = "float32"
@@ -19,7 +21,7 @@ F32 = "float32"
 
 @dataclass(frozen=True)
 class LateResize:
-    """The attributes of a Resize, by ONNX's names; `mode` is nearest, linear or cubic."""
+    """The attributes of a Resize, by ONNX's names; `mode` is nearest, linear or cubic, or lanczos with antialias."""
 
     mode: str
     coordinates: str
@@ -51,20 +53,36 @@ class LateResize:
             out = _counts(add(multiply(factors, lengths), 0.5))
         return self._along_each(x, axes, out, factors, self._region(roi, len(axes)))
 
+    def antialiased(self, x: Tensor, axes: Sequence[int], out: Sequence[Size], factors: Sequence[Tensor | float]) -> Tensor:
+        """x resized along `axes` to sizes with antialias; where a size and a factor are numbers, the weights are known at import.
+
+        The last axis is the first, as in torch and ONNX Runtime: bytes are rounded and clipped in between.
+        """
+        for axis, size, factor in reversed(list(zip(axes, out, factors, strict=True))):
+            before = x.shape[axis]
+            if isinstance(size, int) and isinstance(before, int) and isinstance(factor, float):
+                shares = weights(self.mode, self.coordinates, before, size, factor, self.cubic_coeff_a, self.exclude_outside)
+                x = product_along(x, axis, constant(shares, "float64"))
+            else:
+                one = constant(factor, "float64") if isinstance(factor, float) else factor
+                x = self._along_each(x, (axis,), (size,), reshape(one, (1,)), None)
+        return x
+
     def _region(self, roi: Tensor | None, axes: int) -> Tensor | None:
         if self.coordinates != "tf_crop_and_resize":
             return None
         if roi is None:
-            raise OnnxError("expected the input roi for tf_crop_and_resize, found none")
+            raise ModelError("expected the input roi for tf_crop_and_resize, found none")
         return cast(_vector(roi, 2 * axes, "roi"), F32)
 
     def _along_each(self, x: Tensor, axes: Sequence[int], out: Sequence[Size], factors: Tensor, region: Tensor | None) -> Tensor:
         kept, outside = x.dtype, None
-        wide = x.dtype if self.mode == "nearest" or x.dtype == "float64" else F32
-        x = cast(x, wide)
+        if self.mode != "nearest" and x.dtype != "float64" and not (self.antialias and x.dtype == "uint8"):
+            x = cast(x, F32)
         for i, (axis, count) in enumerate(zip(axes, out, strict=True)):
-            ends = None if region is None else (_at(region, i), _at(region, len(axes) + i))
-            along = _Axis(x.shape[axis], count, cast(_at(factors, i), F32), ends)
+            exact = "float64" if self.antialias else F32
+            ends = None if region is None else (cast(_at(region, i), exact), cast(_at(region, len(axes) + i), exact))
+            along = _Axis(x.shape[axis], count, cast(_at(factors, i), exact), ends)
             at = along.positions(self.coordinates, -0.5 if self.antialias else 0.0)
             if region is not None:
                 beyond = emit("logical_or", binary("less", at, 0.0), emit("greater", at, along.last))
@@ -78,7 +96,7 @@ class LateResize:
     def _sampled(self, x: Tensor, axis: int, along: "_Axis", at: Tensor) -> Tensor:
         if self.mode == "nearest":
             if self.nearest_mode not in _ROUNDINGS:
-                raise OnnxError(f"attribute nearest_mode: expected {', '.join(_ROUNDINGS)}, found {self.nearest_mode!r}")
+                raise ModelError(f"attribute nearest_mode: expected {', '.join(_ROUNDINGS)}, found {self.nearest_mode!r}")
             return emit("take", x, along.clamped(_ROUNDINGS[self.nearest_mode](at)), axis=axis, mode="clip")
         below = emit("floor", at)
         taps = [add(below, float(n)) for n in ((0, 1) if self.mode == "linear" else (-1, 0, 1, 2))]
@@ -98,34 +116,36 @@ class LateResize:
         """Where the axis shrinks, the filter is as much wider: a product with weights of all elements, and of the edges' copies that the
         filter reaches."""
         stretch = binary("minimum", along.factor, 1.0)
-        half = 1.0 if self.mode == "linear" else 2.0
-        reach = cast(emit("ceil", divide(constant(half, F32), stretch)), "int64")
+        margin = 0 if self.exclude_outside else self._margin(stretch)
+        wide = along.size + 2 * margin
+        edge = cast(size_tensor(margin), at.dtype)
+        taps = subtract(cast(positions(wide), at.dtype), edge)
+        distance = emit("abs", subtract(reshape(taps, (1, wide)), reshape(at, (along.out, 1))))
+        shares = self._kernel(multiply(distance, stretch))
+        shares = divide(shares, emit("sum", shares, axis=(1,), keepdims=True))
+        return product_along(x if self.exclude_outside else emit("take", x, along.clamped(taps), axis=axis, mode="clip"), axis, shares)
+
+    def _margin(self, stretch: Tensor) -> Size:
+        """How many copies of an edge the filter reaches."""
+        reach = cast(emit("ceil", divide(like(HALF_WIDTHS[self.mode], stretch), stretch)), "int64")
         reach = binary("add", reach, 1)
         reach.name = "reach"
-        (margin,) = sizes(reshape(reach, (1,)), "scales")
-        wide = along.size + 2 * margin
-        edge = cast(size_tensor(margin), F32)
-        taps = subtract(cast(positions(wide), F32), edge)
-        distance = emit("abs", subtract(reshape(taps, (1, wide)), reshape(at, (along.out, 1))))
-        weights = self._kernel(multiply(distance, stretch))
-        if self.exclude_outside:
-            weights = along.excluded(reshape(taps, (1, wide)), weights)
-        weights = divide(weights, emit("sum", weights, axis=(1,), keepdims=True))
-        order = [a for a in range(x.rank) if a != axis] + [axis]
-        last = emit("transpose", emit("take", x, along.clamped(taps), axis=axis, mode="clip"), axes=order)
-        rows = reshape(last, (prod(last.shape[:-1]), wide))
-        product = emit("nn.matmul", rows, cast(weights, x.dtype), transpose_b=True)
-        product = reshape(product, (*last.shape[:-1], along.out))
-        return emit("transpose", product, axes=[order.index(a) for a in range(x.rank)])
+        return sizes(reshape(reach, (1,)), "scales")[0]
 
     def _kernel(self, distance: Tensor) -> Tensor:
         """The weight of an element at a distance."""
         if self.mode == "linear":
-            return binary("maximum", subtract(constant(1, F32), distance), 0.0)
+            return binary("maximum", subtract(like(1, distance), distance), 0.0)
+        if self.mode == "lanczos":
+            x = multiply(distance, pi)
+            third = divide(x, 3.0)
+            product = divide(multiply(emit("sin", x), emit("sin", third)), multiply(x, third))
+            product = emit("where", binary("less", distance, 3.0), product, like(0, distance))
+            return emit("where", binary("equal", distance, 0.0), like(1, distance), product)
         a = self.cubic_coeff_a
         near = _polynomial((1.0, 0.0, -(a + 3), a + 2), distance)
         far = _polynomial((-4 * a, 8 * a, -5 * a, a), distance)
-        nothing = emit("where", binary("less", distance, 2.0), far, constant(0, F32))
+        nothing = emit("where", binary("less", distance, 2.0), far, like(0, distance))
         return emit("where", binary("less_equal", distance, 1.0), near, nothing)
 
 
@@ -139,7 +159,7 @@ _ROUNDINGS: dict[str, Callable[[Tensor], Tensor]] = {
 
 @dataclass(frozen=True)
 class _Axis:
-    """An axis that is resampled: its sizes before and after, and in float32 scalars the factor and the ends of its region."""
+    """An axis that is resampled: its sizes before and after, and in scalars of one dtype the factor and the ends of its region."""
 
     size: Size
     out: Size
@@ -148,17 +168,17 @@ class _Axis:
 
     @property
     def length(self) -> Tensor:
-        return cast(size_tensor(self.size), F32)
+        return cast(size_tensor(self.size), self.factor.dtype)
 
     @property
     def last(self) -> Tensor:
         return subtract(self.length, 1.0)
 
     def positions(self, mode: str, single: float) -> Tensor:
-        """float32[out], the position in data of each element of the result; `single` is the position of the only element for
+        """float[out], the position in data of each element of the result; `single` is the position of the only element for
         pytorch_half_pixel."""
-        x = cast(positions(self.out), F32)
-        out = cast(size_tensor(self.out), F32)
+        x = cast(positions(self.out), self.factor.dtype)
+        out = cast(size_tensor(self.out), self.factor.dtype)
         several = binary("greater", out, 1.0)
         if mode == "asymmetric":
             return divide(x, self.factor)
@@ -166,7 +186,7 @@ class _Axis:
             whole = multiply(self.factor, self.length)
             near = binary("less", emit("abs", subtract(whole, out)), 1e-4)
             apart = subtract(emit("where", near, out, whole), 1.0)
-            return emit("where", several, divide(multiply(x, self.last), apart), constant(0, F32))
+            return emit("where", several, divide(multiply(x, self.last), apart), like(0, self.factor))
         if mode == "tf_crop_and_resize":
             assert self.ends is not None
             start, end = self.ends
@@ -177,14 +197,14 @@ class _Axis:
         if mode == "tf_half_pixel_for_nn":
             return at
         if mode == "half_pixel_symmetric":
-            share = subtract(constant(1, F32), divide(out, multiply(self.factor, self.length)))
+            share = subtract(like(1, self.factor), divide(out, multiply(self.factor, self.length)))
             return add(at, subtract(multiply(divide(self.length, 2.0), share), 0.5))
         at = subtract(at, 0.5)
         if mode == "half_pixel":
             return at
         if mode != "pytorch_half_pixel":
-            raise OnnxError(f"attribute coordinate_transformation_mode: expected one of operator set 19, found {mode!r}")
-        return emit("where", several, at, constant(single, F32))
+            raise ModelError(f"attribute coordinate_transformation_mode: expected one of operator set 19, found {mode!r}")
+        return emit("where", several, at, like(single, self.factor))
 
     def clamped(self, at: Tensor) -> Tensor:
         """Whole positions as indices within data."""
@@ -193,7 +213,7 @@ class _Axis:
     def excluded(self, taps: Tensor, weights: Tensor) -> Tensor:
         """Weights of 0 outside data."""
         outside = emit("logical_or", binary("less", taps, 0.0), emit("greater", taps, self.last))
-        return emit("where", outside, constant(0, F32), weights)
+        return emit("where", outside, like(0, self.factor), weights)
 
 
 def _polynomial(coefficients: Sequence[float], x: Tensor) -> Tensor:
@@ -207,7 +227,7 @@ def _polynomial(coefficients: Sequence[float], x: Tensor) -> Tensor:
 
 def _vector(tensor: Tensor, count: int, what: str) -> Tensor:
     if not tensor.is_float or tensor.rank != 1:
-        raise OnnxError(f"input {what}: expected {count} floats, found {tensor.type}")
+        raise ModelError(f"input {what}: expected {count} floats, found {tensor.type}")
     return assume(tensor, (count,))
 
 

@@ -1,7 +1,9 @@
 """Settings of all tests."""
 
 import functools
+import gc
 import os
+import threading
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -9,7 +11,12 @@ from typing import Any
 import hypothesis
 import pytest
 
+from relayc.dialects import mlir
 from relayc.dialects.mlir import ir
+from relayc.dialects.relay import module
+from relayc.dialects.relay.registration import OPS
+from relayc.frontend import converter
+from relayc.frontend.relay import builder
 from relayc.pipelines.driver import release_memory
 from relayc.pipelines.llvm.divisions import check_divisions
 from relayc.pipelines.targets.cpu import engine, jit
@@ -23,15 +30,40 @@ os.environ["RELAYC_TUNING_DB"] = "0"
 hypothesis.settings.register_profile("suite", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("suite")
 
-SHARE = 3
+SHARE = 4
 """One in so many cases of a test with the mark `sampled` runs unless RELAYC_TEST_ALL is set: the others execute no other lines."""
+
+
+CONTEXT_USES = 16
+"""How often a test process takes the same MLIR context, so that what its programs leave in it does not grow without end."""
+
+
+class Contexts(threading.local):
+    """A context for several programs of a thread: to make a context and to end it is a tenth of a small compilation."""
+
+    def __init__(self) -> None:
+        self.context: ir.Context | None = None
+        self.operators: tuple[type, ...] = ()
+        self.left = 0
+
+    def take(self, make: Callable[[], ir.Context]) -> ir.Context:
+        operators = tuple(OPS.values())  # which a test may add to
+        if self.context is None or not self.left or self.operators != operators:
+            self.context, self.operators, self.left = make(), operators, CONTEXT_USES
+        self.left -= 1
+        return self.context
+
+
+CONTEXTS = Contexts()
 
 
 @pytest.fixture(autouse=True)
 def memory_is_kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a compilation leaves in memory serves the next one: to give it back, and to take it again, is a third of a small compilation."""
-    if request.path.name != "test_memory.py":
+    if not request.node.get_closest_marker("memory"):
         monkeypatch.setattr(release_memory, "release_memory", lambda contexts: None)
+        for user in (module, converter, builder):
+            monkeypatch.setattr(user, "make_context", functools.partial(CONTEXTS.take, mlir.make_context))
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -60,7 +92,14 @@ def parts_are_large() -> Iterator[None]:
         yield
 
 
+def pytest_collection_finish() -> None:
+    """What the imports made stays. Each full collection of the interpreter would look at all of it: a twentieth of the suite."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "memory: compilations give back what they take, and share no context")
     config.addinivalue_line("markers", f"sampled: one case in {SHARE} runs, chosen by name; RELAYC_TEST_ALL=1 runs all")
 
 

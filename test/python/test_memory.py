@@ -16,6 +16,7 @@ from relayc.pipelines.driver import release_memory
 from relayc.pipelines.targets.cpu.engine import Engine
 from relayc.runtime.cpu import objects
 
+pytestmark = pytest.mark.memory
 MODELS = Path(__file__).parent.parent / "models"
 linux = pytest.mark.skipif(not objects.can_load(), reason="code is loaded from objects, and memory given back, on Linux on x86-64 only")
 

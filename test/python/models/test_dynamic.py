@@ -42,6 +42,7 @@ def compiled(name: str) -> Module:
     return relayc.compile(FOLDER / f"{name}.onnx")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", SIZES)
 def test_one_module_agrees_with_onnxruntime_at_every_size(name):
     for sizes in SIZES[name]:
@@ -50,6 +51,7 @@ def test_one_module_agrees_with_onnxruntime_at_every_size(name):
         assert found.agrees, (sizes, found)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", [name for name in SIZES if name != "recurrent"])
 def test_a_graph_at_given_sizes_computes_the_same_bits(name):
     module = compiled(name)

@@ -628,6 +628,7 @@ def test_a_larger_match_takes_what_it_needs_first():
     assert [operators(match) for match in found] == [["nn.conv2d", "nn.relu"], ["nn.conv2d"]]
 
 
+@pytest.mark.memory
 def test_no_match_keeps_the_program():
     def search():
         before = live_contexts()

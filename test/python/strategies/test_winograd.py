@@ -41,6 +41,7 @@ def kernels(module: relayc.Module) -> str:
     return " ".join(module.function_names())
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("channels", "filters", "height", "width", "padding", "residual"),
     [

@@ -29,13 +29,18 @@ def check_guards(guards: Iterable[str], arguments: Mapping[str, Any]) -> None:
       guards: torch's conditions, Python expressions such as `L['x'].size()[1] % 8 == 0`.
       arguments: what `L` is in these, with Arguments, sizes and numbers as leaves.
 
+    That a size is not 0 or 1 is left out, as torch leaves it out for sizes of inputs: torch takes sizes to be 2 or more to know what is
+    broadcast, which relayc checks where it is done.
+
     Raises ModelError for a guard that is no comparison of sizes.
     """
     for text in guards:
         for condition in _conjuncts(ast.parse(text.strip(), mode="eval").body):
             try:
                 for left, kind, right in _comparisons(condition):
-                    expect(_size(left, arguments), kind, _size(right, arguments))
+                    found, expected = _size(left, arguments), _size(right, arguments)
+                    if kind != "ne" or expected not in (0, 1):
+                        expect(found, kind, expected)
             except (ValueError, LookupError, AttributeError):
                 found = ast.unparse(condition)
                 raise ModelError(f"expected guards that compare sizes of arguments, found {found}, as torch exported the model") from None

@@ -489,6 +489,13 @@ def test_branches_on_sizes_are_guarded():
             module(*wrong)
 
 
+def test_a_size_of_one_is_no_other_branch():
+    """Torch takes the rows of patches for 2 or more, so that it need not know whether they are broadcast."""
+    more = [(torch.randn(3, n),) for n in (8, 15, 16, 1030)]
+    model = model_of(lambda x: F.avg_pool1d(x, 8) + torch.arange(3.0)[:, None])
+    agrees(model, (torch.randn(3, 19),), dynamic_shapes=({1: torch.export.Dim.DYNAMIC},), more=more)
+
+
 def test_a_guard_that_compares_no_sizes_is_refused():
     program = torch.export.export(model_of(lambda x: x + 1), (torch.randn(3),))
     program._guards_code = ["L['x'].size()[0] in (3, 5)"]

@@ -42,8 +42,8 @@ def check_guards(guards: Iterable[str], arguments: Mapping[str, Any]) -> None:
                     if kind != "ne" or expected not in (0, 1):
                         expect(found, kind, expected)
             except (ValueError, LookupError, AttributeError):
-                found = ast.unparse(condition)
-                raise ModelError(f"expected guards that compare sizes of arguments, found {found}, as torch exported the model") from None
+                shown = ast.unparse(condition)
+                raise ModelError(f"expected guards that compare sizes of arguments, found {shown}, as torch exported the model") from None
 
 
 def _conjuncts(node: ast.expr) -> Iterator[ast.expr]:

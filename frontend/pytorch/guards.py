@@ -1,33 +1,35 @@
 """What an exported program takes for granted of the sizes of its arguments: the branches that Python took when the model was exported."""
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any
 
+import torch
+
 from relayc.frontend.errors import ModelError
+from relayc.frontend.pytorch.values import Symbols
 from relayc.frontend.sizes import expect
-from relayc.symbolic import Size, parse
+from relayc.symbolic import Size
 
 _KINDS = {ast.Eq: "eq", ast.GtE: "ge", ast.LtE: "le", ast.Gt: "gt", ast.Lt: "lt", ast.NotEq: "ne"}
+_NAMES = {
+    "__builtins__": {},  # the text comes from a file
+    **{"max": torch.sym_max, "min": torch.sym_min},
+    "math": SimpleNamespace(trunc=math.trunc, floor=math.floor, ceil=math.ceil),
+    "torch": SimpleNamespace(sym_float=torch.sym_float, sym_int=torch.sym_int, sym_max=torch.sym_max, sym_min=torch.sym_min),
+}
+"""What guards call, for sizes that are expressions."""
 
 
-@dataclass(frozen=True)
-class Argument:
-    """A tensor among the arguments, as a guard refers to its sizes."""
-
-    shape: Sequence[Size]
-
-    def size(self) -> Sequence[Size]:
-        return self.shape
-
-
-def check_guards(guards: Iterable[str], arguments: Mapping[str, Any]) -> None:
+def check_guards(guards: Iterable[str], arguments: Mapping[str, Any], symbols: Symbols) -> None:
     """Has the program that is built fail where a guard does not hold.
 
     Args:
       guards: torch's conditions, Python expressions such as `L['x'].size()[1] % 8 == 0`.
-      arguments: what `L` is in these, with Arguments, sizes and numbers as leaves.
+      arguments: what `L` is in these, with torch's fake tensors and numbers as leaves.
+      symbols: what stands for the symbols in the sizes of these.
 
     That a size is not 0 or 1 is left out, as torch leaves it out for sizes of inputs: torch takes sizes to be 2 or more to know what is
     broadcast, which relayc checks where it is done.
@@ -38,10 +40,10 @@ def check_guards(guards: Iterable[str], arguments: Mapping[str, Any]) -> None:
         for condition in _conjuncts(ast.parse(text.strip(), mode="eval").body):
             try:
                 for left, kind, right in _comparisons(condition):
-                    found, expected = _size(left, arguments), _size(right, arguments)
+                    expected = _size(right, arguments, symbols)
                     if kind != "ne" or expected not in (0, 1):
-                        expect(found, kind, expected)
-            except (ValueError, LookupError, AttributeError):
+                        expect(_size(left, arguments, symbols), kind, expected)
+            except (ValueError, TypeError, LookupError, AttributeError, NameError):
                 shown = ast.unparse(condition)
                 raise ModelError(f"expected guards that compare sizes of arguments, found {shown}, as torch exported the model") from None
 
@@ -60,21 +62,7 @@ def _comparisons(node: ast.expr) -> Iterator[tuple[ast.expr, str, ast.expr]]:
     yield from zip([node.left, *node.comparators], [_KINDS[type(op)] for op in node.ops], node.comparators, strict=False)
 
 
-def _size(node: ast.expr, arguments: Mapping[str, Any]) -> Size:
-    return parse(ast.unparse(_Values(arguments).visit(node)))
-
-
-class _Values(ast.NodeTransformer):
-    """Sizes in place of what a guard reads of the arguments."""
-
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
-        self.arguments = arguments
-
-    def visit(self, node: ast.AST) -> Any:
-        inner: Any = node
-        while isinstance(inner, (ast.Subscript, ast.Attribute, ast.Call)):
-            inner = inner.func if isinstance(inner, ast.Call) else inner.value
-        if not isinstance(inner, ast.Name) or inner.id != "L":
-            return self.generic_visit(node)
-        found = eval(ast.unparse(node), {"L": self.arguments})
-        return ast.parse(str(found), mode="eval").body
+def _size(node: ast.expr, arguments: Mapping[str, Any], symbols: Symbols) -> Size:
+    if any(isinstance(n, ast.Attribute) and n.attr.startswith("_") for n in ast.walk(node)):
+        raise ValueError
+    return symbols.size(eval(ast.unparse(node), {"L": arguments, **_NAMES}))

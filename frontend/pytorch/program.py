@@ -20,7 +20,7 @@ from relayc.frontend.dimensions import free_name, input_shapes
 from relayc.frontend.errors import ModelError
 from relayc.frontend.pytorch import names
 from relayc.frontend.pytorch.graph import Graphs, check_operators
-from relayc.frontend.pytorch.guards import Argument, check_guards
+from relayc.frontend.pytorch.guards import check_guards
 from relayc.frontend.pytorch.registry import KEPT, Converter, plain_name
 from relayc.frontend.pytorch.values import Symbols, array_of, dtype_name, element_dtype, is_complex, is_expression, range_of, weight
 from relayc.frontend.registry import Progress
@@ -134,7 +134,7 @@ class Import:
                 (found,) = sizes(builder.inputs[name], name, signed=True)
                 expression = self.placeholders[name].meta["val"].node.expr
                 symbols[str(expression)] = found
-            check_guards(self.guards, self._guarded(symbols))
+            check_guards(self.guards, self._guarded(), symbols)
             graphs = Graphs(symbols, self.own, lambda: self.progress(next(count), total) if self.progress else None)
             values = graphs.run(self.program.graph_module, [self._value(spec, builder) for spec in self.inputs], True)
             made, signature = self._finish(values, list(types), state, graphs)
@@ -144,11 +144,9 @@ class Import:
             SIGNATURE.put(module.module.operation, json.dumps(signature))
         return module
 
-    def _guarded(self, symbols: Symbols) -> dict[str, Any]:
+    def _guarded(self) -> dict[str, Any]:
         """The arguments as guards know them, by name; the parts of a parameter `*x` are x[0] or x_0."""
-        of_leaf = {i: Argument(symbols.shape(fake)) if isinstance(fake, torch.Tensor) else fake for i, fake in self.fakes.items()}
-        of_leaf |= {i: symbols.size(fake) for i, fake in self.fakes.items() if isinstance(fake, torch.SymInt)}
-        args, kwargs = _pytree.tree_map(of_leaf.get, self.arguments)
+        args, kwargs = _pytree.tree_map(self.fakes.get, self.arguments)
         named = {**dict(zip(self.positional, args, strict=False)), **kwargs}
         variadic: dict[str, list[Any]] = {}
         for name, value in named.items():

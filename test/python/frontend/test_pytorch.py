@@ -499,6 +499,16 @@ def test_a_size_of_one_is_no_other_branch():
     agrees(model, (torch.randn(3, 19),), dynamic_shapes=({1: torch.export.Dim.DYNAMIC},), more=more)
 
 
+def test_guards_that_compare_two_sizes():
+    dynamic = {0: torch.export.Dim.DYNAMIC}
+    model = model_of(lambda x, y: x * 2 + y.sum() if x.shape[0] > y.shape[0] and x.shape[0] < 3 * y.shape[0] else x)
+    more = [(torch.randn(n), torch.randn(m)) for n, m in ((8, 7), (20, 7), (1030, 1029))]
+    module = agrees(model, (torch.randn(9), torch.randn(5)), dynamic_shapes=(dynamic, dynamic), more=more)
+    for n, m in ((7, 7), (21, 7), (1029, 1030)):
+        with pytest.raises(ValueError, match=f"the model expects .*, found ({n}|{m})"):
+            module(torch.randn(n), torch.randn(m))
+
+
 @pytest.mark.parametrize("guard", ["L['x'].size()[0] in (3, 5)", "L['x'].size().__class__ == 3", "open('x') == 3", "L['y'].size()[0] == 3"])
 def test_a_guard_that_compares_no_sizes_is_refused(guard):
     with pytest.raises(relayc.ModelError, match=re.escape(f"expected guards that compare sizes of arguments, found {guard}, as torch")):

@@ -339,7 +339,7 @@ _SIGNS = {"eq": "==", "ge": ">=", "le": "<=", "gt": ">", "lt": "<", "ne": "!="}
 
 
 def expect(left: Size, kind: str, right: Size) -> None:
-    """Two sizes have to compare as `kind` (a key of _SIGNS) specifies: known of inputs from then on, and checked when the program runs."""
+    """States that two sizes compare as `kind` (a key of _SIGNS) specifies. The import learns from it, and the program checks it."""
     message = f"the model expects {left} {_SIGNS[kind]} {right}" + ", found %lld" * (kind != "ne")
     if kind == "gt":
         kind, right = "ge", right + 1

@@ -56,7 +56,7 @@ class LateResize:
     def antialiased(self, x: Tensor, axes: Sequence[int], out: Sequence[Size], factors: Sequence[Tensor | float]) -> Tensor:
         """x resized along `axes` to sizes with antialias; where a size and a factor are numbers, the weights are known at import.
 
-        The last axis is the first, as in torch and ONNX Runtime: bytes are rounded and clipped in between.
+        The last axis is resized first, as in torch and ONNX Runtime: after each axis bytes are rounded and clipped.
         """
         for axis, size, factor in reversed(list(zip(axes, out, factors, strict=True))):
             before = x.shape[axis]
@@ -100,15 +100,15 @@ class LateResize:
             return emit("take", x, along.clamped(_ROUNDINGS[self.nearest_mode](at)), axis=axis, mode="clip")
         below = emit("floor", at)
         taps = [add(below, float(n)) for n in ((0, 1) if self.mode == "linear" else (-1, 0, 1, 2))]
-        weights = [self._kernel(emit("abs", subtract(tap, at))) for tap in taps]
+        shares = [self._kernel(emit("abs", subtract(tap, at))) for tap in taps]
         if self.exclude_outside and self.mode == "cubic":
-            weights = [along.excluded(tap, weight) for tap, weight in zip(taps, weights, strict=True)]
-            total = reduce(add, weights)
-            weights = [divide(weight, total) for weight in weights]
+            shares = [along.excluded(tap, weight) for tap, weight in zip(taps, shares, strict=True)]
+            total = reduce(add, shares)
+            shares = [divide(weight, total) for weight in shares]
         shape = [along.out if a == axis else 1 for a in range(x.rank)]
         parts = [
             multiply(emit("take", x, along.clamped(tap), axis=axis, mode="clip"), reshape(cast(weight, x.dtype), shape))
-            for tap, weight in zip(taps, weights, strict=True)
+            for tap, weight in zip(taps, shares, strict=True)
         ]
         return reduce(add, parts)
 

@@ -75,7 +75,7 @@ def embedding_bag(
         places = where(is_largest, reshape(positions(count), (count, 1)), size_tensor(count))
         places = _joined(at, places, bags, 2**62, "min")
         largest = where(binary("equal", number, 0.0), largest, cast(emit("take", indices, places, axis=0, mode="clip"), dtype))
-    # Torch's shapes may have a place for the size of a bag that the last offset begins, though it only ends the bag before.
+    # The last offset may only end a bag: torch's shape can still have a size for a bag that would begin there.
     number = emit("nn.pad", reshape(number, (bags,)), filled((), 0, weight.dtype), pad_width=(0, int(of_bag != (bags,))))
     return found, filled(of_index, 0, dtype) if of_index == (0,) else cast(bag, dtype), cast(number, dtype), largest
 

@@ -1,4 +1,4 @@
-"""What an exported program takes for granted of the sizes of its arguments: the branches that Python took when the model was exported."""
+"""Guards of exported programs: conditions on the sizes of arguments, from the branches that Python took when torch exported the model."""
 
 import ast
 import math
@@ -15,24 +15,24 @@ from relayc.symbolic import Size
 
 _KINDS = {ast.Eq: "eq", ast.GtE: "ge", ast.LtE: "le", ast.Gt: "gt", ast.Lt: "lt", ast.NotEq: "ne"}
 _NAMES = {
-    "__builtins__": {},  # the text comes from a file
+    "__builtins__": {},
     **{"max": torch.sym_max, "min": torch.sym_min},
     "math": SimpleNamespace(trunc=math.trunc, floor=math.floor, ceil=math.ceil),
     "torch": SimpleNamespace(sym_float=torch.sym_float, sym_int=torch.sym_int, sym_max=torch.sym_max, sym_min=torch.sym_min),
 }
-"""What guards call, for sizes that are expressions."""
+"""The names in a guard: functions that take symbolic sizes."""
 
 
 def check_guards(guards: Iterable[str], arguments: Mapping[str, Any], symbols: Symbols) -> None:
-    """Has the program that is built fail where a guard does not hold.
+    """Makes the program that is being built fail where a guard does not hold.
 
     Args:
       guards: torch's conditions, Python expressions such as `L['x'].size()[1] % 8 == 0`.
-      arguments: what `L` is in these, with torch's fake tensors and numbers as leaves.
-      symbols: what stands for the symbols in the sizes of these.
+      arguments: the value of `L` in the conditions; its leaves are torch's fake tensors and numbers.
+      symbols: the sizes of the program for the symbols in the sizes of fake tensors.
 
-    That a size is not 0 or 1 is left out, as torch leaves it out for sizes of inputs: torch takes sizes to be 2 or more to know what is
-    broadcast, which relayc checks where it is done.
+    Conditions that a size is not 0 or 1 are skipped, as torch skips them for sizes of inputs: torch assumes sizes of 2 or more in order to
+    know what is broadcast, and relayc checks broadcasts when the program runs.
 
     Raises ModelError for a guard that is no comparison of sizes.
     """

@@ -56,7 +56,7 @@ class Import:
         self.positional = names.positional_names(self.program, len(arguments[0]))
         user = [spec for spec in self.inputs if spec.kind == InputKind.USER_INPUT]
         self.leaf_of = {spec.arg.name: i for i, spec in enumerate(user)}
-        self.guards = getattr(program, "_guards_code", ())  # which decompositions drop
+        self.guards = getattr(program, "_guards_code", ())  # decompositions drop guards
         self.fakes = fakes = {i: self._fake(spec) for i, spec in enumerate(user)}
         self.names = names.names_of(
             dynamic_shapes, self.positional, arguments, {i: f.shape for i, f in fakes.items() if isinstance(f, torch.Tensor)}
@@ -145,7 +145,7 @@ class Import:
         return module
 
     def _guarded(self) -> dict[str, Any]:
-        """The arguments as guards know them, by name; the parts of a parameter `*x` are x[0] or x_0."""
+        """The arguments by name, as guards refer to them: parts of a parameter `*x` as x[0] or x_0."""
         args, kwargs = _pytree.tree_map(self.fakes.get, self.arguments)
         named = {**dict(zip(self.positional, args, strict=False)), **kwargs}
         variadic: dict[str, list[Any]] = {}

@@ -30,7 +30,7 @@ os.environ["RELAYC_TUNING_DB"] = "0"
 hypothesis.settings.register_profile("suite", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("suite")
 
-SHARE = 4
+SHARE = 3
 """One in so many cases of a test with the mark `sampled` runs unless RELAYC_TEST_ALL is set: the others execute no other lines."""
 
 
@@ -59,7 +59,8 @@ CONTEXTS = Contexts()
 
 @pytest.fixture(autouse=True)
 def memory_is_kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a compilation leaves in memory serves the next one: to give it back, and to take it again, is a third of a small compilation."""
+    """What a compilation leaves in memory serves the next one: to give it back, and to take it again, is a third of a small compilation.
+    Compilations share contexts, too."""
     if not request.node.get_closest_marker("memory"):
         monkeypatch.setattr(release_memory, "release_memory", lambda contexts: None)
         for user in (module, converter, builder):

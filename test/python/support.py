@@ -59,7 +59,7 @@ def run_program(body: Callable[..., Sequence[ir.Value]], arrays: Sequence[Any], 
     return list(found) if isinstance(found, (list, tuple)) else [found]
 
 
-SYMBOLIC_SHARE = 8
+SYMBOLIC_SHARE = 5
 
 
 def _takes_symbols() -> bool:

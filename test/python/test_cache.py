@@ -173,7 +173,6 @@ def test_the_cache_can_be_turned_off(folder, model, monkeypatch, how):
     assert not folder.exists()
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("where", ["magic", "metadata", "code", "parameters", "end", "everything"])
 def test_a_damaged_program_is_compiled_anew(folder, model, where):
     wanted = relayc.compile(model)["main"](X)

@@ -214,7 +214,6 @@ MASKS = {
 }
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("causal", [0, 1])
 def test_self_attention(mask, causal):
@@ -289,7 +288,6 @@ GROUPED = {
 }
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(("case", "interleaved"), [(c, i) for c in GROUPED for i in (0, 1) if not i or c != "no rotation"])
 def test_grouped_attention(case, interleaved):
     inputs, extra = GROUPED[case], {}

@@ -91,7 +91,6 @@ EXACT_BYTES = {"bert, dynamically quantised", "resnet18, quantised and back"}
 """Cases with products that saturate in ONNX Runtime where it is not asked for exact ones."""
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES)
 def test_models(case, tmp_path):
     name, write, operators = CASES[case]

@@ -52,7 +52,6 @@ def close(found, expected, dtype="float32"):
 
 
 # One product, a large prime as a convolution, two factors, three of them, and a factor that is a large prime.
-@pytest.mark.sampled
 @pytest.mark.parametrize("length", [1, 13, 128, 257, 521, 360, 1024, 8192, 2 * 1031])
 def test_lengths(length):
     x = signal(3, length, 2)
@@ -126,7 +125,6 @@ LENGTHS = [
 ]
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(("parts", "inverse"), [(2, 0), (2, 1), (1, 1)])
 def test_symbolic_lengths(parts, inverse):
     module = symbolic(parts, inverse=inverse)["main"]

@@ -129,7 +129,6 @@ class Builder:
         return makers[kind](*parts)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(8))
 def test_random_programs_agree_with_numpy(seed):
     relayc.register_func("test.random.scale", scale, override=True)

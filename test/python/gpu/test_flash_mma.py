@@ -39,7 +39,6 @@ def close(found: np.ndarray, case: Case) -> None:
     np.testing.assert_allclose(found.astype(np.float64), expected, rtol=0, atol=tolerance)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("case", "config"),
     [

@@ -64,7 +64,6 @@ def _numbers(shape, dtype, seed=0):
     return found.astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int64", "int32", "uint8"])
 def test_kernels_of_each_kind(dtype):
     x, y = _numbers((8, 260), dtype), _numbers((8, 260), dtype, seed=1)

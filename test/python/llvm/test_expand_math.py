@@ -46,7 +46,6 @@ def compiled(request):
     return compile_text("\n".join(text), mcpu=mcpu), element, mcpu
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_are_as_accurate_as_documented(compiled, name):
     engine, element, mcpu = compiled

@@ -92,7 +92,6 @@ def test_operators_are_right_on_every_level(level):
     np.testing.assert_array_equal(halves, H * H)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize(("name", "shapes"), [("mlp_mixer", {"series": (1, 24, 5)}), ("vit", None)])
 def test_models_agree_with_onnxruntime_on_every_level_that_runs(name, shapes, level):

@@ -42,7 +42,6 @@ def compiled(name: str) -> Module:
     return relayc.compile(FOLDER / f"{name}.onnx")
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("name", SIZES)
 def test_one_module_agrees_with_onnxruntime_at_every_size(name):
     for sizes in SIZES[name]:

@@ -14,7 +14,6 @@ LONG = {"densenet121", "inception_v1", "inception_v2", "vgg19", "zfnet512"}
 NAMES = [name for name in light_names() if name not in LONG or "RELAYC_TEST_ALL" in os.environ]
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("name", NAMES)
 def test_a_network_agrees_with_onnxruntime(name):
     model = random_light(name)

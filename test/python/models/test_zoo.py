@@ -22,7 +22,6 @@ from sample import FOLDER, restore  # noqa: E402
 from sizes import Chooser  # noqa: E402
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("stored", sorted(FOLDER.glob("*.gz")), ids=lambda path: path.name.removesuffix(".onnx.gz"))
 def test_a_sample_agrees_with_onnx_runtime(stored, tmp_path):
     report = check.check(restore(stored, tmp_path), count=8, seed=0, times=False, write=lambda report: None)

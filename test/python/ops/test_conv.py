@@ -37,7 +37,6 @@ def onnx_attrs(attrs: dict) -> dict:
     return {names[k]: v for k, v in attrs.items()}
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("case", CONVOLUTIONS)
 def test_convolution_agrees_with_onnx_runtime(case):
     x_shape, w_shape, attrs = CONVOLUTIONS[case]
@@ -131,7 +130,6 @@ TRANSPOSED = {
 }
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("case", TRANSPOSED)
 def test_transposed_convolution_agrees_with_onnx_runtime(case):
     x_shape, w_shape, attrs = TRANSPOSED[case]

@@ -20,7 +20,6 @@ def wide(*arrays: np.ndarray) -> list[np.ndarray]:
     return [a.astype("float64") for a in arrays]
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("rows", "k", "units"), [(1, 1, 1), (1, 64, 10), (7, 33, 5), (17, 100, 65), (64, 48, 32)])
 def test_dense(rows, k, units, dtype):

@@ -78,7 +78,6 @@ CASES = {
 FLOATS = {"few rows and more": ((1, 7), (56, 3, 4, "bytes", 16))}
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("name", "case"),
     [(name, case) for name in TARGETS for case in (CASES if name in ("vnni", "amx") else FLOATS)],
@@ -103,7 +102,6 @@ LEVELS = {
 }
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("name", "level", "case"),
     [("amx", level, case) for level in (3, 4) for case in LEVELS]

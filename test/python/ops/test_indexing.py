@@ -103,7 +103,6 @@ def test_scatter_elements_replaces(axis):
     )
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("reduction", ["add", "mul", "min", "max"])
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
 def test_scatter_elements_combines_repeated_indices(reduction, dtype):
@@ -119,7 +118,6 @@ def test_scatter_elements_mean_includes_the_data():
     np.testing.assert_array_equal(found, [4, 4, 7])
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize("mode", ["update", "add", "mul", "min", "max"])
 def test_scatter_nd(depth, mode):

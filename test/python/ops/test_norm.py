@@ -23,7 +23,6 @@ def along(vector: np.ndarray, axis: int, rank: int) -> np.ndarray:
     return vector.astype("float64").reshape([-1 if i == axis else 1 for i in range(rank)])
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize(("shape", "axis"), [((3, 8), 1), ((2, 7, 384), 2), ((2, 5, 9), 1), ((4, 3), 0)])
 def test_layer_norm(shape, axis, dtype):

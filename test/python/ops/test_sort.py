@@ -33,7 +33,6 @@ def test_any_shape_and_axis(shape, axis, ascending, seed):
     np.testing.assert_array_equal(found, np.take_along_axis(x, order, axis))
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int64", "uint64"])
 @pytest.mark.parametrize("ascending", [True, False])
 def test_dtypes(dtype, ascending):

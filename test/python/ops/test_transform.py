@@ -59,7 +59,6 @@ def test_transpose_and_reverse(shape, data):
     np.testing.assert_array_equal(flipped, np.flip(x, axis))
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("shape", [(64, 48), (3, 100, 33), (2, 17, 31, 5)])
 @pytest.mark.parametrize("dtype", ["float32", "int8", "float64"])
 def test_transpose_of_larger_tensors(shape, dtype):
@@ -68,7 +67,6 @@ def test_transpose_of_larger_tensors(shape, dtype):
     np.testing.assert_array_equal(run("transpose", x, axes=axes), x.transpose(axes))
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_movement_of_any_dtype(dtype):
     x = values((2, 3, 4), dtype, limit=None)

@@ -173,7 +173,6 @@ def test_evaluators_are_of_operators_that_exist():
     assert NUMPY_OPERATORS.keys() <= OPS.keys()
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("inverse", [False, True])
 @pytest.mark.parametrize(
     ("shape", "multipliers", "length", "frequencies"),

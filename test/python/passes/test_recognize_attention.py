@@ -111,7 +111,6 @@ FAMILIES = {
 }
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("name", FAMILIES)
 def test_families(name: str) -> None:
     build_one, arrays = FAMILIES[name]

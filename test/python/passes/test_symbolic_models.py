@@ -48,7 +48,6 @@ def groups(mod):
         return [[member.relay_name for member in group.members] for group in graph_groups(mod.main.regions[0].blocks[0])]
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("precision", ["f32", "bf16"])
 @pytest.mark.parametrize("name", CASES)
 def test_a_symbolic_model_has_the_groups_of_the_static_one(name, precision):

@@ -10,7 +10,6 @@ import relayc
 CASES = [("cpu", name) for name in NAMES] + [("cuda -arch=sm_80 -emulate=true", name) for name in ("branch", "loop of several")]
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(("target", "name"), CASES)
 def test_late_sizes(target: str, name: str) -> None:
     proto = model(name)

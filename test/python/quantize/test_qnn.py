@@ -224,7 +224,6 @@ SIDES = list(itertools.product(("u", ""), ("u", ""), (False, True), (False, True
 """Of two tensors of bytes: which are unsigned, and which are transposed."""
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(("batches", "zeros"), [((3, 3), (0, 0)), ((1, 2), (7, 0)), ((2, 1), (0, -5)), ((2, 2), (90, -100))], ids=str)
 def test_products_of_two_tensors_are_exact(batches, zeros):
     """Of as many rows, columns and steps as a call says. Zero points are known, or those of the call."""

@@ -73,7 +73,6 @@ def fused_tiles(s: Schedule) -> None:
     s.fuse(j, k)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("function", (tiles, tiles_that_start, whole_tiles, in_one_another, fused_tiles), ids=lambda f: f.__name__)
 @pytest.mark.parametrize("shape", [(16, 32, 64), (7, 33, 37)], ids=str)
 def test_blocks_in_blocks(function: Any, shape: tuple[int, int, int]) -> None:

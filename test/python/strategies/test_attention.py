@@ -72,7 +72,6 @@ def check(cases, **options) -> list[np.ndarray]:
     return found
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("cases", [SHAPES, FEW_QUERIES, MASKS, HALVES, DOUBLES], ids=["shapes", "few", "masks", "halves", "doubles"])
 def test_agrees_with_numpy(cases) -> None:
     check(cases)

@@ -96,7 +96,6 @@ def check(cases, **options):
     return module
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(
     "cases", [TILES, HEADS, FEW_QUERIES, MASKS, HALVES, DOUBLES], ids=["tiles", "heads", "few", "masks", "halves", "doubles"]
 )

@@ -84,7 +84,6 @@ def test_one_pixel_with_a_border_by_weights_beyond_the_cache():
     check([convolution((1, 384, 1, 1), (384, 384, 3, 3), pads=(1, 1, 1, 1))])
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("dtype", "out_dtype"), [("float64", ""), ("float16", ""), ("bfloat16", ""), ("int8", "int32"), ("uint8", "int32"), ("int32", "")]
 )

@@ -127,7 +127,6 @@ CASES = {
 }
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "mcpu"), cases_of(CASES))
 def test_sizes_around_the_limits_of_the_plan(name: str, mcpu: str) -> None:
     check(CASES[name], mcpu)

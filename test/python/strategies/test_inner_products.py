@@ -95,7 +95,6 @@ def test_symbolic_sizes_around_the_limits_of_the_plan(form, mcpu):
         assert np.all(error <= bound), f"{named}: off by {np.max(error - bound)} more than allowed"
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32"])
 def test_known_sizes_around_the_limits_of_the_plan(dtype):
     (nest,) = nests_of(product("4,500,70", "4,70,3", "4,500,3", False), TARGET)

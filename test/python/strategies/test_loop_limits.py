@@ -208,13 +208,11 @@ SEQUENCES = {
 }
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "mcpu"), cases_of(LOOPS))
 def test_loops(name: str, mcpu: str) -> None:
     check(LOOPS[name], mcpu)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "mcpu"), cases_of(REDUCTIONS))
 def test_reductions(name: str, mcpu: str) -> None:
     check(REDUCTIONS[name], mcpu)

@@ -41,7 +41,6 @@ def kernels(module: relayc.Module) -> str:
     return " ".join(module.function_names())
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("channels", "filters", "height", "width", "padding", "residual"),
     [

@@ -78,7 +78,6 @@ def _run(mod: relay.IRModule, arrays: list[Any]) -> list[np.ndarray]:
     return [np.asarray(part) for part in (found if isinstance(found, (list, tuple)) else [found])]
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("name", CASES)
 def test_a_case_through_text(name: str) -> None:
     case = _cases()[name]

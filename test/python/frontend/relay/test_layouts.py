@@ -72,7 +72,6 @@ FOLLOWERS = {
 }
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("name", FOLLOWERS)
 def test_operators_follow(name):
     follow, expected = FOLLOWERS[name]

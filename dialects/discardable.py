@@ -141,6 +141,8 @@ DTYPE = _text("relay.dtype")
 """The dtype as callers see it, where the code has numbers for values of the host, or a signless type for an unsigned one."""
 PARAM = Flag("relay.param")
 """The argument of a kernel is a parameter of the model."""
+SEVEN_BITS = Flag("relay.seven_bits")
+"""The argument of a kernel is a parameter of signed bytes from -64 to 64 at every call: pmaddubsw adds two products by them exactly."""
 SYMBOL = _text("relay.symbol")
 """The argument, the result, or the value of an operation, is the value of this symbol."""
 PACKING = _attribute("relay.packing")

@@ -24,6 +24,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--activations", default="uint8", metavar="DTYPE", help="uint8 with a zero point (default), or int8")
     parser.add_argument("--smooth", type=float, metavar="ALPHA", help="SmoothQuant before it, such as 0.5")
     parser.add_argument("--no-bias-correction", action="store_true", help="leave the mean error of channels in the results")
+    reduced = "weights of 7 bits, whose products pmaddubsw adds exactly (default: where --target multiplies bytes by nothing faster)"
+    parser.add_argument("--reduce-range", action=argparse.BooleanOptionalAction, help=reduced)
     keep = "name (with * and ?) or operator of layers that stay in floats; may be repeated"
     parser.add_argument("--keep", action="append", default=[], metavar="PATTERN", help=keep)
     drop = "keep the most sensitive layers in floats, so that at most this much of the metric is lost; without a metric, that the error of "
@@ -49,8 +51,9 @@ def quantize(arguments: argparse.Namespace, console: Console) -> None:
         set_num_threads(arguments.threads)
     options = {name: getattr(arguments, name) for name in ("target", "precision", "opt_level", "specialize", "dump_ir")}
     options |= {"shapes": dict(arguments.shape), "dims": dict(arguments.dim), "cache": False if arguments.no_cache else None}
-    names = ("method", "percentile", "activations", "smooth", "keep", "max_drop", "weight_only", "block_size", "accuracy_level", "gptq")
-    given = {name: getattr(arguments, name) for name in (*names, "samples", "times")}
+    names = ("samples", "method", "percentile", "activations", "reduce_range", "smooth", "keep", "max_drop")
+    in_blocks = ("weight_only", "block_size", "accuracy_level", "gptq")
+    given = {name: getattr(arguments, name) for name in (*names, *in_blocks, "times")}
     with progress_bar("reading the model", arguments.quiet) as progress:
         found = make(
             arguments.model,

@@ -182,6 +182,11 @@ class Target:
         raise NotImplementedError
 
     @property
+    def reduces_range(self) -> bool:
+        """Whether products of bytes by signed bytes of seven bits are faster than by those of eight: pmaddubsw saturates other sums."""
+        return False
+
+    @property
     def precisions(self) -> Mapping[str, Mapping[str, int]]:
         """The values of compile(precision=...) for which there are faster instructions than for f32, each with its settings of strategies
         (keys of PassContext's config)."""

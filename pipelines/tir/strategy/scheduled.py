@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from relayc.dialects.discardable import PARAM
+from relayc.dialects.discardable import PARAM, SEVEN_BITS
 from relayc.dialects.functions import begin_function
 from relayc.dialects.mlir import func, ir
 from relayc.pipelines.emission import emit
@@ -40,6 +40,11 @@ def is_param(kernel: Kernel, node: Node) -> bool:
     if node.kind != "arg" or "arg_attrs" not in attributes or len(list(kernel.function.arguments[node.position].uses)) > 1:
         return False
     return PARAM.on(ir.DictAttr(ir.ArrayAttr(attributes["arg_attrs"])[node.position]))
+
+
+def has_seven_bits(kernel: Kernel, node: Node) -> bool:
+    """Whether a tensor is a parameter (see `is_param`) of signed bytes from -64 to 64."""
+    return is_param(kernel, node) and SEVEN_BITS.on(ir.DictAttr(ir.ArrayAttr(kernel.function.attributes["arg_attrs"])[node.position]))
 
 
 def buffer_type(shape: Sequence[Size], element: ir.Type) -> ir.MemRefType:

@@ -5,7 +5,6 @@ import onnx
 import onnxruntime
 import pytest
 import trained
-from oracle import needs_exact_bytes
 
 import relayc
 
@@ -42,12 +41,12 @@ def check(network, found):
 
 
 CASES = [("network", {"method": "minmax"}), ("network", {"method": "percentile"}), ("network", {"method": "entropy"}), ("network", {})]
+CASES += [("network", {"reduce_range": True}), ("language", {"reduce_range": True, "activations": "int8"})]
 CASES += [("language", {}), ("language", {"activations": "int8"})]
 
 
 @pytest.mark.parametrize("name,options", CASES, ids=str)
 def test_eight_bits_keep_the_accuracy(name, options):
-    needs_exact_bytes()
     network = NETWORKS[name]()
     found = relayc.quantize(network.model, network.samples, metric=trained.metric, **options)
     assert [layer.form for layer in found.layers] == ["int8"] * 3

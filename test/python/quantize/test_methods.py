@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 import trained
-from onnx import helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx_models import model_of
 
 import relayc
 from relayc.calibration import BINS, METHODS, Histogram, range_of, steps_of
+from relayc.pipelines.context.target import Target
 from relayc.tools.quantize import Settings
 from relayc.tools.quantize.layers import decibels
 
@@ -161,6 +162,17 @@ def test_a_layer_without_a_bias_gets_one_for_the_correction(operator):
     assert found.snr > 30
 
 
+@pytest.mark.parametrize(
+    "features,given,most", [(None, None, 63), ("+avxvnni", None, 127), (None, False, 127), ("+avxvnni", True, 63), ("-avx2", None, 127)]
+)
+def test_weights_have_seven_bits_where_their_products_are_faster(features, given, most):
+    target = Target("cpu", mcpu="x86-64-v3", features=features)
+    options = {"compile_options": {"target": target if target.is_host else Target(target, emulate=True)}}
+    found = relayc.quantize(product(), samples(), reduce_range=given, **options)
+    [weights] = [numpy_helper.to_array(t) for t in found.model.graph.initializer if t.data_type == TensorProto.INT8 and len(t.dims) == 2]
+    assert np.abs(weights.astype(int)).max(0).tolist() == [most] * 24  # of each channel
+
+
 def test_gptq_loses_less_than_rounding_to_the_nearest():
     mixed = X @ (RNG.standard_normal((32, 32)) * np.geomspace(1, 0.03, 32)[:, None]).astype(np.float32)
     model = product(bias=False)
@@ -277,6 +289,7 @@ def test_times_and_tables():
         ({"weight_only": 4, "accuracy_level": 5}, "accuracy_level: expected 0 or 1 or 2 or 3 or 4, found 5"),
         ({"accuracy_level": 4}, "accuracy_level: expected weight_only"),
         ({"gptq": True}, "gptq: expected weight_only"),
+        ({"weight_only": 8, "reduce_range": True}, "reduce_range: expected activations that are quantised, found weight_only"),
         ({"max_drop": -1}, "max_drop: expected 0 or more"),
     ],
 )

@@ -32,17 +32,18 @@ def target(request) -> Target:
     return found if found.is_host else Target(found, emulate=True)
 
 
-def numbers(shape: Sequence[int], dtype: str, seed: int) -> np.ndarray:
-    """Integers of the whole range of a dtype; the first ones are its limits, whose products do not fit in 16 bits."""
+def numbers(shape: Sequence[int], dtype: str, seed: int, most: int | None = None) -> np.ndarray:
+    """Integers of the whole range of a dtype, or from -most to most; the first are the limits, whose products do not fit in 16 bits."""
     info = np.iinfo(dtype)
-    found = np.random.default_rng(seed).integers(info.min, info.max + 1, shape).astype(dtype)
-    found.reshape(-1)[: found.size // 3] = info.max
-    found.reshape(-1)[: found.size // 5] = info.min
+    low, high = (info.min, info.max) if most is None else (-most, most)
+    found = np.random.default_rng(seed).integers(low, high + 1, shape).astype(dtype)
+    found.reshape(-1)[: found.size // 3] = high
+    found.reshape(-1)[: found.size // 5] = low
     return found
 
 
-def product(rows: int, depth: int, columns: int, dtype: str, transpose_b: bool = False) -> Case:
-    a, b = numbers((rows, depth), dtype, 0), numbers((columns, depth) if transpose_b else (depth, columns), "int8", 1)
+def product(rows: int, depth: int, columns: int, dtype: str, transpose_b: bool = False, most: int | None = None) -> Case:
+    a, b = numbers((rows, depth), dtype, 0), numbers((columns, depth) if transpose_b else (depth, columns), "int8", 1, most)
     expected = a.astype(np.int64) @ (b.T if transpose_b else b).astype(np.int64)
     body = lambda x, y: build("nn.matmul", x, y, transpose_b=transpose_b, out_dtype="int32")  # noqa: E731 (an argument, not a definition)
     return Case(f"{rows}x{depth}x{columns} {dtype}", body, [a, Const(b)], expected, np.zeros(1))
@@ -57,9 +58,10 @@ def convolution(
     pads: tuple[int, int, int, int] = (0, 0, 0, 0),
     dilation: tuple[int, int] = (1, 1),
     pad_value: int = 0,
+    most: int | None = None,
 ) -> Case:
     """Data [n, channels, height, width] by [filters, channels, taps]; with "NHWC" the channels are last in memory."""
-    x, w = numbers(image, dtype, 2), numbers(weight, "int8", 3)
+    x, w = numbers(image, dtype, 2), numbers(weight, "int8", 3, most)
     top, left, bottom, right = pads
     padded = np.pad(x.astype(np.int64), [(0, 0), (0, 0), (top, bottom), (left, right)], constant_values=pad_value)
     expected = convolve(padded, w.astype(np.int64), strides, dilation, (0, 0, 0, 0), 1)
@@ -139,6 +141,47 @@ def test_machine_code_keeps_sums_in_registers(mcpu):
         at = [i for i, line in enumerate(lines) if ("vpdpbusd" if fused else "vpmaddwd") in line]
         assert len(at) >= 8
         assert not any(re.search(r",[-\w]*\(%rsp\)$", line) for line in lines[at[0] : at[-1] + 1])
+
+
+NARROW = {"products": [key for key in SHAPES if key not in ("around steps of tiles", "one row, one column")], "images": IMAGES}
+
+
+@pytest.mark.parametrize("names", NARROW)
+@pytest.mark.parametrize("name", ["avx2", "avx512 without vnni"])
+def test_weights_of_seven_bits(names, name):
+    """Two products by 64, the largest weight of seven bits, fit in 16 bits, also by 255; two by 65 do not."""
+    target = Target("cpu", mcpu=TARGETS[name][0], num_threads=2)
+    target = target if target.is_host else Target(target, emulate=True)
+    forms = itertools.cycle(itertools.product(SIGNS, (False, True)))
+    if names == "products":
+        cases = [product(*shape, *next(forms), most=64) for key in NARROW[names] for shape in SHAPES[key]]
+    else:
+        cases = [convolution(*image, next(forms)[0], "NHWC", most=64, **attrs) for key in IMAGES for *image, attrs in IMAGES[key]]
+    check(cases, target=target)
+
+
+@pytest.mark.parametrize("most", [64, 65])
+@pytest.mark.parametrize("mcpu", ["x86-64-v4", "x86-64-v3"])
+def test_pairs_of_bytes_are_added_where_they_fit(mcpu, most):
+    pytest.importorskip("iced_x86")
+    case = product(96, 256, 128, "uint8", most=most)
+    module = compile(program(lambda *v: [case.body(*v)], case.arrays), target=Target("cpu", mcpu=mcpu, num_threads=1), cache=False)
+    lines = module.assembly().splitlines()
+    at = [i for i, line in enumerate(lines) if "vpmaddubsw" in line]
+    assert len(at) >= 8 if most == 64 else not at
+    assert not at or not any(re.search(r",[-\w]*\(%rsp\)$", line) for line in lines[at[0] : at[-1] + 1])
+
+
+def test_kernels_of_equal_shapes_with_weights_of_other_widths():
+    """A kernel for weights of seven bits is none for those of eight, also where all else is equal."""
+    cases = [product(20, 48, 32, "uint8", most=most) for most in (64, None, 63)]
+    bodies = lambda x, *weights: [build("nn.matmul", x, w, out_dtype="int32") for w in weights]  # noqa: E731 (an argument)
+    x = cases[0].arrays[0]
+    weights = [case.arrays[1] for case in cases]
+    module = compile(program(bodies, [x, *weights]), target="cpu -mcpu=x86-64-v3", cache=False)
+    for found, case in zip(module["main"](x), cases, strict=True):
+        np.testing.assert_array_equal(np.asarray(found), case.expected)
+    assert len({kernel.name for kernel in module.kernels}) == 2
 
 
 def batches(left: int, right: int, rows: int, depth: int, columns: int, transpose_a: bool = False, transpose_b: bool = False) -> Case:

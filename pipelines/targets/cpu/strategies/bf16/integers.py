@@ -1,13 +1,14 @@
 """The schedules of contractions of 8-bit integers: sums of 32 bits, exact but for their overflow, which wraps.
 
 Instructions take fours along the reduction, unsigned of A and signed of B: AMX tiles, which take signed elements of A too, or vectors of
-sums: VNNI (AVX-512, or AVX-VNNI on 256 bits), and on CPUs without it products of pairs of 16 bits, to which both operands are widened in
-registers (pmaddubsw would saturate). For vectors signed elements of A become unsigned by adding 128, and the sums begin at -128 times the
-sums of the columns of B, which are packed with B, a parameter (see `layout.PairsLayout.shift`).
+sums: VNNI (AVX-512, or AVX-VNNI on 256 bits), and on CPUs without it products of pairs: pmaddubsw, whose results of 16 bits saturate unless
+B is a parameter of seven bits, or else pmaddwd, for which both operands are widened in registers. For vectors signed elements of A become
+unsigned by adding 128, and the sums begin at -128 times the sums of the columns of B, which are packed with B, a parameter (see
+`layout.PairsLayout.shift`).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.context.target import Target
@@ -19,7 +20,7 @@ from relayc.pipelines.targets.cpu.strategies.bf16.nest import PairsNest, Values
 from relayc.pipelines.targets.cpu.strategies.bf16.plan import Instructions, Lower, Plan, best_plan, column_tiles, lower_rows
 from relayc.pipelines.te.read.contraction import Contraction, is_bytes, is_signed
 from relayc.pipelines.te.read.graph import Kernel
-from relayc.pipelines.tir.strategy.scheduled import Scheduled
+from relayc.pipelines.tir.strategy.scheduled import Scheduled, has_seven_bits
 from relayc.pipelines.tir.strategy.tuning import Tuning
 from relayc.pipelines.tir.values import vectors
 from relayc.symbolic import Size, ceil_div
@@ -36,6 +37,14 @@ LATENCY = 6
 """Cycles that a sum waits for its last value."""
 SHIFT = 128
 """What makes signed bytes unsigned."""
+FOURS, PAIRS, WORDS = "fours", "pairs", "words"
+"""How vectors multiply bytes: four products are added to a sum; or two give 16 bits, in which they must fit; or two after widening."""
+_INSTRUCTIONS = {
+    FOURS: ("llvm.x86.avx512.vpdpbusd.256", "llvm.x86.avx512.vpdpbusd.512"),
+    PAIRS: ("llvm.x86.avx2.pmadd.ub.sw", "llvm.x86.avx512.pmaddubs.w.512"),
+    WORDS: ("llvm.x86.avx2.pmadd.wd", "llvm.x86.avx512.pmaddw.d.512"),
+}
+"""The instructions on vectors of 256 and of 512 bits."""
 
 
 def schedule_int8_tiles(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
@@ -43,8 +52,8 @@ def schedule_int8_tiles(kernel: Kernel, target: Target, tuning: Tuning) -> Sched
     if not (target.has("amx-tile") and target.has("amx-int8")):
         return None
     plan = best_plan(kernel, Instructions(is_bytes, GROUP, MAX_STEP, tile_block, tile_cycles, tile_lower))
-    on_vectors = None if plan is None else _plan_of_dots(kernel, target)
-    if plan is None or (on_vectors is not None and plan.cycles >= on_vectors.cycles):
+    on_vectors = None if plan is None else _on_vectors(kernel, target)
+    if plan is None or (on_vectors is not None and plan.cycles >= on_vectors[1].cycles):
         return None
     unsigned = not is_signed(plan.contraction.a)
     return PairsNest(kernel, plan, lambda block: ByteTiles(block, plan.layout.step, unsigned), target, tuning).emit()
@@ -52,18 +61,22 @@ def schedule_int8_tiles(kernel: Kernel, target: Target, tuning: Tuning) -> Sched
 
 def schedule_int8_dots(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
     """Schedules a contraction of 8-bit integers with an elementwise epilogue on vectors; None for any other kernel, or without AVX2."""
-    dots, plan = dots_of(target), _plan_of_dots(kernel, target)
-    if dots is None or plan is None:
+    found = _on_vectors(kernel, target)
+    if found is None:
         return None
+    dots, plan = found
     return PairsNest(kernel, plan, lambda block: ByteDots(block, dots, plan.layout.shift), target, tuning).emit()
 
 
-def _plan_of_dots(kernel: Kernel, target: Target) -> Plan | None:
-    """The plan of a kernel on vectors; None where it fits none."""
-    dots = dots_of(target)
-    return (
-        best_plan(kernel, Instructions(is_bytes, GROUP, GROUP, dots.block, dots.cycles, dots.lower, _shift)) if dots is not None else None
-    )
+def _on_vectors(kernel: Kernel, target: Target) -> "tuple[Dots, Plan] | None":
+    """The plan of a kernel on vectors that takes the fewest cycles; None where it fits none."""
+    found = []
+    for dots in dict.fromkeys((dots_of(target), dots_of(target, narrow=True))):
+        if dots is not None:
+            takes = lambda c: is_bytes(c) and (dots.products != PAIRS or has_seven_bits(kernel, c.b.node))  # noqa: B023, E731 (called now)
+            plan = best_plan(kernel, Instructions(takes, GROUP, GROUP, dots.block, dots.cycles, dots.lower, _shift))
+            found += [(dots, plan)] if plan is not None else []
+    return min(found, key=lambda one: one[1].cycles, default=None)
 
 
 def _shift(contraction: Contraction) -> int:
@@ -88,24 +101,27 @@ class Dots:
     Attributes:
       lanes: sums of a vector.
       registers: vectors that there are.
-      fused: whether one instruction does it (VNNI), and not products of pairs after widening.
+      products: how they are multiplied, FOURS, PAIRS or WORDS.
     """
 
     lanes: int
     registers: int
-    fused: bool
+    products: str
+
+    @property
+    def fused(self) -> bool:
+        """Whether one instruction does it (VNNI)."""
+        return self.products == FOURS
 
     @property
     def instruction(self) -> str:
-        """LLVM's name of the instruction that multiplies: fours of bytes, to add to the sums, or pairs of 16 bits."""
-        if self.fused:
-            return f"llvm.x86.avx512.vpdpbusd.{self.lanes * 32}"
-        return "llvm.x86.avx512.pmaddw.d.512" if self.lanes == COLUMNS else "llvm.x86.avx2.pmadd.wd"
+        """LLVM's name of the instruction that multiplies: fours of bytes, to add to the sums, or pairs of bytes or of 16 bits."""
+        return _INSTRUCTIONS[self.products][self.lanes == COLUMNS]
 
     @property
     def spare(self) -> int:
-        """Registers for other things than sums and columns of B: an element of A, constants, widened halves."""
-        return 2 if self.fused else 5
+        """Registers for other things than sums and columns of B: an element of A, a product, constants, widened halves."""
+        return {FOURS: 2, PAIRS: 3, WORDS: 5}[self.products]
 
     def most_rows(self, tiles: int) -> int:
         """Rows of a tile of so many blocks of columns."""
@@ -113,10 +129,10 @@ class Dots:
         return max(1, min(MAX_ROWS, (self.registers - self.spare - width) // width))
 
     def cycles(self, block: SumBlock) -> float:
-        """One product a cycle, two loads a cycle, and no sum sooner than its last value."""
+        """One product of fours a cycle, two loads a cycle, and no sum sooner than its last value."""
         width = block.column_tiles * COLUMNS // self.lanes
-        if self.fused:
-            return max(block.rows * width, (block.rows + width) / 2, LATENCY)
+        if self.products != WORDS:
+            return max((1 if self.fused else 1.5) * block.rows * width, (block.rows + width) / 2, LATENCY)
         return max(2 * block.rows * width + block.rows + 2 * width, 2 * LATENCY)
 
     def block(self, rows: int, outer: int, columns: int) -> SumBlock:
@@ -138,6 +154,11 @@ class Dots:
         """Sums with the products of the fours of two vectors of bytes, those of A unsigned and those of B signed."""
         if self.fused:
             return vectors.intrinsic(self.instruction, total.type, total, a, b)
+        if self.products == PAIRS:
+            words = emit.vector_of(2 * self.lanes, ir.IntegerType.get_signless(16))
+            pairs = vectors.intrinsic(self.instruction, words, a, b)
+            widening = replace(self, products=WORDS).instruction
+            return emit.arith("addi", total, vectors.intrinsic(widening, total.type, pairs, emit.number(1, words)))
         for x, y in zip(_halves(a, "shrui"), _halves(b, "shrsi"), strict=True):
             total = emit.arith("addi", total, vectors.intrinsic(self.instruction, total.type, x, y))
         return total
@@ -150,13 +171,14 @@ def _halves(fours: ir.Value, shift: str) -> list[ir.Value]:
     return [emit.arith(shift, emit.arith("shli", words, eight), eight), emit.arith(shift, words, eight)]
 
 
-def dots_of(target: Target) -> Dots | None:
-    """How a target multiplies bytes; None without AVX2."""
+def dots_of(target: Target, narrow: bool = False) -> Dots | None:
+    """How a target multiplies bytes, by signed ones of seven bits if these are `narrow`; None without AVX2."""
+    slow = PAIRS if narrow else WORDS
     if target.has("avx512bw") and target.lanes(32) == COLUMNS:
-        return Dots(COLUMNS, 32, target.has("avx512vnni"))
+        return Dots(COLUMNS, 32, FOURS if target.has("avx512vnni") else slow)
     if target.has("avx2"):
         fused = target.has("avxvnni") or (target.has("avx512vnni") and target.has("avx512vl"))
-        return Dots(COLUMNS // 2, target.num_vector_registers, fused)
+        return Dots(COLUMNS // 2, target.num_vector_registers, FOURS if fused else slow)
     return None
 
 

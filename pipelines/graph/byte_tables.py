@@ -2,6 +2,8 @@
 
     %1 = quantise(f(dequantise(%0)))   ->   %1 = relay.take(table, cast<u8>(%0))
 
+(also where %1 is dequantised and read as floats, if f takes more than arithmetic).
+
 f is any graph of elementwise operators whose other operands are constants of one element (x * sigmoid(x) among them), and may be quantised
 in between. The table is what the same operators give for all 256 numbers, in the order of their bits; FoldConstant computes it in numpy, so
 that an element differs from the operators' by one step where a result is within rounding errors of half a step.
@@ -26,6 +28,8 @@ from relayc.pipelines.graph.numpy_operators import NUMPY_OPERATORS
 from relayc.pipelines.graph.reshapes import reshape_to
 
 BYTES = ("int8", "uint8")
+ARITHMETIC = {"add", "cast", "clip", "divide", "maximum", "minimum", "multiply", "negative", "nn_relu", "round", "subtract"}
+"""Operators that a kernel computes of an 8-bit number about as fast as it reads a table."""
 _type = TensorType.of
 
 
@@ -36,10 +40,12 @@ class _Function:
     Attributes:
       root: the tensor.
       is_real: whether it is computed in floats on the way.
+      is_costly: whether that takes more than arithmetic, such as an exponential.
     """
 
     root: ir.Value
     is_real: bool
+    is_costly: bool
 
 
 def _is_bytes(value: ir.Value) -> bool:
@@ -61,7 +67,7 @@ class _Tables:
     def of(self, value: ir.Value) -> _Function | None:
         """What is known of a value: a tensor of 8 bits is at least a function of itself."""
         if value not in self.found and _is_bytes(value) and not is_constant(value):
-            return _Function(value, False)
+            return _Function(value, False, False)
         return self.found.get(value)
 
     def visit(self, op: Op) -> None:
@@ -75,15 +81,24 @@ class _Tables:
             return
         root, type_ = known[0].root, _type(op.results[0])  # type: ignore[union-attr]
         if type_.is_known and type_.sizes == _type(root).sizes:
-            self.found[op.results[0]] = _Function(root, type_.is_float or any(k.is_real for k in known if k))
+            is_real, is_costly = (any(getattr(k, name) for k in known) for name in ("is_real", "is_costly"))
+            is_costly |= type(op)._op_name not in ARITHMETIC
+            self.found[op.results[0]] = _Function(root, type_.is_float or is_real, is_costly)
 
     def wanted(self) -> list[ir.Value]:
-        """The 8-bit values computed in floats that are read by anything but functions of the same tensor."""
-        return [v for v, f in self.found.items() if f.is_real and _is_bytes(v) and self._leaves(v, f.root)]
+        """The 8-bit values computed in floats that are read by anything but functions of the same tensor; costly ones also where such a
+        function, in floats, is read by others."""
+        return [v for v, f in self.found.items() if f.is_real and _is_bytes(v) and self._leaves(v, f)]
 
-    def _leaves(self, value: ir.Value, root: ir.Value) -> bool:
-        results = [list(use.owner.operation.results) for use in value.uses]
-        return any(len(r) != 1 or r[0] not in self.found or self.found[r[0]].root != root for r in results)
+    def _leaves(self, value: ir.Value, function: _Function) -> bool:
+        for use in value.uses:
+            results = list(use.owner.operation.results)
+            found = self.found.get(results[0]) if len(results) == 1 else None
+            if found is None or found.root != function.root:
+                return True
+            if function.is_costly and not _is_bytes(results[0]) and self._leaves(results[0], function):
+                return True
+        return False
 
     def replace(self, values: Iterable[ir.Value]) -> None:
         """Reads values from tables."""

@@ -12,6 +12,7 @@ from relayc.pipelines.graph.blocks import graph_blocks
 from relayc.pipelines.graph.fusion.groups import graph_groups
 from relayc.pipelines.graph.fusion.merge import wrap
 from relayc.pipelines.graph.fusion.sweep import Enabled, Sweep, enabled_rules
+from relayc.pipelines.graph.fusion.widenings import repeat_widenings
 
 
 @function_pass(opt_level=0, name="FuseOps")
@@ -24,6 +25,8 @@ def fuse_ops(func: ir.Operation, mod: IRModule, ctx: PassContext) -> None:
 
 def fuse_block(block: ir.Block, enabled: Enabled) -> None:
     """Gathers the operators of a block."""
+    if enabled.sweeps:
+        repeat_widenings(block)
     for composite in enabled.composites:
         composite.gather(block)
     for rules in enabled.sweeps:

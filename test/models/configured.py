@@ -253,7 +253,8 @@ class CachedDecoder(nn.Module):
 
 
 def cached_llama(size: Size) -> Sample:
-    """Llama with a growing cache; the full one has 8 layers of width 1024 and about 106M parameters."""
+    """Llama with a growing cache; the full one has 8 layers of width 1024 and about 106M parameters, the large one 16 of width 2048 and
+    about 1.1G."""
     options: dict[str, Any] = {
         "vocab_size": 8192,
         "hidden_size": 1024,
@@ -272,6 +273,15 @@ def cached_llama(size: Size) -> Sample:
             "num_attention_heads": 4,
             "num_key_value_heads": 2,
             "max_position_embeddings": 4096,
+        }
+    elif size == "large":
+        options |= {
+            "vocab_size": 32000,
+            "hidden_size": 2048,
+            "intermediate_size": 8192,
+            "num_hidden_layers": 16,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 8,
         }
     batch, length, past = 2, 3, 7
     config = transformers.LlamaConfig(**options)

@@ -379,7 +379,10 @@ def make(name: str, size: Size, out: Path) -> str:
         with quiet():
             model = export(sample, architecture.opset, dynamic, architecture.fold_batch_norm)
         strip(model)
-        path.write_bytes(model.SerializeToString(deterministic=True))
+        if size == "large":
+            onnx.save(model, path, save_as_external_data=True, location=f"{path.name}.data")
+        else:
+            path.write_bytes(model.SerializeToString(deterministic=True))
         difference = check(path, sample, dynamic, architecture.sizes)
     return f"{name}: {path.stat().st_size / 1000:.0f} kB, {len(model.graph.node)} nodes, within {difference:.1e} of PyTorch"
 
@@ -388,7 +391,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description="Make the ONNX models that relayc is tested and measured with.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="default: all")
-    parser.add_argument("--size", choices=("tiny", "full"), default="tiny")
+    parser.add_argument("--size", choices=("tiny", "full", "large"), default="tiny")
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
     parser.add_argument("--ops", action="store_true", help="also list the operators")
     options = parser.parse_args(arguments)

@@ -11,7 +11,7 @@ import torch
 import transformers
 from torch import Tensor, nn
 
-Size = Literal["tiny", "full"]
+Size = Literal["tiny", "full", "large"]
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,8 @@ class Program:
     """A program of operators.
 
     Attributes:
-      operands: types, as `float32[n, 64]`; those that begin with "const " are constants.
+      operands: types, as `float32[n, 64]`; those that begin with "const " are constants, of all numbers where they are integers, with
+        "narrow " of those from -64 to 64.
       body: builds operators of the operands.
       highs: the largest values of symbols, whose least is 1; none where nothing is said.
       targets: those that it is compiled for.
@@ -103,9 +104,7 @@ class Program:
     targets: Sequence[str] = WHOLE
 
     def module(self) -> IRModule:
-        types = [
-            Const(values(tensor(o[6:]).static_shape, tensor(o[6:]).dtype)) if o.startswith("const ") else tensor(o) for o in self.operands
-        ]
+        types = [_operand(text) for text in self.operands]
         names = {name for t in types if not isinstance(t, Const) for name in t.symbols}
 
         def body(*given: ir.Value) -> Sequence[ir.Value]:
@@ -113,6 +112,14 @@ class Program:
             return result if isinstance(result, tuple) else [result]
 
         return symbolic_program(body, types, {name: Range(1, self.highs.get(name, FAR)) for name in sorted(names)})
+
+
+def _operand(text: str) -> Any:
+    kind, _, type_ = text.partition(" ")
+    if kind not in ("const", "narrow"):
+        return tensor(text)
+    found = tensor(type_)
+    return Const(values(found.static_shape, found.dtype, limit=None if kind == "const" else 64))
 
 
 def _linear(x: ir.Value, w: ir.Value, bias: ir.Value) -> ir.Value:
@@ -177,8 +184,8 @@ def _functions(x: ir.Value) -> tuple[ir.Value, ...]:
     return (*(b(name, x) for name in _FUNCTIONS), *others)
 
 
-def _bytes(dtype: str, rows: int | str, columns: int, depth: int) -> Program:
-    return _unary("nn.dense", f"{dtype}[{rows}, {depth}]", f"const int8[{columns}, {depth}]", out_dtype="int32")
+def _bytes(dtype: str, rows: int | str, columns: int, depth: int, weights: str = "const") -> Program:
+    return _unary("nn.dense", f"{dtype}[{rows}, {depth}]", f"{weights} int8[{columns}, {depth}]", out_dtype="int32")
 
 
 _PAD = {"padding": (1, 1, 1, 1)}
@@ -256,6 +263,7 @@ PROGRAMS: dict[str, Program] = {
     "functions of float16": Program(["float16[n, 33]"], _functions, targets=("amx",)),
     **{f"bytes, dense {a} {m} x {n} x {k}": _bytes(a, m, n, k) for a, m, n, k in [("uint8", 33, 80, 96), ("int8", 1, 70, 258)]},
     **{f"bytes, dense {a} {m} x {n} x {k}": _bytes(a, m, n, k) for a, m, n, k in [("uint8", "n", 512, 1024), ("int8", 128, 17, 64)]},
+    "bytes by seven bits, dense": _bytes("uint8", 33, 80, 96, "narrow"),
     "bytes, conv 3x3": _unary("nn.conv2d", "uint8[1, 32, 19, 21]", "const int8[48, 32, 3, 3]", out_dtype="int32", **_PAD),
     "bytes": Program(["uint8[n, 65]", "uint8[65]"], lambda x, y: b("maximum", b("add", x, y), x)),
     "attention": Program(["float32[12, 197, 64]"] * 3, _attention),

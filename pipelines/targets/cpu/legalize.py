@@ -18,6 +18,9 @@ _LOOK_UP = "vector.gather"
 
 _REGISTER = 64
 _PERMUTE = "llvm.x86.avx512.vpermi2var.qi.512"
+_SHUFFLE = "llvm.x86.avx2.pshuf.b"
+_FEWEST = 8
+"""Elements from which pshufb takes fewer instructions than loads do."""
 
 # Of f16 in bits: sign, exponent of infinity. Of f32: what stands for the same; the exponents of the least number that is infinite in f16
 # and of the least normal one.
@@ -58,19 +61,45 @@ def _expanded(op: ir.Operation) -> ir.Value:
 
 
 def _looked_up(op: ir.Operation, target: CpuTarget) -> ir.Value:
-    """Elements of a table of 256 bytes: four registers are the table for AVX512-VBMI, else each element is a load of its own."""
+    """Elements of a table of 256 bytes: four registers are the table for AVX512-VBMI, sixteen halves for AVX2, else each element is a load
+    of its own."""
     buffer, offsets = op.operands[0], op.operands[2]
     width, byte = offsets.type.shape[0], buffer.type.element_type
-    if width > _REGISTER or not (target.has("avx512vbmi") and target.vector_bytes == _REGISTER):
+    permutes = target.has("avx512vbmi") and target.vector_bytes == _REGISTER
+    lanes = _REGISTER if permutes else _REGISTER // 2
+    if width > _REGISTER or not (permutes or (target.has("avx2") and width >= _FEWEST)):
         places = [vectors.extract(offsets, i) for i in range(width)]
         return vectors.from_elements([emit.create("memref.load", [byte], [buffer, at]) for at in places])
     at = emit.create("arith.index_cast", [emit.vector_of(width, byte)], [offsets])
-    at = vectors.shuffle(at, at, [min(i, width - 1) for i in range(_REGISTER)])
+    parts = []
+    for first in range(0, width, lanes):
+        part = vectors.shuffle(at, at, [min(i, width - 1) for i in range(first, first + lanes)])
+        found = (_permuted if permutes else _of_sixteen)(buffer, part)
+        parts.append(vectors.shuffle(found, found, range(min(lanes, width - first))))
+    return parts[0] if len(parts) == 1 else vectors.shuffle(parts[0], parts[1], range(width))
+
+
+def _permuted(buffer: ir.Value, at: ir.Value) -> ir.Value:
+    """The low seven bits choose from two registers, the sign from the two halves of the table."""
     quarters = [vectors.load(buffer, Index(start), _REGISTER) for start in range(0, 256, _REGISTER)]
-    # The low seven bits choose from two registers, the sign from the two halves of the table.
     low, high = (vectors.intrinsic(_PERMUTE, at.type, a, at, b) for a, b in (quarters[:2], quarters[2:]))
-    found = emit.select(emit.compare("slt", at, emit.zero(at.type)), high, low)
-    return vectors.shuffle(found, found, range(width)) if width < _REGISTER else found
+    return emit.select(emit.compare("slt", at, emit.zero(at.type)), high, low)
+
+
+def _of_sixteen(buffer: ir.Value, at: ir.Value) -> ir.Value:
+    """The low four bits choose from each sixteenth of the table, the others, moved to the sign one after the other, from these results."""
+    lanes, word = at.type.shape[0], ir.IntegerType.get_signless(16)
+    low = emit.arith("andi", at, emit.number(15, at.type))
+    found = []
+    for start in range(0, 256, 16):
+        sixteen = vectors.load(buffer, Index(start), 16)
+        found.append(vectors.intrinsic(_SHUFFLE, at.type, vectors.shuffle(sixteen, sixteen, [i % 16 for i in range(lanes)]), low))
+    words = vectors.bitcast(at, word)
+    for bit in (4, 5, 6, 7):
+        moved = vectors.bitcast(emit.arith("shli", words, emit.number(7 - bit, words.type)), at.type.element_type)
+        chosen = emit.compare("slt", moved, emit.zero(at.type))
+        found = [emit.select(chosen, b, a) for a, b in zip(found[::2], found[1::2], strict=True)]
+    return found[0]
 
 
 def _extended(value: ir.Value) -> Number:

@@ -82,6 +82,28 @@ def test_every_level_reads_the_table(mcpu: str) -> None:
         np.testing.assert_array_equal(np.asarray(module["main"](x)), expected(model, x))
 
 
+@pytest.mark.parametrize("mcpu", LEVELS)
+@pytest.mark.parametrize("function", ["Silu", "Relu"])
+def test_results_that_floats_read_are_tables_where_they_are_costly(function: str, mcpu: str) -> None:
+    """The result, dequantised, is read by a mean and by a product, as in squeeze and excitation."""
+    model = quantised(function, "uint8", [2, 37, 24])
+    graph = model.graph
+    graph.node.extend(
+        [
+            helper.make_node("DequantizeLinear", ["out", "out_scale", "out_zero"], ["wide"]),
+            helper.make_node("ReduceMean", ["wide", "axis"], ["mean"]),
+            helper.make_node("Mul", ["wide", "mean"], ["gated"]),
+        ]
+    )
+    graph.initializer.append(numpy_helper.from_array(np.array([1]), "axis"))
+    del graph.output[:]
+    graph.output.append(helper.make_tensor_value_info("gated", onnx.TensorProto.FLOAT, [2, 37, 24]))
+    x = numbers("uint8", 2 * 37 * 24).reshape(2, 37, 24)
+    module = relayc.compile(model, target=target_of(mcpu))
+    assert any("take" in kernel.ops for kernel in module.kernels) == (function == "Silu")
+    np.testing.assert_allclose(np.asarray(module["main"](x)), expected(model, x), rtol=1e-5, atol=1e-6)
+
+
 def test_scales_of_channels_are_no_table() -> None:
     model = quantised("Tanh", "uint8", [3, 300], channels=3)
     x = np.repeat(numbers("uint8", 300), 3, axis=0)

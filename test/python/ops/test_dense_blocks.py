@@ -105,6 +105,7 @@ LEVELS = {
 @pytest.mark.parametrize(
     ("name", "level", "case"),
     [("amx", level, case) for level in (3, 4) for case in LEVELS]
+    + [("vnni", 4, "tiles of rows")]
     + [(name, level, "floats for zeros") for name in ("amx", "vnni", "avx2") for level in (2, 4)],
 )
 def test_levels_of_accuracy(name, level, case):

@@ -1,4 +1,4 @@
-"""Sums of products with weights of a few bits in integers, for few rows: these are bound by how fast weights are read and unpacked.
+"""Sums of products with weights of a few bits in integers. Few rows are bound by how fast weights are read and unpacked.
 
 The data of a block become fixed-point numbers of a few digits of 8 bits, signed, with one scale for the block: three digits lose as little
 as an addition of floats does. A vector of words then is, after a shift and a mask, an operand of vpdpbusd (VNNI), which multiplies it by
@@ -19,6 +19,7 @@ from relayc.pipelines.targets.cpu.strategies.dense_blocks.operands import SCALES
 from relayc.pipelines.tir.memory import align
 from relayc.pipelines.tir.values import nest, vectors
 from relayc.pipelines.tir.values.buffers import view
+from relayc.symbolic import Size, bounds
 
 DIGIT_BITS = 8
 LANES = 16
@@ -33,7 +34,7 @@ AHEAD_BLOCKS = 8
 """How far ahead scales are."""
 
 
-def bytes_of(depth: int, blocks: int, digits: int, rows: int) -> int:
+def bytes_of(depth: int, blocks: int, digits: int, rows: Size) -> Size:
     """Bytes of the digits, scales and totals of so many rows."""
     return align(rows * depth * digits) + 2 * align(4 * rows * blocks)
 
@@ -44,13 +45,13 @@ def largest(digits: int) -> int:
 
 
 class DigitSums:
-    """Sums of a few rows (see `product.RowSums`).
+    """Sums of rows (see `product.RowSums`).
 
     Args:
       memory: workspace of `bytes_of` bytes.
     """
 
-    def __init__(self, operands: Operands, dots: Dots, digits: int, most_rows: int, memory: Value) -> None:
+    def __init__(self, operands: Operands, dots: Dots, digits: int, most_rows: Size, memory: Value) -> None:
         self.o, self.evaluator, self.dots, self.digits, self.most_rows = operands, operands.evaluator, dots, digits, most_rows
         self.tile_rows = 4 if dots.registers >= 32 else 2
         self.i8, self.i32 = ir.IntegerType.get_signless(8), ir.IntegerType.get_signless(32)
@@ -66,11 +67,15 @@ class DigitSums:
 
     # ---- data
 
-    def prepare(self) -> None:
+    def prepare(self, work: Size, grain: int) -> None:
         """Splits the data of all rows."""
         row, block = Var(0, self.o.c.rows - 1, name="row"), Var(0, self.o.blocks - 1, name="block")
-        with nest.serial([row, block], self.evaluator):
-            self._split(Index.of(row), Index.of(block))
+
+        def of_row() -> None:
+            with nest.serial([block], self.evaluator):
+                self._split(Index.of(row), Index.of(block))
+
+        nest.tasks([row], self.evaluator, bounds(work)[1] >= grain, of_row, work=work, grain=grain)
 
     def _split(self, row: Index, block: Index) -> None:
         """Digits, the scale, and the sum of a block of a row."""

@@ -33,13 +33,13 @@ def scale_and_offset(operands: Operands, strip: Index, block: Index, lane: int) 
 class FloatSums:
     """Sums of a few rows (see `product.RowSums`). An infinity in the data makes a NaN of its row."""
 
-    most_rows = 2
+    most_rows: Size = 2
     tile_rows = 2
 
     def __init__(self, operands: Operands) -> None:
         self.o, self.evaluator = operands, operands.evaluator
 
-    def prepare(self) -> None:
+    def prepare(self, work: Size, grain: int) -> None:
         """Data are read where they lie."""
 
     def strips(self, rows: int) -> int:

@@ -6,7 +6,7 @@ unpacked: each tile of rows does so anew. For more rows a task unpacks a piece o
 | instructions | few rows | many rows |
 |---|---|---|
 | AMX (bf16) with VNNI | `digits` | `tiles`; `scaled_tiles` where bf16 is exact enough |
-| VNNI | `digits` | `floats` |
+| VNNI | `digits` | `digits` where data are one digit, else `floats` |
 | others | `floats` | `floats` |
 """
 
@@ -27,14 +27,12 @@ from relayc.pipelines.te.read.graph import Kernel
 from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
 from relayc.pipelines.tir.strategy.tuning import Tuning, distinct, grains, part_sizes, powers_of_two
 from relayc.pipelines.tir.values import nest
-from relayc.symbolic import Dim, Size, bounds, ceil_div, maximum, proves
+from relayc.symbolic import Dim, Size, bounds, ceil_div, maximum, minimum, proves
 
 PARALLEL_GRAIN = 1 << 17
 """Multiply-adds below which the kernel stays on one thread."""
 FEW_ROWS = 16
 """Rows up to which integers are faster than floats in a buffer."""
-FEW_ROWS_OF_A_DIGIT = 128
-"""Where data are one digit; more would take a larger workspace."""
 FEW_BESIDE_TILES = 12
 """Rows up to which integers are faster than tiles."""
 
@@ -84,9 +82,11 @@ def schedule_dense_blocks(kernel: Kernel, target: Target, tuning: Tuning) -> Sch
     if dots is not None and (not dots.fused or block_size >= digits.MOST_DEPTH):
         dots = None
     count = DIGITS[found.level]
-    few_rows = FloatSums.most_rows if dots is None else FEW_BESIDE_TILES if on_tiles else FEW_ROWS_OF_A_DIGIT if count == 1 else FEW_ROWS
-    if isinstance(found.rows, int):
-        few_rows = min(few_rows, found.rows)
+    few_rows: Size = FloatSums.most_rows if dots is None else FEW_BESIDE_TILES if on_tiles else FEW_ROWS
+    if dots is not None and not on_tiles and count == 1:
+        few_rows = found.rows
+    elif isinstance(found.rows, int):
+        few_rows = minimum(few_rows, found.rows)
     workspace: Size = digits.bytes_of(depth, blocks, count, few_rows) if dots is not None else 0
     if on_tiles and not proves(lambda: found.rows <= few_rows):
         parts = 1 if found.level >= BF16_LEVEL else count
@@ -136,10 +136,10 @@ class RowSums(Protocol):
       most_rows, tile_rows: how many rows there may be, and how many a tile has at most.
     """
 
-    most_rows: int
+    most_rows: Size
     tile_rows: int
 
-    def prepare(self) -> None:
+    def prepare(self, work: Size, grain: int) -> None:
         """What is done with the data before the first task."""
 
     def strips(self, rows: int) -> int:
@@ -185,10 +185,13 @@ class _Product:
             self._tasks(self._many, ceil_div(rows, max(most, self.many.tile_rows)), self.many.tile_rows, self.many.strips, grain)
 
         def few() -> None:
-            self.few.prepare()
+            self.few.prepare(rows * self.o.depth, grain)
             self._tasks(self._few, 1, 1, max(1, self.p.vectors // self.o.in_strip), grain)
 
-        nest.at_least([(rows, self.few.most_rows + 1)], self.evaluator, many, few)
+        if self.few.most_rows == rows:
+            few()
+        else:
+            nest.at_least([(rows, self.few.most_rows + 1)], self.evaluator, many, few)
 
     def _tasks(self, task: Task, parts: Size, tile: int, together: int, grain: int) -> None:
         """`task(first row, rows, at most, columns)` for all strips and parts of the rows, of whole tiles."""

@@ -255,13 +255,14 @@ def test_the_sensitivity_is_that_of_the_layer_alone(two_layers):
 # ---- the report -----------------------------------------------------------------------------------------------------------------------
 
 
-def test_ratios_in_the_report_are_those_of_the_layer():
+@pytest.mark.parametrize("most", [63, 127])
+def test_ratios_in_the_report_are_those_of_the_layer(most):
     model = product()
-    layer = relayc.quantize(model, samples(), correct_bias=False).layers[0]
-    scales = np.abs(W).max(0) / 127
+    layer = relayc.quantize(model, samples(), correct_bias=False, reduce_range=most == 63).layers[0]
+    scales = np.abs(W).max(0) / most
     rounded = np.rint(W / scales) * scales
     assert layer.weights_db == pytest.approx(decibels((W**2).sum(), ((W - rounded) ** 2).sum()), abs=0.05)
-    alone = relayc.quantize(model, samples(), correct_bias=False)
+    alone = relayc.quantize(model, samples(), correct_bias=False, reduce_range=most == 63)
     difference = error(model, alone, X)
     assert layer.output_db == pytest.approx(20 * np.log10(np.sqrt(np.mean((X @ W) ** 2)) / difference), abs=0.1)
     assert (layer.bytes_before, layer.bytes_after) == (32 * 24 * 4 + 96, 32 * 24 + 96 + 96)

@@ -8,6 +8,15 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.types import STRING, TensorType, numpy_dtype
 
 
+MOST_OF_SEVEN_BITS = 64
+"""The largest absolute value of numbers of seven bits: two products by 255 fit 16 bits."""
+
+
+def has_seven_bits(array: np.ndarray) -> bool:
+    """Whether an array is of signed bytes from -64 to 64."""
+    return array.dtype == np.int8 and array.size > 0 and bool(array.min() >= -MOST_OF_SEVEN_BITS and array.max() <= MOST_OF_SEVEN_BITS)
+
+
 def dense_attr(array: np.ndarray) -> ir.DenseElementsAttr:
     """The elements of `array` as an attribute of the relay stage's type (signedness kept)."""
     type_ = TensorType.of_array(array).to_mlir()

@@ -13,15 +13,13 @@ from relayc.dialects.discardable import OPERATORS, OWN_FLOPS, PARAM, PRIMITIVE, 
 from relayc.dialects.functions import Names
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.elements import has_seven_bits
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant, Fused, is_literal
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.context.passes import PassContext, functions, module_pass
 from relayc.pipelines.graph.fusion.groups import is_view
-
-MOST = 64
-"""The largest absolute value of parameters of seven bits: two products by 255 fit 16 bits."""
 
 
 @module_pass(opt_level=0, name="OutlineGroups")
@@ -134,6 +132,5 @@ def _named(operation: ir.Operation) -> list[ir.NamedAttribute]:
 
 
 def _has_seven_bits(constant: Constant, mod: IRModule) -> bool:
-    type_ = TensorType.of(constant.result)
-    array = mod.value_of(constant.result) if type_.dtype == "int8" and type_.num_elements != 1 else None
-    return array is not None and array.size > 0 and bool(array.min() >= -MOST and array.max() <= MOST)
+    array = mod.value_of(constant.result) if TensorType.of(constant.result).dtype == "int8" else None
+    return array is not None and has_seven_bits(array)

@@ -5,9 +5,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from relayc.dialects.discardable import INPUT_DTYPES, NAME, OUTPUT_DTYPES, PARAM, STAGE
+from relayc.dialects.discardable import INPUT_DTYPES, NAME, OUTPUT_DTYPES, PARAM, SEVEN_BITS, STAGE
 from relayc.dialects.functions import Names, calls_others, signature_of, symbol_name, value_attributes, value_names
 from relayc.dialects.mlir import func, ir
+from relayc.dialects.relay.elements import has_seven_bits
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant
@@ -140,6 +141,8 @@ def _mark(function: ir.OpView, params: Mapping[int, np.ndarray]) -> None:
             found = f"{array.dtype.name}{list(array.shape)}" if isinstance(array, np.ndarray) else repr(array)
             raise RelayError(f"compile_kernel: params: argument {i} of @{name}: expected an array {specs[i]}, found {found}")
         arguments[i].update(PARAM.entry())
+        if not has_seven_bits(array):
+            arguments[i].pop(SEVEN_BITS.name, None)
     missing = [i for i, attributes in enumerate(arguments) if PARAM.on(attributes) and i not in params]
     if missing:
         raise RelayError(f"compile_kernel: params: expected the parameters of @{name} (relay.param), found none for argument {missing[0]}")

@@ -14,6 +14,7 @@ from relayc.dialects.relay import build
 from relayc.dialects.relay.errors import RelayError
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
+from relayc.pipelines.driver.compile_kernel import compile_kernel
 
 TARGETS = {
     "vnni": ("x86-64-v4", "+avx512vnni", {}),
@@ -182,6 +183,17 @@ def test_kernels_of_equal_shapes_with_weights_of_other_widths():
     for found, case in zip(module["main"](x), cases, strict=True):
         np.testing.assert_array_equal(np.asarray(found), case.expected)
     assert len({kernel.name for kernel in module.kernels}) == 2
+
+
+def test_a_kernel_compiled_by_itself_looks_at_the_weights_that_it_gets():
+    """The te function says that its weights have seven bits; those given do not."""
+    case, wide = product(20, 48, 32, "uint8", most=64), product(20, 48, 32, "uint8")
+    target = Target("cpu", mcpu="x86-64-v3", num_threads=1)
+    te = compile(program(lambda *v: [case.body(*v)], case.arrays), target=target, stop_after="te")
+    assert str(te).count("relay.seven_bits") == 1
+    for given in (case, wide):
+        kernel = compile_kernel(te, target, params={1: given.arrays[1].array})
+        np.testing.assert_array_equal(np.asarray(kernel(given.arrays[0])), given.expected)
 
 
 def batches(left: int, right: int, rows: int, depth: int, columns: int, transpose_a: bool = False, transpose_b: bool = False) -> Case:

@@ -7,7 +7,6 @@ import numpy as np
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.types import STRING, TensorType, numpy_dtype
 
-
 MOST_OF_SEVEN_BITS = 64
 """The largest absolute value of numbers of seven bits: two products by 255 fit 16 bits."""
 

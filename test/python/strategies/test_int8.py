@@ -192,7 +192,7 @@ def test_a_kernel_compiled_by_itself_looks_at_the_weights_that_it_gets():
     te = compile(program(lambda *v: [case.body(*v)], case.arrays), target=target, stop_after="te")
     assert str(te).count("relay.seven_bits") == 1
     for given in (case, wide):
-        kernel = compile_kernel(te, target, params={1: given.arrays[1].array})
+        kernel = compile_kernel(te, target, params={1: given.arrays[1].array.T.copy()})
         np.testing.assert_array_equal(np.asarray(kernel(given.arrays[0])), given.expected)
 
 

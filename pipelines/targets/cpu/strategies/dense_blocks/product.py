@@ -188,10 +188,11 @@ class _Product:
             self.few.prepare(rows * self.o.depth, grain)
             self._tasks(self._few, 1, 1, max(1, self.p.vectors // self.o.in_strip), grain)
 
-        if self.few.most_rows == rows:
+        most_of_few = self.few.most_rows
+        if isinstance(most_of_few, Dim) or most_of_few == rows:  # all of them
             few()
         else:
-            nest.at_least([(rows, self.few.most_rows + 1)], self.evaluator, many, few)
+            nest.at_least([(rows, most_of_few + 1)], self.evaluator, many, few)
 
     def _tasks(self, task: Task, parts: Size, tile: int, together: int, grain: int) -> None:
         """`task(first row, rows, at most, columns)` for all strips and parts of the rows, of whole tiles."""

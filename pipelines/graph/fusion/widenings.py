@@ -6,12 +6,12 @@
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op, Pattern
 from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.graph.byte_tables import BYTES
 from relayc.pipelines.graph.fold_scale_axis import is_constant
 
 ARITHMETIC = ("add", "cast", "divide", "multiply", "subtract")
 READERS = frozenset([Pattern.ELEMWISE, Pattern.BROADCAST, Pattern.INJECTIVE, Pattern.COMM_REDUCE])
 """Patterns of the operators that a kernel computes of what it computes itself."""
-BYTES = ("int8", "uint8")
 
 
 def repeat_widenings(block: ir.Block) -> None:

@@ -24,7 +24,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--activations", default="uint8", metavar="DTYPE", help="uint8 with a zero point (default), or int8")
     parser.add_argument("--smooth", type=float, metavar="ALPHA", help="SmoothQuant before it, such as 0.5")
     parser.add_argument("--no-bias-correction", action="store_true", help="leave the mean error of channels in the results")
-    reduced = "weights of 7 bits, whose products pmaddubsw adds exactly (default: where --target multiplies bytes by nothing faster)"
+    reduced = "weights of 7 bits, whose products pmaddubsw adds exactly (default: where --target has neither VNNI nor AMX)"
     parser.add_argument("--reduce-range", action=argparse.BooleanOptionalAction, help=reduced)
     keep = "name (with * and ?) or operator of layers that stay in floats; may be repeated"
     parser.add_argument("--keep", action="append", default=[], metavar="PATTERN", help=keep)

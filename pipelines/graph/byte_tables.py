@@ -81,9 +81,9 @@ class _Tables:
             return
         root, type_ = known[0].root, _type(op.results[0])  # type: ignore[union-attr]
         if type_.is_known and type_.sizes == _type(root).sizes:
-            is_real, is_costly = (any(getattr(k, name) for k in known) for name in ("is_real", "is_costly"))
-            is_costly |= type(op)._op_name not in ARITHMETIC
-            self.found[op.results[0]] = _Function(root, type_.is_float or is_real, is_costly)
+            is_real = type_.is_float or any(k.is_real for k in known if k)
+            is_costly = type(op)._op_name not in ARITHMETIC or any(k.is_costly for k in known if k)
+            self.found[op.results[0]] = _Function(root, is_real, is_costly)
 
     def wanted(self) -> list[ir.Value]:
         """The 8-bit values computed in floats that are read by anything but functions of the same tensor; costly ones also where such a

@@ -1,6 +1,8 @@
-"""What is widened from 8 bits, such as a dequantised tensor, is widened by each of its readers: a tensor in memory stays 8 bits wide.
+"""Each kernel that reads a tensor widened from 8 bits, such as a dequantised tensor, widens it itself.
 
-%1 = multiply(cast<f32>(%0), scale)      two kernels read %1   ->   each has a multiply(cast<f32>(%0), scale) of its own
+    %1 = multiply(cast<f32>(%0), scale)      two kernels read %1   ->   each has a multiply(cast<f32>(%0), scale) of its own
+
+So memory holds the 8 bits, not the floats.
 """
 
 from relayc.dialects.mlir import ir
@@ -9,7 +11,7 @@ from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.graph.byte_tables import BYTES
 from relayc.pipelines.graph.fold_scale_axis import is_constant
 
-ARITHMETIC = ("add", "cast", "divide", "multiply", "subtract")
+AFFINE = ("add", "cast", "divide", "multiply", "subtract")
 READERS = frozenset([Pattern.ELEMWISE, Pattern.BROADCAST, Pattern.INJECTIVE, Pattern.COMM_REDUCE])
 """Patterns of the operators that a kernel computes of what it computes itself."""
 
@@ -32,14 +34,15 @@ def repeat_widenings(block: ir.Block) -> None:
 
 
 def _widens(op: Op, widened: set[ir.Value]) -> bool:
-    """Whether an operator has one result of more than 8 bits, which arithmetic with constants makes of 8 bits; if so, it is noted."""
-    name, operands, results = type(op)._op_name, list(op.operation.operands), list(op.operation.results)
-    if name not in ARITHMETIC or len(results) != 1 or not isinstance(results[0].type, ir.RankedTensorType):
+    """Whether an operator makes more than 8 bits of 8 bits, by arithmetic with constants; notes its result if so."""
+    name = type(op)._op_name
+    if name not in AFFINE:
         return False
-    moving = [v for v in operands if not is_constant(v)]
-    if len(moving) != 1 or results[0].type.shape != moving[0].type.shape or TensorType.of(results[0]).dtype in BYTES:
+    operands, result = list(op.operation.operands), op.operation.results[0]
+    sources = [v for v in operands if v in widened or (name == "cast" and TensorType.of(v).dtype in BYTES)]
+    if len(sources) != 1 or [v for v in operands if not is_constant(v)] != sources:
         return False
-    if moving[0] not in widened and not (name == "cast" and TensorType.of(moving[0]).dtype in BYTES):
+    if result.type.shape != sources[0].type.shape or TensorType.of(result).dtype in BYTES:
         return False
-    widened.add(results[0])
+    widened.add(result)
     return True

@@ -61,8 +61,8 @@ def _expanded(op: ir.Operation) -> ir.Value:
 
 
 def _looked_up(op: ir.Operation, target: CpuTarget) -> ir.Value:
-    """Elements of a table of 256 bytes: four registers are the table for AVX512-VBMI, sixteen halves for AVX2, else each element is a load
-    of its own."""
+    """Elements of a table of 256 bytes: AVX512-VBMI holds the table in four registers, AVX2 in sixteen parts of 16 bytes; without
+    them each element is a load of its own."""
     buffer, offsets = op.operands[0], op.operands[2]
     width, byte = offsets.type.shape[0], buffer.type.element_type
     permutes = target.has("avx512vbmi") and target.vector_bytes == _REGISTER

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from relayc.dialects.discardable import PARAM, SEVEN_BITS
-from relayc.dialects.functions import begin_function
+from relayc.dialects.functions import begin_function, value_attributes
 from relayc.dialects.mlir import func, ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.sizes import function_sizes, symbol_attributes
@@ -44,7 +44,7 @@ def is_param(kernel: Kernel, node: Node) -> bool:
 
 def has_seven_bits(kernel: Kernel, node: Node) -> bool:
     """Whether a tensor is a parameter (see `is_param`) of signed bytes from -64 to 64."""
-    return is_param(kernel, node) and SEVEN_BITS.on(ir.DictAttr(ir.ArrayAttr(kernel.function.attributes["arg_attrs"])[node.position]))
+    return is_param(kernel, node) and SEVEN_BITS.on(value_attributes(kernel.function)[node.position])
 
 
 def buffer_type(shape: Sequence[Size], element: ir.Type) -> ir.MemRefType:

@@ -241,7 +241,7 @@ class _TileAttention(ContextKernel):
                         value = self.evaluator.at(node.inputs[1], self.evaluator.apply(node.maps[1], point))
                     return emit.broadcast(value, MAX_STEP)
 
-                for i, pairs in enumerate(transposed_groups(map(read, range(COLUMNS)))):
+                for i, pairs in enumerate(transposed_groups(map(read, range(COLUMNS)), 2)):
                     vectors.store(pairs, self.buffers["keys"], first * self.depth + Index.of(step) * COLUMNS + i * 2 * COLUMNS)
 
         whole = self.keys // COLUMNS

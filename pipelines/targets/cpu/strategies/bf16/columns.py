@@ -145,7 +145,7 @@ class ColumnsCopy:
             with self.evaluator.lanes(self.lanes) as lane:
                 return self._value(first + column, start + Index.of(lane), point)
 
-        for i, row in enumerate(transposed_groups(map(read, range(COLUMNS)))):
+        for i, row in enumerate(transposed_groups(map(read, range(COLUMNS)), self.group)):
             vectors.store(row, self.buffer, target + start * COLUMNS + self.group * i * COLUMNS)
 
     def _partly(self, block: Index, point: Point, target: Index) -> None:

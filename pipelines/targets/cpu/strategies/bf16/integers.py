@@ -2,12 +2,13 @@
 
 Instructions take fours along the reduction, unsigned of A and signed of B: AMX tiles, which take signed elements of A too, or vectors of
 sums: VNNI (AVX-512, or AVX-VNNI on 256 bits), and on CPUs without it products of pairs: pmaddubsw, whose results of 16 bits saturate unless
-B is a parameter of seven bits, or else pmaddwd, for which both operands are widened in registers. For vectors signed elements of A become
+B is a parameter of seven bits, or else pmaddwd, for which both operands are widened: in registers, or, which takes a sixth fewer
+instructions and is worth it for many columns, A as it is copied and B as it is loaded. But for such a copy signed elements of A become
 unsigned by adding 128, and the sums begin at -128 times the sums of the columns of B, which are packed with B, a parameter (see
 `layout.PairsLayout.shift`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from relayc.dialects.mlir import ir
@@ -37,12 +38,15 @@ LATENCY = 6
 """Cycles that a sum waits for its last value."""
 SHIFT = 128
 """What makes signed bytes unsigned."""
-FOURS, PAIRS, WORDS = "fours", "pairs", "words"
-"""How vectors multiply bytes: four products are added to a sum; or two give 16 bits, in which they must fit; or two after widening."""
+FOURS, PAIRS, HALVES, WORDS = "fours", "pairs", "halves", "words"
+"""How vectors multiply: four products of bytes are added to a sum; or two give 16 bits, in which they must fit; or two of bytes widened in
+registers are added; or two of 16 bits."""
+_PMADDWD = ("llvm.x86.avx2.pmadd.wd", "llvm.x86.avx512.pmaddw.d.512")
 _INSTRUCTIONS = {
     FOURS: ("llvm.x86.avx512.vpdpbusd.256", "llvm.x86.avx512.vpdpbusd.512"),
     PAIRS: ("llvm.x86.avx2.pmadd.ub.sw", "llvm.x86.avx512.pmaddubs.w.512"),
-    WORDS: ("llvm.x86.avx2.pmadd.wd", "llvm.x86.avx512.pmaddw.d.512"),
+    HALVES: _PMADDWD,
+    WORDS: _PMADDWD,
 }
 """The instructions on vectors of 256 and of 512 bits."""
 
@@ -70,17 +74,14 @@ def schedule_int8_dots(kernel: Kernel, target: Target, tuning: Tuning) -> Schedu
 
 def _on_vectors(kernel: Kernel, target: Target) -> "tuple[Dots, Plan] | None":
     """The plan of a kernel on vectors that takes the fewest cycles; None where it fits none."""
-    found = []
-    for dots in dict.fromkeys((dots_of(target), dots_of(target, narrow=True))):
+    found, most = [], dots_of(target)
+    wide = replace(most, products=WORDS) if most is not None and most.products == HALVES else most
+    for dots in dict.fromkeys((most, wide, dots_of(target, narrow=True))):
         if dots is not None:
             takes = lambda c: is_bytes(c) and (dots.products != PAIRS or has_seven_bits(kernel, c.b.node))  # noqa: B023, E731 (called now)
-            plan = best_plan(kernel, Instructions(takes, GROUP, GROUP, dots.block, dots.cycles, dots.lower, _shift))
+            plan = best_plan(kernel, dots.instructions(takes))
             found += [(dots, plan)] if plan is not None else []
     return min(found, key=lambda one: one[1].cycles, default=None)
-
-
-def _shift(contraction: Contraction) -> int:
-    return SHIFT if is_signed(contraction.a) else 0
 
 
 class ByteTiles(AmxSums):
@@ -96,12 +97,12 @@ class ByteTiles(AmxSums):
 
 @dataclass(frozen=True)
 class Dots:
-    """How vectors multiply and add fours of bytes.
+    """How vectors multiply and add groups of elements.
 
     Attributes:
       lanes: sums of a vector.
       registers: vectors that there are.
-      products: how they are multiplied, FOURS, PAIRS or WORDS.
+      products: how they are multiplied, FOURS, PAIRS, HALVES or WORDS.
     """
 
     lanes: int
@@ -119,9 +120,20 @@ class Dots:
         return _INSTRUCTIONS[self.products][self.lanes == COLUMNS]
 
     @property
+    def group(self) -> int:
+        """Elements that are multiplied and added to one sum."""
+        return GROUP // 2 if self.products == WORDS else GROUP
+
+    def instructions(self, takes: Callable[[Contraction], bool]) -> Instructions:
+        """What contractions are planned for."""
+        widens = self.products == WORDS
+        shift = lambda c: SHIFT if is_signed(c.a) and not widens else 0  # noqa: E731 (short)
+        return Instructions(takes, self.group, self.group, self.block, self.cycles, self.lower, shift, widens)
+
+    @property
     def spare(self) -> int:
-        """Registers for other things than sums and columns of B: an element of A, a product, constants, widened halves."""
-        return {FOURS: 2, PAIRS: 3, WORDS: 5}[self.products]
+        """Registers for other things than sums and columns of B: elements of A, a product, constants."""
+        return {FOURS: 2, PAIRS: 3, HALVES: 5, WORDS: 2}[self.products]
 
     def most_rows(self, tiles: int) -> int:
         """Rows of a tile of so many blocks of columns."""
@@ -129,11 +141,11 @@ class Dots:
         return max(1, min(MAX_ROWS, (self.registers - self.spare - width) // width))
 
     def cycles(self, block: SumBlock) -> float:
-        """One product of fours a cycle, two loads a cycle, and no sum sooner than its last value."""
+        """One product of a group a cycle, two loads a cycle, and no sum sooner than its last value; what widens B is mostly hidden."""
         width = block.column_tiles * COLUMNS // self.lanes
-        if self.products != WORDS:
-            return max((1 if self.fused else 1.5) * block.rows * width, (block.rows + width) / 2, LATENCY)
-        return max(2 * block.rows * width + block.rows + 2 * width, 2 * LATENCY)
+        products = {FOURS: 1, PAIRS: 1.5, HALVES: 2, WORDS: 1}[self.products] * block.rows * width
+        widening = {HALVES: (block.rows + 2 * width) / 4, WORDS: width / 8}.get(self.products, 0)
+        return max(products + widening, (block.rows + width) / 2, LATENCY)
 
     def block(self, rows: int, outer: int, columns: int) -> SumBlock:
         """The tile of fewest cycles, then of fewest loads."""
@@ -151,15 +163,15 @@ class Dots:
         return lower_rows(block, self.cycles)
 
     def add(self, total: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
-        """Sums with the products of the fours of two vectors of bytes, those of A unsigned and those of B signed."""
+        """Sums with the products of the groups of two vectors: bytes, unsigned of A and signed of B, or 16 bits."""
         if self.fused:
             return vectors.intrinsic(self.instruction, total.type, total, a, b)
         if self.products == PAIRS:
             words = emit.vector_of(2 * self.lanes, ir.IntegerType.get_signless(16))
             pairs = vectors.intrinsic(self.instruction, words, a, b)
-            widening = replace(self, products=WORDS).instruction
-            return emit.arith("addi", total, vectors.intrinsic(widening, total.type, pairs, emit.number(1, words)))
-        for x, y in zip(_halves(a, "shrui"), _halves(b, "shrsi"), strict=True):
+            return replace(self, products=WORDS).add(total, pairs, emit.number(1, words))
+        products = zip(_halves(a, "shrui"), _halves(b, "shrsi"), strict=True) if self.products == HALVES else [(a, b)]
+        for x, y in products:
             total = emit.arith("addi", total, vectors.intrinsic(self.instruction, total.type, x, y))
         return total
 
@@ -173,7 +185,7 @@ def _halves(fours: ir.Value, shift: str) -> list[ir.Value]:
 
 def dots_of(target: Target, narrow: bool = False) -> Dots | None:
     """How a target multiplies bytes, by signed ones of seven bits if these are `narrow`; None without AVX2."""
-    slow = PAIRS if narrow else WORDS
+    slow = PAIRS if narrow else HALVES
     if target.has("avx512bw") and target.lanes(32) == COLUMNS:
         return Dots(COLUMNS, 32, FOURS if target.has("avx512vnni") else slow)
     if target.has("avx2"):
@@ -193,8 +205,8 @@ class ByteDots:
         self.sum_type = emit.vector_of(dots.lanes, ir.IntegerType.get_signless(32))
 
     def _vectors(self, b: ir.Value, columns: Sequence[Index]) -> list[ir.Value]:
-        """Fours of B for the columns of blocks."""
-        size = self.dots.lanes * GROUP
+        """Groups of B for the columns of blocks."""
+        size = self.dots.lanes * self.dots.group
         return [vectors.load(b, at + part * size, size) for at in columns for part in range(self.parts)]
 
     def begin(self, b: ir.Value | None = None, heads: Sequence[Index] = ()) -> Values:
@@ -204,15 +216,17 @@ class ByteDots:
 
     def step(self, a: ir.Value, rows: Sequence[Index], stride: Size, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:
         right = self._vectors(b, columns)
-        left = [self._four(a, at + row * stride) for at in rows for row in range(self.block.rows)]
+        if a.type.element_type != b.type.element_type:
+            right = [emit.convert(vector, [("arith.extsi", a.type.element_type)]) for vector in right]
+        left = [self._group(a, at + row * stride) for at in rows for row in range(self.block.rows)]
         return [self.dots.add(total, x, y) for (x, y), total in zip(((x, y) for x in left for y in right), sums, strict=True)]
 
-    def _four(self, buffer: ir.Value, at: Index) -> ir.Value:
-        """Four elements of A for all lanes, unsigned."""
-        i32, i8 = self.sum_type.element_type, buffer.type.element_type
-        bits = vectors.bitcast(vectors.load(buffer, at, GROUP), i32)
-        fours = vectors.bitcast(emit.create("vector.broadcast", [self.sum_type], [bits]), i8)
-        return emit.arith("xori", fours, emit.number(-SHIFT, fours.type)) if self.shift else fours
+    def _group(self, buffer: ir.Value, at: Index) -> ir.Value:
+        """A group of elements of A for all lanes, bytes unsigned."""
+        i32, element = self.sum_type.element_type, buffer.type.element_type
+        bits = vectors.bitcast(vectors.load(buffer, at, self.dots.group), i32)
+        group = vectors.bitcast(emit.create("vector.broadcast", [self.sum_type], [bits]), element)
+        return emit.arith("xori", group, emit.number(-SHIFT, group.type)) if self.shift else group
 
     def end(self, sums: Values, scratch: ir.Value) -> None:
         for number, total in enumerate(sums):

@@ -33,12 +33,12 @@ def set_zeros(buffer: ir.Value, start: Index, count: Size, evaluator: Evaluator,
         vectors.store(emit.number(value, emit.vector_of(lanes, element)), buffer, start + (wide * LANES + at))
 
 
-def transposed_groups(columns: Iterable[ir.Value]) -> Iterator[ir.Value]:
-    """The transpose of n vectors of n, n/2, n/4, ... groups of 32 bits, read one by one: vectors of the first groups, the second, ..."""
+def transposed_groups(columns: Iterable[ir.Value], group: int) -> Iterator[ir.Value]:
+    """The transpose of n vectors of n, n/2, n/4, ... groups of elements, read one by one: vectors of the first groups, the second, ..."""
     words = []
     for column in columns:
         element = column.type.element_type
-        words.append(vectors.bitcast(column, ir.IntegerType.get_signless(32)))
+        words.append(vectors.bitcast(column, ir.IntegerType.get_signless(group * element.width)))
     count = words[0].type.shape[0]
     if count < len(words):
         words = [vectors.shuffle(word, word, [lane % count for lane in range(len(words))]) for word in words]

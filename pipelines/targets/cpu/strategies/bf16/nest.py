@@ -85,6 +85,7 @@ class PairsNest:
         self.row = self.rows[-1].var if self.rows else None
         self.row_extent: Size = self.rows[-1].extent if self.rows else 1
         self.bytes = contraction.b.node.element.width // 8
+        self.copied_element = ir.IntegerType.get_signless(16) if plan.instructions.widens else contraction.a.node.element
         packed_bytes = guess(prod(packed_shape(contraction, layout, self.blocks))) * self.bytes
         self.streams = is_param(kernel, contraction.b.node) and packed_bytes > target.l2_bytes
         self.tile = Var(0, 0, name="tile")
@@ -104,12 +105,12 @@ class PairsNest:
 
     def emit(self) -> Scheduled:
         """The kernel in tir, at the ambient insertion point."""
-        c, layout, element = self.c, self.layout, self.c.b.node.element
+        c, layout, elements = self.c, self.layout, (self.copied_element, self.c.b.node.element)
         packed = is_param(self.kernel, c.b.node)
         packings = {c.b.node.position: groups_packing(c, layout, self.blocks)} if packed else {}
         # Elements that the kernel copies of A, then of B.
         sizes = layout.copied, 0 if packed else prod(packed_shape(c, layout, self.blocks))
-        starts = 0, align(sizes[0] * self.bytes)
+        starts = 0, align(sizes[0] * (self.copied_element.width // 8))
         staged_at = starts[1] + align(sizes[1] * self.bytes)
         self.cycles = self._cycles(sum(sizes))
         stage = self._staged()
@@ -124,7 +125,7 @@ class PairsNest:
                 view(body.workspace, start, size, element)
                 if body.workspace is not None and size != 0
                 else self.evaluator.memory(operand.node)
-                for operand, size, start in zip((c.a, c.b), sizes, starts, strict=True)
+                for operand, size, start, element in zip((c.a, c.b), sizes, starts, elements, strict=True)
             )
             if sizes[0] != 0:
                 self._copy_rows()
@@ -134,7 +135,7 @@ class PairsNest:
                 self._nest()
             else:
                 assert body.workspace is not None or not stage
-                buffer = view(body.workspace, staged_at, stage, element) if stage else None
+                buffer = view(body.workspace, staged_at, stage, c.a.node.element) if stage else None
                 self._nest_of_call(self.block, self.plan.instructions.lower(self.block), buffer)
 
         with kernel_function(self.kernel, packings, workspace_bytes) as body:

@@ -11,7 +11,8 @@ from relayc.pipelines.tir.strategy.scheduled import is_param
 from relayc.symbolic import Size, ceil_div, guess
 
 COPIED = 16
-"""Elements that a copy of an operand moves in a cycle where it moves vectors; transposed they are a quarter, one by one a sixteenth."""
+"""Elements that a copy of an operand moves in a cycle where it moves vectors; transposed or widened they are a quarter, one by one a
+sixteenth."""
 STORED = 12
 """Results that the epilogue stores in a cycle where they are neighbours along the columns; transposed half as many."""
 
@@ -44,6 +45,7 @@ class Instructions:
       cycles: of a block for one instruction in depth.
       lower: the blocks for fewer rows than a block is made for, where a call says how many there are.
       shift: what makes elements of A such as the instructions take (see `PairsLayout.shift`).
+      widens: whether they take bytes of A as 16 bits, which a copy of A makes of them.
     """
 
     takes: Callable[[Contraction], bool]
@@ -53,6 +55,7 @@ class Instructions:
     cycles: Callable[[SumBlock], float]
     lower: Callable[[SumBlock], Lower]
     shift: Callable[[Contraction], int] = lambda _: 0
+    widens: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,8 @@ def best_plan(kernel: Kernel, instructions: Instructions) -> Plan | None:
         if instructions.takes(contraction) and all(memory_of(o.node) is not None for o in (contraction.a, contraction.b)):
             packed = is_param(kernel, contraction.b.node)
             shift, possible = instructions.shift(contraction), layouts(contraction, instructions.max_step, instructions.group)
-            plans = (_plan(contraction, replace(layout, shift=shift), packed, instructions) for layout in possible)
+            usable = (layout for layout in possible if layout.copy is not None or not instructions.widens)
+            plans = (_plan(contraction, replace(layout, shift=shift), packed, instructions) for layout in usable)
             found += [plan for plan in plans if plan is not None]
     return min(found, key=lambda plan: plan.cycles, default=None)
 
@@ -105,7 +109,7 @@ def _plan(contraction: Contraction, layout: PairsLayout, packed: bool, instructi
     cycles = batches * row_blocks * columns * guess(layout.steps) * instructions.cycles(block)
     if layout.copy is not None:
         contiguous = c.a.offset.coefficient(layout.inner[-1]) == 1
-        cycles += guess(layout.copied) / COPIED * (1 if contiguous else 4)
+        cycles += guess(layout.copied) / COPIED * (1 if contiguous and not instructions.widens else 4)
     if not packed:
         if len(layout.inner) != 1 or len(c.columns) != 1 or layout.shift:
             return None  # groups and columns of several loops, and what sums begin at, are made at compile time only

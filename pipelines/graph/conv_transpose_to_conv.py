@@ -9,7 +9,7 @@ are strides.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -48,21 +48,24 @@ def phase_weights(weight: ir.Value, groups: int, taps: list[int], phases: list[i
     return reshape_to(weight, (groups * per_group * math.prod(phases), channels // groups, *taps))
 
 
-@RULES.on("nn_conv1d_transpose", "nn_conv2d_transpose", "nn_conv3d_transpose")
-def transposed_convolution(op: Op, rw: Rewriter) -> Found:
-    """conv_transpose -> conv, pixel shuffle, crop."""
-    weight, data, out = TensorType.of(op.weight), TensorType.of(op.data), TensorType.of(op.operation.results[0])
+def as_convolution(
+    op: Op,
+    weights: Callable[[list[int], list[int]], ir.Value],
+    rw: Rewriter,
+    bias: Callable[[list[int]], ir.Value | None] = lambda _: None,
+) -> Found:
+    """conv_transpose -> conv, pixel shuffle, crop; None for what has no plain form.
+
+    Args:
+      weights: of the plain convolution, for numbers of taps and of phases in each axis (see `phase_weights`).
+      bias: a number for each channel of the plain convolution, for numbers of phases, or None.
+    """
+    data, out = TensorType.of(op.data), TensorType.of(op.operation.results[0])
     rank, strides = op.spatial_rank, tuple(op.strides)
     plain = op.data_layout[:2] == "NC" and op.kernel_layout[:2] == "IO" and op.out_layout in ("", op.data_layout)
-    if (
-        not plain
-        or any(d != 1 for d in op.dilation)
-        or out.dtype != data.dtype
-        or not (data.is_known and out.is_known and weight.is_static)
-    ):
+    weight = TensorType.of(op.weight)
+    if not plain or any(d != 1 for d in op.dilation) or not (data.is_known and out.is_known and weight.is_static):
         return None
-    if max(strides) == 1 and rw.array(op.weight) is None:
-        return None  # the schedules of convolutions compute transposed convolutions of stride 1 too, without a copy of the weights
     kernel = [int(n) for n in weight.sizes[2:]]
     taps = [-(-k // s) for k, s in zip(kernel, strides, strict=True)]
     phases = [min(k, s) for k, s in zip(kernel, strides, strict=True)]  # the phases that have taps
@@ -71,10 +74,15 @@ def transposed_convolution(op: Op, rw: Rewriter) -> Found:
     missing = [low + n - size * s for low, n, size, s in zip(before, out.sizes[2:], sizes, strides, strict=True)]
     if not all(isinstance(m, int) for m in missing):
         return None
+    added = bias(phases)
+    if added is not None and (phases != list(strides) or max(missing) > 0):
+        return None  # zeros that take the place of phases and of elements have no bias
     padding = [t - 1 for t in taps]
-    weights = phase_weights(op.weight, op.groups, taps, phases, rw)
-    wide = build(f"nn.conv{rank}d", op.data, weights, padding=(*padding, *padding), groups=op.groups)
-    batch, channels = data.sizes[0], int(TensorType.of(weights).sizes[0]) // math.prod(phases)
+    made = weights(taps, phases)
+    wide = build(f"nn.conv{rank}d", op.data, made, padding=(*padding, *padding), groups=op.groups)
+    if added is not None:
+        wide = build("add", wide, added)
+    batch, channels = data.sizes[0], int(TensorType.of(made).sizes[0]) // math.prod(phases)
     split = build("reshape", wide, newshape=(batch, channels, *phases, *sizes))
     order = [n for i in range(rank) for n in (2 + rank + i, 2 + i)]
     shuffled = build("transpose", split, axes=(0, 1, *order))
@@ -87,6 +95,16 @@ def transposed_convolution(op: Op, rw: Rewriter) -> Found:
     axes = tuple(range(2, 2 + rank))
     end = tuple(low + n for low, n in zip(before, out.sizes[2:], strict=True))
     return build("strided_slice", shuffled, begin=tuple(before), end=end, strides=(1,) * rank, axes=axes)
+
+
+@RULES.on("nn_conv1d_transpose", "nn_conv2d_transpose", "nn_conv3d_transpose")
+def transposed_convolution(op: Op, rw: Rewriter) -> Found:
+    """conv_transpose -> conv, pixel shuffle, crop, where this is faster."""
+    if TensorType.of(op.operation.results[0]).dtype != TensorType.of(op.data).dtype:
+        return None
+    if max(op.strides) == 1 and rw.array(op.weight) is None:
+        return None  # the schedules of convolutions compute transposed convolutions of stride 1 too, without a copy of the weights
+    return as_convolution(op, lambda taps, phases: phase_weights(op.weight, op.groups, taps, phases, rw), rw)
 
 
 conv_transpose_to_conv = RULES.as_pass(

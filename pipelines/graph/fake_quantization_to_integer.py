@@ -3,6 +3,7 @@
 - A convolution or product of two dequantised tensors, the weight constant, becomes qnn.conv2d (qnn.dense, ...), whose sums of 32 bits are
   dequantised: the scales move behind the product. Weights have to fit in s8 without their zero point, as symmetric ones do.
 - So does a product of matrices of any two dequantised tensors, where each has one scale.
+- A transposed convolution becomes a plain one of all phases first (see ConvTransposeToConv), its bias included.
 - A bias joins the sums where it is a whole number of steps, as quantised biases are.
 - What is dequantised and quantised again becomes qnn.requantize, and the sum of two dequantised tensors, quantised, qnn.add. The limits of
   relu and clip become those of the integers.
@@ -13,6 +14,7 @@ Sums are exact, so a result is that of QLinearConv: it is rounded once, where th
 what the operators compute.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -26,8 +28,9 @@ from relayc.dialects.relay.names import build
 from relayc.dialects.relay.pool import AvgPool, MaxPool
 from relayc.dialects.relay.qnn import FUNCTIONS, Dequantize, Quantize
 from relayc.dialects.relay.structure import Constant
-from relayc.dialects.relay.transform import Concatenate, StridedSlice, Transpose
+from relayc.dialects.relay.transform import Concatenate, Reshape, StridedSlice, Transpose
 from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.graph.conv_transpose_to_conv import as_convolution, phase_weights
 from relayc.pipelines.graph.fold_scale_axis import is_constant
 from relayc.pipelines.graph.qnn_canonicalize import known
 from relayc.pipelines.graph.reshapes import reshape_to
@@ -36,6 +39,9 @@ from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 RULES = Rules("FakeQuantizationToInteger")
 
 BYTES = ("int8", "uint8")
+CONV_TRANSPOSES = ("nn_conv1d_transpose", "nn_conv2d_transpose", "nn_conv3d_transpose")
+SHUFFLES = (Reshape, Transpose, StridedSlice)
+"""Operators that put the phases of a transposed convolution in their places: the sums of phases are quantised before."""
 WHOLE = 1e-6
 """Relative error of a quantised bias in f32: its number of steps and the step are each rounded to 24 bits."""
 MOST_STEPS = 1 << 30
@@ -107,6 +113,56 @@ def product_of_two(op: Op, rw: Rewriter) -> Found:
     numbers = [reshape_to(v, ()) for v in (*zeros, *scales)]
     total = build(f"q{op.relay_name}", x, y, *numbers, **{**op.attrs(), "out_dtype": "int32"})
     return build("qnn.dequantize", total, build("multiply", *numbers[2:]), _none(rw))
+
+
+@RULES.on(*CONV_TRANSPOSES)
+def transposed(op: Op, rw: Rewriter) -> Found:
+    """A transposed convolution of dequantised bytes and constant weights -> a plain one. With a bias the sum is what becomes it."""
+    return None if _bias_after(op, rw) is not None else _of_phases(op, None, rw)
+
+
+@RULES.on("add")
+def transposed_bias(op: Op, rw: Rewriter) -> Found:
+    """The same with its bias, a constant for each channel."""
+    inner: Any = op.lhs.owner
+    if not isinstance(inner, Op) or inner.operation.name.removeprefix("relay.") not in CONV_TRANSPOSES:
+        return None
+    bias = _bias_after(inner, rw)
+    return _of_phases(inner, bias, rw) if bias is not None else None
+
+
+def _bias_after(op: Op, rw: Rewriter) -> np.ndarray | None:
+    """The constant that is added to each channel of a transposed convolution, which nothing else uses."""
+    result = op.operation.results[0]
+    user: Any = next(rw.users(result), None)
+    if not rw.used_once(result) or not isinstance(user, Op) or user.relay_name != "add" or user.lhs != result:
+        return None
+    found, channels = known(user.rhs, rw), _type(result).sizes[1]
+    return found.reshape(-1) if found is not None and found.shape == (channels, *(1,) * (_type(result).rank - 2)) else None
+
+
+def _of_phases(op: Op, bias: np.ndarray | None, rw: Rewriter) -> Found:
+    data, weight = _dequantised(op.data), _dequantised(op.weight)
+    if data is None or weight is None or not _is_bytes(data.data) or not _is_one(data.input_scale, data.input_zero_point):
+        return None
+    parameters = [v for v in (known(p, rw) for p in (weight.input_scale, weight.input_zero_point)) if v is not None]
+    if op.kernel_layout[:2] != "IO" or not _fits(weight, 1, rw) or len(parameters) < 2:
+        return None
+    if op.groups > 1 and not _is_one(weight.input_scale, weight.input_zero_point):
+        return None  # scales are those of channels of a group, which every group has
+
+    def repeated(values: np.ndarray, phases: list[int]) -> np.ndarray:
+        return np.repeat(values, math.prod(phases)) if values.size > 1 else values.reshape(())
+
+    def weights(taps: list[int], phases: list[int]) -> ir.Value:
+        found = phase_weights(weight.data, op.groups, taps, phases, rw)
+        scale, zero = (rw.mod.constant(repeated(v, phases)) for v in parameters)
+        return build("qnn.dequantize", found, scale, zero, axis=0)
+
+    def biases(phases: list[int]) -> ir.Value | None:
+        return None if bias is None else rw.mod.constant(repeated(bias, phases).reshape(-1, *(1,) * op.spatial_rank))
+
+    return as_convolution(op, weights, rw, biases)
 
 
 def _source(value: ir.Value, rw: Rewriter) -> tuple[ir.Value, Dequantize] | None:
@@ -183,7 +239,7 @@ def requantise(op: Quantize, rw: Rewriter) -> Found:
     if not isinstance(last, Op) or isinstance(last, Constant):
         return None
     if _moves(last):
-        return _moved(last, op, rw) or (_joined(last, op, rw) if isinstance(last, Concatenate) else None)
+        return _moved(last, op, rw) or (_joined if isinstance(last, Concatenate) else _of_sums)(op.data, op, rw)
     if last.relay_name in (*FUNCTIONS, "nn.softmax", "nn.leaky_relu", "nn.avg_pool2d"):
         return _function(last, op)
     limits = {"nn.relu": (0.0, None)}.get(last.relay_name, (last.a_min, last.a_max) if last.relay_name == "clip" else None)
@@ -206,6 +262,12 @@ def _of_sums(value: ir.Value, op: Quantize, rw: Rewriter) -> ir.Value | None:
     if one is not None and (_is_one(*target) or one.axis == op.axis):
         return build("qnn.requantize", one.data, one.input_scale, one.input_zero_point, *target, axis=one.axis, **ways)
     both = value.owner
+    if isinstance(both, SHUFFLES) and rw.used_once(value) and _is_one(*target):
+        moved, *rest = both.operation.operands
+        found, last = _of_sums(moved, op, rw), moved.owner
+        if found is None and isinstance(last, Op) and last.relay_name == "add" and _sum_of(last.lhs, rw) is not None:
+            found = build("qnn.quantize", moved, *target, rounding=op.rounding, out_dtype=op.out_dtype)  # with a bias of no whole steps
+        return None if found is None else build(both.relay_name, found, *rest, **both.attrs())
     if not isinstance(both, Op) or both.relay_name != "add" or not rw.used_once(value) or not _is_one(*target):
         return None
     a, b = map(_dequantised, both.operation.operands)
@@ -263,8 +325,9 @@ def _moved(last: Op, op: Quantize, rw: Rewriter) -> ir.Value | None:
     return build(last.relay_name, *[s.data for s in sources if s is not None], **last.attrs())
 
 
-def _joined(last: Concatenate, op: Quantize, rw: Rewriter) -> ir.Value | None:
+def _joined(value: ir.Value, op: Quantize, rw: Rewriter) -> ir.Value | None:
     """Dequantised tensors of other scales than the result's, one after the other: each is brought to its scale."""
+    last: Concatenate = value.owner
     sources = [source for source in map(_dequantised, last.data) if source is not None and _is_bytes(source.data)]
     numbers = [(source.input_scale, source.input_zero_point) for source in sources]
     if len(sources) < len(last.data) or not all(_is_one(*pair) for pair in (*numbers, (op.output_scale, op.output_zero_point))):

@@ -148,16 +148,16 @@ def _of_phases(op: Op, bias: np.ndarray | None, rw: Rewriter) -> Found:
     parameters = [v for v in (known(p, rw) for p in (weight.input_scale, weight.input_zero_point)) if v is not None]
     if op.kernel_layout[:2] != "IO" or not _fits(weight, 1, rw) or len(parameters) < 2:
         return None
-    if op.groups > 1 and not _is_one(weight.input_scale, weight.input_zero_point):
-        return None  # scales are those of channels of a group, which every group has
+    scale, zero = parameters
+    if zero.any() or (op.groups > 1 and scale.size > 1):
+        return None  # zeros complete the taps of phases; scales would be those of the channels of one group
 
     def repeated(values: np.ndarray, phases: list[int]) -> np.ndarray:
         return np.repeat(values, math.prod(phases)) if values.size > 1 else values.reshape(())
 
     def weights(taps: list[int], phases: list[int]) -> ir.Value:
         found = phase_weights(weight.data, op.groups, taps, phases, rw)
-        scale, zero = (rw.mod.constant(repeated(v, phases)) for v in parameters)
-        return build("qnn.dequantize", found, scale, zero, axis=0)
+        return build("qnn.dequantize", found, *(rw.mod.constant(repeated(v, phases)) for v in parameters), axis=0)
 
     def biases(phases: list[int]) -> ir.Value | None:
         return None if bias is None else rw.mod.constant(repeated(bias, phases).reshape(-1, *(1,) * op.spatial_rank))

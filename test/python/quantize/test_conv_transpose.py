@@ -19,23 +19,24 @@ FORMS = {
     "phases without taps": dict(x=(1, 16, 5, 6), w=(16, 16, 2, 1), strides=[3, 2]),
     "phases without taps, with a bias": dict(x=(1, 16, 5, 6), w=(16, 16, 2, 1), strides=[3, 2], bias=True),
     "groups": dict(x=(1, 16, 9, 8), w=(16, 8, 4, 4), strides=[2, 2], pads=[1, 1, 1, 1], group=2, per_tensor=True, bias=True),
+    "weights with a zero point": dict(x=(1, 17, 6, 7), w=(17, 16, 3, 3), strides=[2, 2], weight_zero=5),
     "line": dict(x=(1, 16, 33), w=(16, 12, 5), strides=[3], pads=[1, 2], bias=True),
     "volume": dict(x=(1, 8, 4, 5, 3), w=(8, 16, 2, 3, 2), strides=[2, 1, 2]),
     "dilated": dict(x=(1, 16, 6, 7), w=(16, 12, 3, 3), dilations=[2, 2]),
     "beyond 1024": dict(x=(1, 16, 37, 33), w=(16, 5, 4, 4), strides=[2, 2], pads=[1, 1, 1, 1], bias=True),
 }
-MOVED_FIRST = ("phases without taps", "phases without taps, with a bias", "dilated")
+MOVED_FIRST = ("phases without taps", "phases without taps, with a bias", "weights with a zero point", "dilated")
 """The forms whose results are not quantised by the kernel of a plain convolution."""
 
 
-def model(x, w, bias=False, per_tensor=False, limits=False, symbolic=False, zero=120, **attrs) -> onnx.ModelProto:
+def model(x, w, bias=False, per_tensor=False, limits=False, symbolic=False, zero=120, weight_zero=0, **attrs) -> onnx.ModelProto:
     rng = np.random.default_rng(len(x) + w[-1])
     channels = w[1] * attrs.get("group", 1)
     scales = np.float32(0.25) if per_tensor else (2.0 ** -rng.integers(1, 4, w[1])).astype(np.float32)
     constants = {
-        "w": rng.integers(-127, 128, w).astype(np.int8),
+        "w": rng.integers(-120, 121, w).astype(np.int8),
         "w_scale": scales,
-        "w_zero": np.zeros(scales.shape, np.int8),
+        "w_zero": np.full(scales.shape, weight_zero, np.int8),
         "x_scale": np.float32(0.125),
         "x_zero": np.uint8(zero),
         "y_scale": np.float32(8),

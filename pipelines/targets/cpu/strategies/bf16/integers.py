@@ -2,10 +2,9 @@
 
 Instructions take fours along the reduction, unsigned of A and signed of B: AMX tiles, which take signed elements of A too, or vectors of
 sums: VNNI (AVX-512, or AVX-VNNI on 256 bits), and on CPUs without it products of pairs: pmaddubsw, whose results of 16 bits saturate unless
-B is a parameter of seven bits, or else pmaddwd, for which both operands are widened: in registers, or, which takes a sixth fewer
-instructions and is worth it for many columns, A as it is copied and B as it is loaded. But for such a copy signed elements of A become
-unsigned by adding 128, and the sums begin at -128 times the sums of the columns of B, which are packed with B, a parameter (see
-`layout.PairsLayout.shift`).
+B is a parameter of seven bits, or else pmaddwd, for which both operands are widened: in registers, or A by a copy and B as it is loaded,
+which takes a sixth fewer instructions and pays for many columns. Except in such a copy, signed elements of A become unsigned by adding 128,
+and the sums begin at -128 times the sums of the columns of B, which are packed with B, a parameter (see `layout.PairsLayout.shift`).
 """
 
 from collections.abc import Callable, Sequence

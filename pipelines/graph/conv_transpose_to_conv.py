@@ -22,6 +22,9 @@ from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 
 RULES = Rules("ConvTransposeToConv")
 
+CONV_TRANSPOSES = ("nn_conv1d_transpose", "nn_conv2d_transpose", "nn_conv3d_transpose")
+"""The names of the transposed convolutions in the IR."""
+
 
 def _padded(x: ir.Value, widths: Sequence[int], rw: Rewriter) -> ir.Value:
     """The value with zeros after its elements, as many along each axis as `widths` says."""
@@ -60,10 +63,9 @@ def as_convolution(
       weights: of the plain convolution, for numbers of taps and of phases in each axis (see `phase_weights`).
       bias: a number for each channel of the plain convolution, for numbers of phases, or None.
     """
-    data, out = TensorType.of(op.data), TensorType.of(op.operation.results[0])
+    weight, data, out = TensorType.of(op.weight), TensorType.of(op.data), TensorType.of(op.operation.results[0])
     rank, strides = op.spatial_rank, tuple(op.strides)
     plain = op.data_layout[:2] == "NC" and op.kernel_layout[:2] == "IO" and op.out_layout in ("", op.data_layout)
-    weight = TensorType.of(op.weight)
     if not plain or any(d != 1 for d in op.dilation) or not (data.is_known and out.is_known and weight.is_static):
         return None
     kernel = [int(n) for n in weight.sizes[2:]]
@@ -97,7 +99,7 @@ def as_convolution(
     return build("strided_slice", shuffled, begin=tuple(before), end=end, strides=(1,) * rank, axes=axes)
 
 
-@RULES.on("nn_conv1d_transpose", "nn_conv2d_transpose", "nn_conv3d_transpose")
+@RULES.on(*CONV_TRANSPOSES)
 def transposed_convolution(op: Op, rw: Rewriter) -> Found:
     """conv_transpose -> conv, pixel shuffle, crop, where this is faster."""
     if TensorType.of(op.operation.results[0]).dtype != TensorType.of(op.data).dtype:

@@ -30,7 +30,7 @@ from relayc.dialects.relay.qnn import FUNCTIONS, Dequantize, Quantize
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.transform import Concatenate, Reshape, StridedSlice, Transpose
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.graph.conv_transpose_to_conv import as_convolution, phase_weights
+from relayc.pipelines.graph.conv_transpose_to_conv import CONV_TRANSPOSES, as_convolution, phase_weights
 from relayc.pipelines.graph.fold_scale_axis import is_constant
 from relayc.pipelines.graph.qnn_canonicalize import known
 from relayc.pipelines.graph.reshapes import reshape_to
@@ -39,7 +39,6 @@ from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 RULES = Rules("FakeQuantizationToInteger")
 
 BYTES = ("int8", "uint8")
-CONV_TRANSPOSES = ("nn_conv1d_transpose", "nn_conv2d_transpose", "nn_conv3d_transpose")
 SHUFFLES = (Reshape, Transpose, StridedSlice)
 """Operators that put the phases of a transposed convolution in their places: the sums of phases are quantised before."""
 WHOLE = 1e-6

@@ -28,7 +28,7 @@ from relayc.dialects.relay.names import build
 from relayc.dialects.relay.pool import AvgPool, MaxPool
 from relayc.dialects.relay.qnn import FUNCTIONS, Dequantize, Quantize
 from relayc.dialects.relay.structure import Constant
-from relayc.dialects.relay.transform import Concatenate, Reshape, StridedSlice, Transpose
+from relayc.dialects.relay.transform import Concatenate, Pad, Reshape, StridedSlice, Transpose
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.graph.conv_transpose_to_conv import CONV_TRANSPOSES, as_convolution, phase_weights
 from relayc.pipelines.graph.fold_scale_axis import is_constant
@@ -278,13 +278,20 @@ def _of_sums(value: ir.Value, op: Quantize, rw: Rewriter) -> ir.Value | None:
 
 def _limited(value: ir.Value, limits: tuple[float | None, float | None], op: Quantize, rw: Rewriter) -> ir.Value | None:
     """Integers limited as the real numbers are: rounding keeps the order, so that the limits are the rounded ones."""
+    byte = np.iinfo(op.out_dtype)
+    low, high = (end if v is None else _steps(v, op, rw) for v, end in zip(limits, (byte.min, byte.max), strict=True))
+    if low is None or high is None:
+        return None
+    return value if (low, high) == (byte.min, byte.max) else build("clip", value, a_min=float(low), a_max=float(high))
+
+
+def _steps(value: float, op: Quantize, rw: Rewriter) -> int | None:
+    """The integer that a number is quantised to by one scale; None where the scale or the zero point is not known."""
     scale, zero = known(op.output_scale, rw), known(op.output_zero_point, rw)
     if scale is None or zero is None:
         return None
     byte = np.iinfo(op.out_dtype)
-    steps = [None if v is None else np.rint(np.float32(v) / scale.astype(np.float32).item()) + zero.item() for v in limits]
-    low, high = (end if v is None else float(np.clip(v, byte.min, byte.max)) for v, end in zip(steps, (byte.min, byte.max), strict=True))
-    return build("clip", value, a_min=float(low), a_max=float(high))
+    return int(np.clip(np.rint(np.float32(value) / scale.astype(np.float32).item()) + zero.item(), byte.min, byte.max))
 
 
 def _function(last: Op, op: Quantize) -> ir.Value | None:
@@ -316,12 +323,17 @@ def view(op: Op, rw: Rewriter) -> Found:
 
 def _moved(last: Op, op: Quantize, rw: Rewriter) -> ir.Value | None:
     """quantize(move(dequantize(x))) as move(x) with one scale and zero point."""
-    sources = [_dequantised(v) for v in last.operation.operands]
+    around = [last.pad_value] if isinstance(last, Pad) else []
+    sources = [_dequantised(v) for v in last.operation.operands if v not in around]
     if not sources or len(last.operation.results) != 1:
         return None
     if any(s is None or not _is_bytes(s.data) or not _has_steps_of(s, op, rw) for s in sources):
         return None
-    return build(last.relay_name, *[s.data for s in sources if s is not None], **last.attrs())
+    numbers = [None if (number := rw.scalar(v)) is None else _steps(number, op, rw) for v in around]
+    if None in numbers:
+        return None
+    constants = [rw.mod.constant(np.array(number, op.out_dtype)) for number in numbers]
+    return build(last.relay_name, *[s.data for s in sources if s is not None], *constants, **last.attrs())
 
 
 def _joined(value: ir.Value, op: Quantize, rw: Rewriter) -> ir.Value | None:
@@ -341,7 +353,7 @@ def _joined(value: ir.Value, op: Quantize, rw: Rewriter) -> ir.Value | None:
 
 def _moves(op: Op) -> bool:
     """Whether every element of the result is one of the operands', and the same one where all are mapped in order."""
-    return op.is_view or isinstance(op, (MaxPool, Concatenate, StridedSlice, Transpose))
+    return op.is_view or isinstance(op, (MaxPool, Concatenate, Pad, StridedSlice, Transpose))
 
 
 fake_quantization_to_integer = RULES.as_pass(

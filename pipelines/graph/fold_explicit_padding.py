@@ -23,9 +23,11 @@ def absorb_pad(op: Conv | AvgPool | MaxPool, rw: Rewriter) -> Found:
     if pad is None or pad.pad_mode != "constant":
         return None
     cast = rw.producer(pad.pad_value, "cast")
-    if rw.scalar(pad.pad_value if cast is None else cast.data) != _padded_with(op):
+    value, attrs = rw.scalar(pad.pad_value if cast is None else cast.data), op.attrs()
+    if isinstance(op, Conv) and not any(op.padding) and numpy_dtype(TensorType.of(op.data).dtype).kind in "iu" and value is not None:
+        attrs["pad_value"] = value = int(value)  # a zero point
+    elif value != _padded_with(op):
         return None
-    attrs = op.attrs()
     if isinstance(op, AvgPool) and (attrs["ceil_mode"] or (any(attrs["padding"]) and not attrs["count_include_pad"])):
         return None
     parsed = layout(attrs["data_layout" if isinstance(op, Conv) else "layout"])

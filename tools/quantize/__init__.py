@@ -219,13 +219,13 @@ class _Work:
     def _calibrate(self) -> None:
         """Steps of all tensors that layers may read, then weights."""
         settings, how = self.settings, plan(self.graph, self.layers)
-        histograms = {name: Histogram() for name in how.tensors}
+        histograms = {name: Histogram() for name in how.tensors if name not in how.limited}
         self._observe(histograms, "calibrating")
         for done, group in enumerate(how.groups):
             self.show("choosing ranges", done, len(how.groups))
-            ranges = [
-                range_of(histograms[name], settings.method, settings.percentile, 254 + (settings.activations == "uint8")) for name in group
-            ]
+            most = 254 + (settings.activations == "uint8")
+            seen = [histograms[name] for name in group if name in histograms]
+            ranges = [range_of(histogram, settings.method, settings.percentile, most) for histogram in seen]
             self.steps.update(dict.fromkeys(group, steps_of(*merged(ranges), settings.activations)))
         for layer in self.layers:
             layer.steps, layer.output_steps = self.steps[layer.data], self.steps.get(layer.output)

@@ -1,6 +1,6 @@
 """Models with QuantizeLinear and DequantizeLinear around operators (QDQ), and with MatMulNBits."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +12,14 @@ from relayc.tools.quantize.graph import Graph
 from relayc.tools.quantize.layers import Layer, bias_of, bias_steps
 
 MICROSOFT = "com.microsoft"
-_MOVES = {"MaxPool", "Concat", "Reshape", "Flatten", "Transpose", "Slice", "Squeeze", "Unsqueeze"}
+_MOVES = {"MaxPool", "Concat", "Reshape", "Flatten", "Transpose", "Slice", "Squeeze", "Unsqueeze", "Pad"}
 """Operators on quantised numbers whose result has the scale of their operand."""
 _LIMITS = {"Relu", "Clip"}
 """Operators that are part of the convolution before them."""
+_SUMS = {"Add", "Sum"}
+_ARITHMETIC = {"Add", "Sub", "Mul", "Div", "Neg", "Min", "Max", "Clip", "Relu"}
+_COSTLY = {"Celu", "Elu", "Erf", "Exp", "Gelu", "Mish", "Selu", "Sigmoid", "Softplus", "Softsign", "Swish", "Tanh"}
+"""Functions of an element that take longer in floats than a table of the results for 8 bits."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +28,15 @@ class Plan:
 
     Attributes:
       groups: tensors that have one scale.
+      limited: tensors of groups whose values say nothing about the scale: a Relu sets to zero what the scale cuts off.
       through: names of nodes, beside layers, that read quantised numbers.
+      shared: tensors that all nodes read quantised.
     """
 
     groups: list[list[str]]
+    limited: frozenset[str]
     through: frozenset[str]
+    shared: frozenset[str]
 
     @property
     def tensors(self) -> list[str]:
@@ -36,31 +44,85 @@ class Plan:
 
 
 def plan(graph: Graph, layers: Sequence[Layer]) -> Plan:
-    """The tensors that layers read, what moves them there, and the sums of images between convolutions."""
+    """The tensors that layers read, what moves them there, and between convolutions sums, means and costly functions of images."""
     together = {layer.data: {layer.data} for layer in layers}
     images = {layer.output for layer in layers if layer.is_image}
-    through = set()
+    functions = _functions(graph, images)
+    limited, through, shared = set[str](), set[str](), set[str]()
     for node in reversed(graph.nodes):
-        operands = list(node.input) if node.op_type in ("Concat", "Add") else list(node.input[:1])
+        several = node.op_type == "Concat" or node.op_type in _SUMS
+        operands = list(node.input) if several else list(node.input[:1])
         if any(name in graph.constants for name in operands) or len(node.output) != 1:
             continue
-        if node.op_type in _MOVES and node.output[0] in together:
-            group = set.union(together[node.output[0]], *(together.get(name, {name}) for name in operands))
+        result = node.output[0]
+        are_images = all(name in together or _origin(graph, name) in images for name in operands)
+        if result in together and (_is_move(graph, node) or _cuts_only(graph, node)):
+            if node.op_type in _LIMITS or result in limited:
+                if any(graph.only_reader(name) is None for name in operands):
+                    continue  # others read what the limits cut off
+                limited.update(operands)
+            group = set.union(together[result], *(together.get(name, {name}) for name in operands))
             together.update(dict.fromkeys(group, group))
-        elif node.op_type == "Add" and all(name in together or _origin(graph, name) in images for name in operands):
+            shared.add(result)
+        elif are_images and (
+            (node.op_type in _SUMS and len(operands) == 2) or (node.op_type == "AveragePool" and result in together)
+        ):
             for name in operands:
                 together.setdefault(name, {name})
+        elif result in functions and (result in together or _is_factor(graph, result, together)):
+            for name in (result, functions[result]):
+                together.setdefault(name, {name})
+                shared.add(name)
+            continue
         else:
             continue
         through.add(node.name)
     groups = {id(group): sorted(group) for group in together.values()}
-    return Plan(list(groups.values()), frozenset(through))
+    return Plan(list(groups.values()), frozenset(limited), frozenset(through), frozenset(shared))
+
+
+def _is_move(graph: Graph, node: NodeProto) -> bool:
+    """Whether the elements of a result are those of the operands, and zeros."""
+    if node.op_type != "Pad":
+        return node.op_type in _MOVES
+    value = node.input[2] if len(node.input) > 2 else ""
+    return not value or not graph.constants.get(value, np.ones(1)).any()
+
+
+def _cuts_only(graph: Graph, node: NodeProto) -> bool:
+    """Whether a node is a Relu of what a move gives: negative numbers, which a scale for the result makes zero."""
+    before = graph.producers.get(node.input[0]) if node.op_type == "Relu" else None
+    return before is not None and _is_move(graph, before)
 
 
 def _origin(graph: Graph, name: str) -> str:
     """The tensor that limits were put on."""
     node = graph.producers.get(name)
     return node.input[0] if node is not None and node.op_type in _LIMITS else name
+
+
+def _functions(graph: Graph, roots: Set[str]) -> dict[str, str]:
+    """The tensors that a costly function gives of one root, element by element (x * sigmoid(x)), which the value is."""
+    found: dict[str, tuple[str, bool]] = {}
+    for node in graph.nodes:
+        is_costly = node.op_type in _COSTLY
+        if not (is_costly or node.op_type in _ARITHMETIC) or len(node.output) != 1:
+            continue
+        operands = [name for name in node.input if name and getattr(graph.constants.get(name), "size", 0) != 1]
+        parts = [found.get(name, (name, False)) for name in operands]
+        if len({root for root, _ in parts}) == 1 and parts[0][0] in roots:
+            found[node.output[0]] = parts[0][0], is_costly or any(costly for _, costly in parts)
+    return {name: root for name, (root, costly) in found.items() if costly and not _is_inner(graph, name, root, found)}
+
+
+def _is_inner(graph: Graph, name: str, root: str, found: Mapping[str, tuple[str, bool]]) -> bool:
+    """Whether nothing but functions of the same root reads a tensor."""
+    return all(found.get(node.output[0], ("",))[0] == root for node in graph.readers.get(name, []))
+
+
+def _is_factor(graph: Graph, name: str, together: Mapping[str, Any]) -> bool:
+    """Whether a tensor is part of a product that is quantised, as one with a gate is."""
+    return any(node.op_type == "Mul" and node.output[0] in together for node in graph.readers.get(name, []))
 
 
 class Writer:
@@ -106,7 +168,8 @@ def write(graph: Graph, layers: Sequence[Layer], steps: Mapping[str, Steps], how
         else:
             copied = NodeProto()
             copied.CopyFrom(node)
-            reads = {name: f"{name}.dequantized" for name in node.input if node.name in how.through and name in steps}
+            quantised = [name for name in node.input if name in steps and (node.name in how.through or name in how.shared)]
+            reads = {name: f"{name}.dequantized" for name in quantised}
             adder = by_adder.get(node.name)
             if adder is not None and adder.bias is not None and adder.corrected.size:
                 bias = bias_of(graph, adder)

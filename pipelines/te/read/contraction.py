@@ -369,12 +369,12 @@ def is_bf16(contraction: Contraction) -> bool:
 
 
 def is_bytes(contraction: Contraction) -> bool:
-    """Whether a contraction multiplies 8-bit integers, signed ones in B, and accumulates in 32 bits."""
+    """Whether a contraction multiplies 8-bit integers and accumulates in 32 bits."""
     i32, i8 = ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(8)
     a, b = contraction.a, contraction.b
     if contraction.node.element != i32 or any(o.node.element != i8 for o in (a, b)):
         return False
-    return is_signed(b) and all([type_ for _, type_ in o.casts] == [i32] for o in (a, b))
+    return all([type_ for _, type_ in o.casts] == [i32] for o in (a, b))
 
 
 def is_signed(operand: ProductOperand) -> bool:

@@ -151,7 +151,7 @@ class ColumnsCopy:
     def _partly(self, block: Index, point: Point, target: Index) -> None:
         """A block after whose columns there are zeros."""
         count = emit.larger(emit.materialize(block * -COLUMNS + self.c.column_extent), 0)
-        if self.is_masked:
+        if self.in_columns == 1:
             self._masked(block * COLUMNS, count, point, target)
             return
         if not isinstance(self.c.column_extent, int):

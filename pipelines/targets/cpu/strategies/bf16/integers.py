@@ -1,6 +1,6 @@
 """The schedules of contractions of 8-bit integers: sums of 32 bits, exact but for their overflow, which wraps.
 
-Instructions take fours along the reduction, unsigned of A and signed of B: AMX tiles, which take signed elements of A too, or vectors of
+Instructions take fours along the reduction, unsigned of one operand and signed of the other: AMX tiles, which take signed elements of A too, or vectors of
 sums: VNNI (AVX-512, or AVX-VNNI on 256 bits), and on CPUs without it products of pairs: pmaddubsw, whose results of 16 bits saturate unless
 B is a parameter of seven bits, or else pmaddwd, for which both operands are widened: in registers, or A by a copy and B as it is loaded,
 which takes a sixth fewer instructions and pays for many columns. Except in such a copy, signed elements of A become unsigned by adding 128,
@@ -9,6 +9,7 @@ and the sums begin at -128 times the sums of the columns of B, which are packed 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.context.target import Target
@@ -54,7 +55,8 @@ def schedule_int8_tiles(kernel: Kernel, target: Target, tuning: Tuning) -> Sched
     """Schedules a contraction of 8-bit integers with an elementwise epilogue on a CPU with AMX; None for any other kernel or CPU."""
     if not (target.has("amx-tile") and target.has("amx-int8")):
         return None
-    plan = best_plan(kernel, Instructions(is_bytes, GROUP, MAX_STEP, tile_block, tile_cycles, tile_lower))
+    takes = lambda c: is_bytes(c) and is_signed(c.b)  # noqa: E731 (short)
+    plan = best_plan(kernel, Instructions(takes, GROUP, MAX_STEP, tile_block, tile_cycles, tile_lower))
     on_vectors = None if plan is None else _on_vectors(kernel, target)
     if plan is None or (on_vectors is not None and plan.cycles >= on_vectors[1].cycles):
         return None
@@ -68,7 +70,8 @@ def schedule_int8_dots(kernel: Kernel, target: Target, tuning: Tuning) -> Schedu
     if found is None:
         return None
     dots, plan = found
-    return PairsNest(kernel, plan, lambda block: ByteDots(block, dots, plan.layout.shift), target, tuning).emit()
+    swapped = not is_signed(plan.contraction.b)
+    return PairsNest(kernel, plan, lambda block: ByteDots(block, dots, plan.layout.shift, swapped), target, tuning).emit()
 
 
 def _on_vectors(kernel: Kernel, target: Target) -> "tuple[Dots, Plan] | None":
@@ -77,10 +80,17 @@ def _on_vectors(kernel: Kernel, target: Target) -> "tuple[Dots, Plan] | None":
     wide = replace(most, products=WORDS) if most is not None and most.products == HALVES else most
     for dots in dict.fromkeys((most, wide, dots_of(target, narrow=True))):
         if dots is not None:
-            takes = lambda c: is_bytes(c) and (dots.products != PAIRS or has_seven_bits(kernel, c.b.node))  # noqa: B023, E731 (called now)
-            plan = best_plan(kernel, dots.instructions(takes))
+            plan = best_plan(kernel, dots.instructions(partial(_takes, kernel, dots)))
             found += [(dots, plan)] if plan is not None else []
     return min(found, key=lambda one: one[1].cycles, default=None)
+
+
+def _takes(kernel: Kernel, dots: "Dots", contraction: Contraction) -> bool:
+    """Whether vectors multiply a contraction: bytes, signed ones of an operand at least."""
+    if not is_bytes(contraction):
+        return False
+    signed = [operand for operand in (contraction.b, contraction.a) if is_signed(operand)]
+    return bool(signed) and (dots.products != PAIRS or has_seven_bits(kernel, signed[0].node))
 
 
 class ByteTiles(AmxSums):
@@ -126,7 +136,7 @@ class Dots:
     def instructions(self, takes: Callable[[Contraction], bool]) -> Instructions:
         """What contractions are planned for."""
         widens = self.products == WORDS
-        shift = lambda c: SHIFT if is_signed(c.a) and not widens else 0  # noqa: E731 (short)
+        shift = lambda c: SHIFT if is_signed(c.a) and is_signed(c.b) and not widens else 0  # noqa: E731 (short)
         return Instructions(takes, self.group, self.group, self.block, self.cycles, self.lower, shift, widens)
 
     @property
@@ -162,7 +172,7 @@ class Dots:
         return lower_rows(block, self.cycles)
 
     def add(self, total: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
-        """Sums with the products of the groups of two vectors: bytes, unsigned of A and signed of B, or 16 bits."""
+        """Sums with the products of the groups of two vectors: bytes, unsigned of `a` and signed of `b`, or 16 bits."""
         if self.fused:
             return vectors.intrinsic(self.instruction, total.type, total, a, b)
         if self.products == PAIRS:
@@ -194,12 +204,12 @@ def dots_of(target: Target, narrow: bool = False) -> Dots | None:
 
 
 class ByteDots:
-    """Sums in vector registers (see `nest.BlockKernel`)."""
+    """Sums in vector registers (see `nest.BlockKernel`); `swapped` where elements of A are signed and those of B are not."""
 
     uses_tiles = False
 
-    def __init__(self, block: SumBlock, dots: Dots, shift: int) -> None:
-        self.block, self.dots, self.shift = block, dots, shift
+    def __init__(self, block: SumBlock, dots: Dots, shift: int, swapped: bool) -> None:
+        self.block, self.dots, self.shift, self.swapped = block, dots, shift, swapped
         self.parts = COLUMNS // dots.lanes
         self.sum_type = emit.vector_of(dots.lanes, ir.IntegerType.get_signless(32))
 
@@ -216,12 +226,14 @@ class ByteDots:
     def step(self, a: ir.Value, rows: Sequence[Index], stride: Size, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:
         right = self._vectors(b, columns)
         if a.type.element_type != b.type.element_type:
-            right = [emit.convert(vector, [("arith.extsi", a.type.element_type)]) for vector in right]
+            widening = [("arith.extui" if self.swapped else "arith.extsi", a.type.element_type)]
+            right = [emit.convert(vector, widening) for vector in right]
         left = [self._group(a, at + row * stride) for at in rows for row in range(self.block.rows)]
-        return [self.dots.add(total, x, y) for (x, y), total in zip(((x, y) for x in left for y in right), sums, strict=True)]
+        pairs = [(y, x) if self.swapped else (x, y) for x in left for y in right]
+        return [self.dots.add(total, x, y) for (x, y), total in zip(pairs, sums, strict=True)]
 
     def _group(self, buffer: ir.Value, at: Index) -> ir.Value:
-        """A group of elements of A for all lanes, bytes unsigned."""
+        """A group of elements of A for all lanes, shifted."""
         i32, element = self.sum_type.element_type, buffer.type.element_type
         bits = vectors.bitcast(vectors.load(buffer, at, self.dots.group), i32)
         group = vectors.bitcast(emit.create("vector.broadcast", [self.sum_type], [bits]), element)

@@ -95,3 +95,20 @@ func.func @two(%a: tensor<2x3x4xui8>, %b: tensor<1x2x5x4xui8>, %v: tensor<4xf32>
   %8 = "relay.nn_batch_matmul"(%7, %3) {transpose_b = false} : (tensor<2x3x4xf32>, tensor<2x4x5xf32>) -> tensor<2x3x5xf32>
   return %6, %8 : tensor<1x2x3x5xui8>, tensor<2x3x5xf32>
 }
+
+// -----
+
+// A padding is of the integer that its number is quantised to: 4 + 6 / 2.
+// CHECK-LABEL: func.func @padded
+// CHECK: %[[SEVEN:.*]] = "relay.constant"() {value = dense<7> : tensor<ui8>}
+// CHECK: %[[PAD:.*]] = "relay.nn_pad"(%arg0, %[[SEVEN]]) {pad_mode = "constant", pad_width = array<i64: 0, 1, 2, 0>} : (tensor<3x4xui8>, tensor<ui8>) -> tensor<4x6xui8>
+// CHECK: return %[[PAD]]
+func.func @padded(%x: tensor<3x4xui8>) -> tensor<4x6xui8> {
+  %two = "relay.constant"() {value = dense<2.0> : tensor<f32>} : () -> tensor<f32>
+  %six = "relay.constant"() {value = dense<6.0> : tensor<f32>} : () -> tensor<f32>
+  %four = "relay.constant"() {value = dense<4> : tensor<ui8>} : () -> tensor<ui8>
+  %0 = "relay.qnn_dequantize"(%x, %two, %four) : (tensor<3x4xui8>, tensor<f32>, tensor<ui8>) -> tensor<3x4xf32>
+  %1 = "relay.nn_pad"(%0, %six) {pad_width = array<i64: 0, 1, 2, 0>} : (tensor<3x4xf32>, tensor<f32>) -> tensor<4x6xf32>
+  %2 = "relay.qnn_quantize"(%1, %two, %four) {out_dtype = "uint8", rounding = "TONEVEN"} : (tensor<4x6xf32>, tensor<f32>, tensor<ui8>) -> tensor<4x6xui8>
+  return %2 : tensor<4x6xui8>
+}

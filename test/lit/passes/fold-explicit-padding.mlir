@@ -14,6 +14,21 @@ func.func @zero_point(%x: tensor<1x2x5x5xi8>, %w: tensor<4x2x3x3xi8>) -> tensor<
 
 // -----
 
+// A convolution of integers without padding pads with any number from then on; one with padding of another number does not.
+// CHECK-LABEL: func.func @first_padding
+// CHECK: relay.nn_pad
+// CHECK: "relay.nn_conv2d"(%arg0, %arg1) {{.*}}pad_value = 200 : i64, padding = array<i64: 1, 1, 0, 0>
+// CHECK: "relay.nn_conv2d"({{.*}}padding = array<i64: 1, 1, 1, 1>
+func.func @first_padding(%x: tensor<1x2x5x5xui8>, %w: tensor<4x2x3x3xui8>) -> (tensor<1x4x4x4xui8>, tensor<1x4x6x6xui8>) {
+  %z = "relay.constant"() {value = dense<200> : tensor<ui8>} : () -> tensor<ui8>
+  %0 = "relay.nn_pad"(%x, %z) {pad_width = array<i64: 0, 0, 0, 0, 1, 0, 1, 0>} : (tensor<1x2x5x5xui8>, tensor<ui8>) -> tensor<1x2x6x6xui8>
+  %1 = "relay.nn_conv2d"(%0, %w) : (tensor<1x2x6x6xui8>, tensor<4x2x3x3xui8>) -> tensor<1x4x4x4xui8>
+  %2 = "relay.nn_conv2d"(%0, %w) {padding = array<i64: 1, 1, 1, 1>} : (tensor<1x2x6x6xui8>, tensor<4x2x3x3xui8>) -> tensor<1x4x6x6xui8>
+  return %1, %2 : tensor<1x4x4x4xui8>, tensor<1x4x6x6xui8>
+}
+
+// -----
+
 // Other numbers stay, and so does padding of channels.
 // CHECK-LABEL: func.func @kept
 // CHECK: relay.nn_pad

@@ -86,6 +86,49 @@ def branching():
     return made
 
 
+def silu(x, name):
+    return [helper.make_node("Sigmoid", [x], [f"{name}.s"]), helper.make_node("Mul", [x, f"{name}.s"], [name])]
+
+
+def activated():
+    """Convolutions with x * sigmoid(x) between them, a padding of its own, and a gate from the means of the channels."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["a"]),
+        *silu("a", "b"),
+        helper.make_node("Pad", ["b", "widths"], ["c"]),
+        helper.make_node("Conv", ["c", "w2"], ["d"], group=6, strides=[2, 2]),
+        *silu("d", "e"),
+        helper.make_node("ReduceMean", ["e", "axes"], ["m"]),
+        helper.make_node("Conv", ["m", "w3"], ["g"]),
+        helper.make_node("Sigmoid", ["g"], ["h"]),
+        helper.make_node("Mul", ["e", "h"], ["i"]),
+        helper.make_node("Conv", ["i", "w4"], ["y"]),
+    ]
+    weights = {"w1": constant(6, 4, 1, 1), "w2": constant(6, 1, 3, 3), "w3": constant(6, 6, 1, 1), "w4": constant(5, 6, 1, 1)}
+    return case(nodes, (2, 4, 12, 13), **weights, widths=np.array([0, 0, 1, 0, 0, 0, 2, 1]), axes=np.array([2, 3]))
+
+
+def pooled(outputs=()):
+    """A convolution and a mean, joined, limited and added to, as in ShuffleNet."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["a"]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("MaxPool", ["b"], ["c"], kernel_shape=[2, 2]),
+        helper.make_node("Conv", ["c", "w2"], ["d"], strides=[2, 2]),
+        helper.make_node("AveragePool", ["c"], ["e"], kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("Concat", ["d", "e"], ["f"], axis=1),
+        helper.make_node("Relu", ["f"], ["g"]),
+        helper.make_node("Conv", ["g", "w3"], ["h"]),
+        helper.make_node("Sum", ["h", "g"], ["i"]),
+        helper.make_node("Relu", ["i"], ["j"]),
+        helper.make_node("Conv", ["j", "w4"], ["y"]),
+    ]
+    weights = {"w1": constant(6, 4, 2, 2), "w2": constant(4, 6, 1, 1), "w3": constant(10, 10, 1, 1), "w4": constant(3, 10, 1, 1)}
+    made = case(nodes, (2, 4, 10, 10), **weights)
+    made.graph.output.extend(onnx.ValueInfoProto(name=name) for name in outputs)
+    return made
+
+
 CASES = {
     "padded": lambda: image(pads=[1, 0, 2, 1], strides=[2, 1]),
     "depthwise": lambda: image(weight=(8, 1, 3, 3), bias=8, group=4),
@@ -99,6 +142,9 @@ CASES = {
     "tied": tied,
     "shared": shared,
     "branching": branching,
+    "activated": activated,
+    "pooled": pooled,
+    "pooled, with a result before the limits": lambda: pooled(["f", "d"]),
 }
 
 
@@ -114,6 +160,32 @@ def test_a_form(name):
     for sample in data:
         for theirs, ours in zip(session.run(None, sample), module.run(sample).values(), strict=True):
             assert np.sqrt(np.mean((theirs - ours) ** 2)) < 0.01 * np.std(theirs)
+
+
+def quantised(model, **options):
+    shape = [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
+    return relayc.quantize(model, [{"x": RNG.standard_normal(shape, np.float32) + 0.3} for _ in range(4)], **options)
+
+
+@pytest.mark.parametrize("activations", ["uint8", "int8"])
+@pytest.mark.parametrize(("model", "kernels", "floats"), [(activated, {"take": 3}, [4]), (pooled, {"max_pool2d": 1}, [6, 4])])
+def test_what_is_between_convolutions_is_computed_in_bytes(model, kernels, floats, activations):
+    """The channels of the images that kernels read in floats: the input's, and those that a mean was widened for."""
+    module = relayc.compile(quantised(model(), activations=activations).model)
+    for name, count in kernels.items():
+        assert sum(name in kernel.name for kernel in module.kernels) >= count, module.kernels
+    images = [t for kernel in module.kernels for t in kernel.inputs if t.dtype == "float32" and len(t.shape) == 4 and t.shape[2] > 1]
+    assert [t.shape[1] for t in images] == floats
+
+
+def test_limits_cut_off_nothing_that_others_read():
+    """The tensors before a Relu have the scale of its result only where it alone reads them."""
+    alone = quantised(pooled()).model
+    zeros = {t.name: int(onnx.numpy_helper.to_array(t)) for t in alone.graph.initializer if t.name.endswith("dequantized.zero")}
+    assert zeros["d.dequantized.zero"] == zeros["e.dequantized.zero"] == zeros["g.dequantized.zero"] == 0
+    for others in (("f",), ("d",)):
+        found = {t.name for t in quantised(pooled(others)).model.graph.initializer}
+        assert "d.dequantized.zero" not in found
 
 
 def test_what_cannot_be_quantised_stays_as_it_is():

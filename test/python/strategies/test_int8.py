@@ -59,16 +59,17 @@ def convolution(
     pads: tuple[int, int, int, int] = (0, 0, 0, 0),
     dilation: tuple[int, int] = (1, 1),
     pad_value: int = 0,
+    groups: int = 1,
     most: int | None = None,
 ) -> Case:
-    """Data [n, channels, height, width] by [filters, channels, taps]; with "NHWC" the channels are last in memory."""
+    """Data [n, channels, height, width] by [filters, channels of a group, taps]; with "NHWC" the channels are last in memory."""
     x, w = numbers(image, dtype, 2), numbers(weight, "int8", 3, most)
     top, left, bottom, right = pads
     padded = np.pad(x.astype(np.int64), [(0, 0), (0, 0), (top, bottom), (left, right)], constant_values=pad_value)
-    expected = convolve(padded, w.astype(np.int64), strides, dilation, (0, 0, 0, 0), 1)
+    expected = convolve(padded, w.astype(np.int64), strides, dilation, (0, 0, 0, 0), groups)
     if layout == "NHWC":
         x, expected = np.ascontiguousarray(x.transpose(0, 2, 3, 1)), expected.transpose(0, 2, 3, 1)
-    attrs = {"strides": strides, "padding": pads, "dilation": dilation, "pad_value": pad_value, "data_layout": layout}
+    attrs = {"strides": strides, "padding": pads, "dilation": dilation, "pad_value": pad_value, "groups": groups, "data_layout": layout}
     body = lambda x, w: build("nn.conv2d", x, w, out_dtype="int32", **attrs)  # noqa: E731 (an argument, not a definition)
     return Case(f"{image} by {weight} {dtype} {attrs}", body, [x, Const(w)], expected, np.zeros(1))
 
@@ -109,6 +110,12 @@ IMAGES = {
     "dilated": [((1, 7, 19, 21), (8, 7, 3, 3), {"dilation": (2, 3), "pads": (2, 3, 2, 3)})],
     "uneven padding": [((1, 6, 9, 10), (11, 6, 3, 3), {"pads": (0, 2, 1, 0)})],
     "worth threads": [((1, 64, 30, 30), (64, 64, 3, 3), {"pads": (1, 1, 1, 1)})],
+    "groups": [
+        ((1, 68, 7, 7), (68, 17, 1, 1), {"groups": 4}),
+        ((2, 18, 8, 6), (33, 6, 1, 1), {"groups": 3}),
+        ((1, 16, 34, 33), (26, 8, 1, 1), {"groups": 2}),
+        ((1, 10, 9, 13), (14, 5, 3, 3), {"groups": 2, "pads": (1, 1, 1, 1)}),
+    ],
 }
 
 
@@ -126,6 +133,12 @@ def test_convolutions(images, target):
         ],
         target=target,
     )
+
+
+def test_pixels_are_columns_where_groups_are_narrow(target):
+    """Signed weights by unsigned pixels, which lie side by side."""
+    module = check([convolution(*image, "uint8", **attrs) for *image, attrs in IMAGES["groups"][:3]], target=target)
+    assert all(kernel.schedule.startswith("int8") for kernel in module.kernels), module.kernels
 
 
 @pytest.mark.parametrize("mcpu", ["x86-64-v4", "x86-64-v3"])
@@ -157,7 +170,10 @@ def test_weights_of_seven_bits(names, name):
     if names == "products":
         cases = [product(*shape, *next(forms), most=64) for key in NARROW[names] for shape in SHAPES[key]]
     else:
-        cases = [convolution(*image, next(forms)[0], "NHWC", most=64, **attrs) for key in IMAGES for *image, attrs in IMAGES[key]]
+        layouts = {"groups": "NCHW"}
+        cases = [
+            convolution(*image, next(forms)[0], layouts.get(key, "NHWC"), most=64, **attrs) for key in IMAGES for *image, attrs in IMAGES[key]
+        ]
     check(cases, target=target)
 
 

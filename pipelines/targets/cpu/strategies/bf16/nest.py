@@ -306,10 +306,12 @@ class PairsNest:
         with self.evaluator.scope():
             sums = self._reduce(list(self.layout.outer), points, self.instructions.begin(self.b, self._heads(points[0])))
             self.instructions.end(sums, self.scratch)
-        number = Var(0, self.block.row_tiles - 1, name="i")
-        with emit.for_loop(0, self.block.row_tiles, 1, number), self.evaluator.scope():
-            at, old = self._tile_point(point, Index.of(number))
-            self._columns(Index.of(number), at, old)
+
+        def store(number: Index) -> None:
+            at, old = self._tile_point(point, number)
+            self._columns(number, at, old)
+
+        nest.box([self.block.row_tiles], self.evaluator, lambda number: store(*number))
 
     def _heads(self, point: Point) -> list[Index]:
         """Where B has what the sums of a block begin at; nowhere where they begin at 0."""

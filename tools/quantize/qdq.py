@@ -64,9 +64,7 @@ def plan(graph: Graph, layers: Sequence[Layer]) -> Plan:
             group = set.union(together[result], *(together.get(name, {name}) for name in operands))
             together.update(dict.fromkeys(group, group))
             shared.add(result)
-        elif are_images and (
-            (node.op_type in _SUMS and len(operands) == 2) or (node.op_type == "AveragePool" and result in together)
-        ):
+        elif are_images and ((node.op_type in _SUMS and len(operands) == 2) or (node.op_type == "AveragePool" and result in together)):
             for name in operands:
                 together.setdefault(name, {name})
         elif result in functions and (result in together or _is_factor(graph, result, together)):

@@ -170,9 +170,11 @@ def test_weights_of_seven_bits(names, name):
     if names == "products":
         cases = [product(*shape, *next(forms), most=64) for key in NARROW[names] for shape in SHAPES[key]]
     else:
-        layouts = {"groups": "NCHW"}
+        shapes = [(key, *shape) for key in IMAGES for shape in IMAGES[key]]
+        layouts = ["NCHW" if key == "groups" else "NHWC" for key, *_ in shapes]
         cases = [
-            convolution(*image, next(forms)[0], layouts.get(key, "NHWC"), most=64, **attrs) for key in IMAGES for *image, attrs in IMAGES[key]
+            convolution(image, weight, next(forms)[0], layout, most=64, **attrs)
+            for (_, image, weight, attrs), layout in zip(shapes, layouts, strict=True)
         ]
     check(cases, target=target)
 

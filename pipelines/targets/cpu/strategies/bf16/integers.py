@@ -1,10 +1,11 @@
 """The schedules of contractions of 8-bit integers: sums of 32 bits, exact but for their overflow, which wraps.
 
-Instructions take fours along the reduction, unsigned of one operand and signed of the other: AMX tiles, which take signed elements of A too, or vectors of
-sums: VNNI (AVX-512, or AVX-VNNI on 256 bits), and on CPUs without it products of pairs: pmaddubsw, whose results of 16 bits saturate unless
-B is a parameter of seven bits, or else pmaddwd, for which both operands are widened: in registers, or A by a copy and B as it is loaded,
-which takes a sixth fewer instructions and pays for many columns. Except in such a copy, signed elements of A become unsigned by adding 128,
-and the sums begin at -128 times the sums of the columns of B, which are packed with B, a parameter (see `layout.PairsLayout.shift`).
+Instructions take fours along the reduction, unsigned of one operand and signed of the other: AMX tiles, which take any A and signed B, or
+vectors of sums: VNNI (AVX-512, or AVX-VNNI on 256 bits), and on CPUs without it products of pairs: pmaddubsw, whose results of 16 bits
+saturate unless the signed operand is a parameter of seven bits, or else pmaddwd, for which both operands are widened: in registers, or A by
+a copy and B as it is loaded, which takes a sixth fewer instructions and pays for many columns. Where both operands are signed, the elements
+of A become unsigned by adding 128, except in such a copy, and the sums begin at -128 times the sums of the columns of B, which are packed
+with B, a parameter (see `layout.PairsLayout.shift`).
 """
 
 from collections.abc import Callable, Sequence

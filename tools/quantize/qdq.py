@@ -56,7 +56,7 @@ def plan(graph: Graph, layers: Sequence[Layer]) -> Plan:
             continue
         result = node.output[0]
         are_images = all(name in together or _origin(graph, name) in images for name in operands)
-        if result in together and (_is_move(graph, node) or _cuts_only(graph, node)):
+        if result in together and (node.op_type in _MOVES or _cuts_only(graph, node)):
             if node.op_type in _LIMITS or result in limited:
                 if any(graph.only_reader(name) is None for name in operands):
                     continue  # others read what the limits cut off
@@ -79,18 +79,10 @@ def plan(graph: Graph, layers: Sequence[Layer]) -> Plan:
     return Plan(list(groups.values()), frozenset(limited), frozenset(through), frozenset(shared))
 
 
-def _is_move(graph: Graph, node: NodeProto) -> bool:
-    """Whether the elements of a result are those of the operands, and zeros."""
-    if node.op_type != "Pad":
-        return node.op_type in _MOVES
-    value = node.input[2] if len(node.input) > 2 else ""
-    return not value or not graph.constants.get(value, np.ones(1)).any()
-
-
 def _cuts_only(graph: Graph, node: NodeProto) -> bool:
     """Whether a node is a Relu of what a move gives: negative numbers, which a scale for the result makes zero."""
     before = graph.producers.get(node.input[0]) if node.op_type == "Relu" else None
-    return before is not None and _is_move(graph, before)
+    return before is not None and before.op_type in _MOVES
 
 
 def _origin(graph: Graph, name: str) -> str:

@@ -178,6 +178,25 @@ def test_what_is_between_convolutions_is_computed_in_bytes(model, kernels, float
     assert [t.shape[1] for t in images] == floats
 
 
+def test_the_inside_of_a_function_is_not_rounded():
+    """Of x * sigmoid(x) the second factor."""
+    found = [node.input[0] for node in quantised(activated()).model.graph.node if node.op_type == "QuantizeLinear"]
+    assert sorted(found) == [*"abcdeghimx"]
+
+
+@pytest.mark.parametrize("reader", ["Softmax", "Mul"])
+def test_what_floats_alone_read_stays_in_floats(reader):
+    """A function of a convolution that no layer reads, also not as part of a product."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"]),
+        *silu("a", "b"),
+        helper.make_node(reader, ["b"] if reader == "Softmax" else ["b", "x"], ["c"]),
+        helper.make_node("Neg", ["c"], ["y"]),
+    ]
+    found = quantised(case(nodes, (2, 4, 9, 9), w=constant(4, 4, 1, 1))).model
+    assert [node.input[0] for node in found.graph.node if node.op_type == "QuantizeLinear"] == ["x"]
+
+
 def test_limits_cut_off_nothing_that_others_read():
     """The tensors before a Relu have the scale of its result only where it alone reads them."""
     alone = quantised(pooled()).model

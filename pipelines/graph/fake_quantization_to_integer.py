@@ -23,6 +23,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.conv import Conv
 from relayc.dialects.relay.dense import BatchMatmul, Dense, Matmul
+from relayc.dialects.relay.images import ImageOp
 from relayc.dialects.relay.linear import Linear
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.pool import AvgPool, MaxPool
@@ -353,7 +354,14 @@ def _joined(value: ir.Value, op: Quantize, rw: Rewriter) -> ir.Value | None:
 
 def _moves(op: Op) -> bool:
     """Whether every element of the result is one of the operands', and the same one where all are mapped in order."""
-    return op.is_view or isinstance(op, (MaxPool, Concatenate, Pad, StridedSlice, Transpose))
+    return op.is_view or isinstance(op, (MaxPool, Concatenate, Pad, StridedSlice, Transpose)) or _takes_the_nearest(op)
+
+
+def _takes_the_nearest(op: Op) -> bool:
+    """Whether an operator resizes images by the nearest element, and puts nothing around them."""
+    attrs = op.attrs() if isinstance(op, ImageOp) else {}
+    is_inside = attrs.get("coordinate_transformation_mode") != "tf_crop_and_resize" and not attrs.get("out_dtype")
+    return attrs.get("method") == "nearest_neighbor" and is_inside
 
 
 fake_quantization_to_integer = RULES.as_pass(

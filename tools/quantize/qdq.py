@@ -8,11 +8,11 @@ import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
 from relayc.calibration import Steps
-from relayc.tools.quantize.graph import Graph
+from relayc.tools.quantize.graph import Graph, attributes
 from relayc.tools.quantize.layers import Layer, bias_of, bias_steps
 
 MICROSOFT = "com.microsoft"
-_MOVES = {"MaxPool", "Concat", "Reshape", "Flatten", "Transpose", "Slice", "Squeeze", "Unsqueeze", "Pad"}
+_MOVES = {"MaxPool", "Concat", "Reshape", "Flatten", "Transpose", "Slice", "Squeeze", "Unsqueeze", "Pad", "Resize"}
 """Operators on quantised numbers whose result has the scale of their operand."""
 _LIMITS = {"Relu", "Clip"}
 """Operators that are part of the convolution before them."""
@@ -56,7 +56,7 @@ def plan(graph: Graph, layers: Sequence[Layer]) -> Plan:
             continue
         result = node.output[0]
         are_images = all(name in together or _origin(graph, name) in images for name in operands)
-        if result in together and (node.op_type in _MOVES or _cuts_only(graph, node)):
+        if result in together and (_is_move(node) or _cuts_only(graph, node)):
             if node.op_type in _LIMITS or result in limited:
                 if any(graph.only_reader(name) is None for name in operands):
                     continue  # others read what the limits cut off
@@ -82,7 +82,12 @@ def plan(graph: Graph, layers: Sequence[Layer]) -> Plan:
 def _cuts_only(graph: Graph, node: NodeProto) -> bool:
     """Whether a node is a Relu of what a move gives: negative numbers, which a scale for the result makes zero."""
     before = graph.producers.get(node.input[0]) if node.op_type == "Relu" else None
-    return before is not None and before.op_type in _MOVES
+    return before is not None and _is_move(before)
+
+
+def _is_move(node: NodeProto) -> bool:
+    """Whether the elements of a result are those of the operands: of a Resize, the nearest ones."""
+    return node.op_type in _MOVES and (node.op_type != "Resize" or attributes(node).get("mode", b"nearest") == b"nearest")
 
 
 def _origin(graph: Graph, name: str) -> str:

@@ -108,6 +108,21 @@ def activated():
     return case(nodes, (2, 4, 12, 13), **weights, widths=np.array([0, 0, 1, 0, 0, 0, 2, 1]), axes=np.array([2, 3]))
 
 
+def enlarged():
+    """x * sigmoid(x), enlarged and joined with what it was made of, as in detectors."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["a"]),
+        *silu("a", "b"),
+        helper.make_node("Conv", ["b", "w2"], ["c"], strides=[2, 2]),
+        *silu("c", "d"),
+        helper.make_node("Resize", ["d", "", "scales"], ["e"], mode="nearest"),
+        helper.make_node("Concat", ["e", "b"], ["f"], axis=1),
+        helper.make_node("Conv", ["f", "w3"], ["y"]),
+    ]
+    weights = {"w1": constant(6, 4, 1, 1), "w2": constant(5, 6, 2, 2), "w3": constant(3, 11, 2, 2)}
+    return case(nodes, (2, 4, 12, 10), **weights, scales=np.array([1, 1, 2, 2], np.float32))
+
+
 def pooled(outputs=()):
     """A convolution and a mean, joined, limited and added to, as in ShuffleNet."""
     nodes = [
@@ -143,6 +158,7 @@ CASES = {
     "shared": shared,
     "branching": branching,
     "activated": activated,
+    "enlarged": enlarged,
     "pooled": pooled,
     "pooled, with a result before the limits": lambda: pooled(["f", "d"]),
 }
@@ -168,7 +184,7 @@ def quantised(model, **options):
 
 
 @pytest.mark.parametrize("activations", ["uint8", "int8"])
-@pytest.mark.parametrize(("model", "kernels", "floats"), [(activated, {"take": 3}, [4]), (pooled, {"max_pool2d": 1}, [6, 4])])
+@pytest.mark.parametrize(("model", "kernels", "floats"), [(activated, {"take": 3}, [4]), (enlarged, {"take": 2, "resize2d": 1}, [4]), (pooled, {"max_pool2d": 1}, [6, 4])])
 def test_what_is_between_convolutions_is_computed_in_bytes(model, kernels, floats, activations):
     """The channels of the images that kernels read in floats: the input's, and those that a mean was widened for."""
     module = relayc.compile(quantised(model(), activations=activations).model)

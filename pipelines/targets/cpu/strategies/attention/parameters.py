@@ -50,7 +50,7 @@ class AttentionParameters:
 
 def default_parameters(attention: Scores, target: Target, rows: int) -> AttentionParameters:
     """Tiles for a number of queries whose sums fill most of the register file, from no more rows of the key at once than the first-level
-    cache keeps; blocks whose scores fill half of that cache, of about the same size each."""
+    cache keeps; blocks whose scores, keys and values that cache keeps, of about the same size each."""
     element_bytes, keys = attention.product.element.width // 8, attention.shape[KEY]
     lanes = target.vector_bytes // element_bytes
     while lanes > rows:
@@ -59,7 +59,7 @@ def default_parameters(attention: Scores, target: Target, rows: int) -> Attentio
     height = min(target.num_vector_registers * 3 // 4 // vectors, _rows_in_cache(attention, target))
     height = min(height, keys if isinstance(keys, int) else MAX_OVERLAPPING)
     width = lanes * vectors
-    strips = max(1, target.l1_bytes // 2 // (width * element_bytes * height))
+    strips = max(1, target.l1_bytes // ((width + attention.depth + attention.width) * element_bytes * height))
     if isinstance(keys, int):
         wanted = ceil_div(keys, height)
         strips = ceil_div(wanted, ceil_div(wanted, strips))

@@ -184,7 +184,10 @@ def quantised(model, **options):
 
 
 @pytest.mark.parametrize("activations", ["uint8", "int8"])
-@pytest.mark.parametrize(("model", "kernels", "floats"), [(activated, {"take": 3}, [4]), (enlarged, {"take": 2, "resize2d": 1}, [4]), (pooled, {"max_pool2d": 1}, [6, 4])])
+@pytest.mark.parametrize(
+    ("model", "kernels", "floats"),
+    [(activated, {"take": 3}, [4]), (enlarged, {"take": 2, "resize2d": 1}, [4]), (pooled, {"max_pool2d": 1}, [6, 4])],
+)
 def test_what_is_between_convolutions_is_computed_in_bytes(model, kernels, floats, activations):
     """The channels of the images that kernels read in floats: the input's, and those that a mean was widened for."""
     module = relayc.compile(quantised(model(), activations=activations).model)

@@ -219,8 +219,10 @@ def _opened(path: Path, writes: bool = True) -> Iterator[sqlite3.Connection]:
         raise OSError(f"{path}: {error}") from None
     with closing(opened) as db:
         try:
+            db.execute("BEGIN")  # one state of the file, which another process may be creating
             version = db.execute("PRAGMA user_version").fetchone()[0]
             is_empty = version == 0 and not db.execute("SELECT name FROM sqlite_master").fetchone()
+            db.execute("COMMIT")
             if version != VERSION and not (writes and is_empty):
                 found = f"version {version}" if version else "none"
                 raise ValueError(f"{path}: expected a tuning database of version {VERSION}, found {found}")

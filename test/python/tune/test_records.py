@@ -9,6 +9,8 @@ import sys
 import textwrap
 import time
 from dataclasses import replace
+from functools import partial
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -144,6 +146,24 @@ def test_two_processes_write_at_the_same_time(tmp_path):
     assert len(found.best()) == 80
     numbers = [(t.numbers["who"], t.numbers["n"]) for t in found.trials("shared")]
     assert sorted(numbers) == [(who, n) for who in "ab" for n in range(40)]
+
+
+def test_another_process_may_create_the_file_while_it_is_looked_at(tmp_path, monkeypatch):
+    """Between two reads of it the database comes into being, unless the first read keeps others from that."""
+    path, others = tmp_path / "new.sqlite", []
+
+    class Connection(sqlite3.Connection):
+        def execute(self, statement, *values):
+            if "sqlite_master" in statement and not others:
+                others.append(Thread(target=Database, args=(path,)))
+                others[0].start()
+                others[0].join(0.5)
+            return super().execute(statement, *values)
+
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Connection))
+    found = Database(path)
+    others[0].join()
+    assert found.best() == []
 
 
 def test_a_writer_that_is_killed_leaves_what_was_there(database):

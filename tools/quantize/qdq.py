@@ -80,13 +80,13 @@ def plan(graph: Graph, layers: Sequence[Layer]) -> Plan:
 
 
 def _cuts_only(graph: Graph, node: NodeProto) -> bool:
-    """Whether a node is a Relu of what a move gives: negative numbers, which a scale for the result makes zero."""
+    """Whether a node is the Relu of a moved tensor: the scale of the result makes the negative numbers of the tensor zero."""
     before = graph.producers.get(node.input[0]) if node.op_type == "Relu" else None
     return before is not None and _is_move(before)
 
 
 def _is_move(node: NodeProto) -> bool:
-    """Whether the elements of a result are those of the operands: of a Resize, the nearest ones."""
+    """Whether the elements of a result are those of the operands, as those of a Resize to the nearest element are, or constants."""
     return node.op_type in _MOVES and (node.op_type != "Resize" or attributes(node).get("mode", b"nearest") == b"nearest")
 
 
@@ -97,7 +97,7 @@ def _origin(graph: Graph, name: str) -> str:
 
 
 def _functions(graph: Graph, roots: Set[str]) -> dict[str, str]:
-    """The tensors that a costly function gives of one root, element by element (x * sigmoid(x)), which the value is."""
+    """Results of costly functions of the elements of one tensor (x * sigmoid(x)): the tensor, one of `roots`, by the name of the result."""
     found: dict[str, tuple[str, bool]] = {}
     for node in graph.nodes:
         is_costly = node.op_type in _COSTLY

@@ -34,7 +34,6 @@ class ColumnsCopy:
         self.whole_steps = size // layout.group * layout.group if isinstance(size, int) else 0
         widths = (COLUMNS * self.group >> i for i in range(3)) if self.in_depth == 1 else ()
         self.lanes = next((width for width in widths if width <= self.whole_steps), 0)
-        self.is_masked = self.in_columns == 1 and not (isinstance(contraction.column_extent, int) and isinstance(layout.size, int))
 
     def emit(self, parallel: bool, work: Size = 0, grain: int = 0) -> None:
         """The loops: blocks of columns in parallel where it is asked for (see `emit.parallel_loop`)."""
@@ -65,7 +64,7 @@ class ColumnsCopy:
     def _value(self, column: Index, step: Index, point: Point) -> ir.Value:
         """Element(s) of B; of the last column where a call says how many columns there are, and it has fewer: what follows is not used."""
         c = self.c
-        if not isinstance(c.column_extent, int) and not self.is_masked:
+        if not isinstance(c.column_extent, int) and self.in_columns != 1:
             column = emit.at_most(column, c.column_extent - 1)
         offset = c.b.offset.at({**point, **c.column_point(column), self.layout.inner[0]: step})
         return self.evaluator.load_from(self.evaluator.memory(c.b.node), self.element, offset)

@@ -48,12 +48,12 @@ pytest: $(INSTALLED)
 
 # The release that the extra `torch` allows; the CPU wheel where the package index has it under this version.
 torch: $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 expecttest
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile torch==2.13.0 expecttest
 	KMP_BLOCKTIME=0 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -k pytorch test/python/frontend/test_pytorch*.py test/python/bench/test_bench_pytorch.py test/python/test_pages.py
 
 docs docs-serve: export NO_MKDOCS_2_WARNING = 1
 docs: $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[docs]'
 	$(BIN)/mkdocs build --strict
 
 docs-serve: docs
@@ -63,10 +63,11 @@ OUT ?= build/zoo
 zoo: $(INSTALLED)
 	$(BIN)/python test/zoo/run.py --out $(OUT) --times
 
+# Modules are compiled when they are first imported: all of them take as long as the rest of the installation.
 # Editable: the environment is made again only when the project's metadata changes. The link lets mypy see the checkout as the package.
 $(INSTALLED): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[test]'
 	mkdir -p $(VENV)/src && ln -sfn ../.. $(VENV)/src/relayc
 	touch $@
 

@@ -170,7 +170,8 @@ def _to_integer(is_unsigned: bool, dtype: np.dtype) -> Function:
         wide = np.trunc(np.float64(x))
         inside = (wide >= float(limits.min)) & (wide < float(limits.max) + (limits.bits < 64))
         found = np.where(inside, wide, 0).astype(limits.dtype)
-        return np.where(inside | np.isnan(wide), found, np.where(wide < 0, limits.min, limits.max)).astype(limits.dtype)
+        nearest = np.where(wide < 0, limits.dtype.type(limits.min), limits.dtype.type(limits.max))
+        return np.where(inside | np.isnan(wide), found, nearest)
 
     return convert
 

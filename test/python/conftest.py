@@ -10,6 +10,8 @@ from typing import Any
 
 import hypothesis
 import pytest
+import support
+import symbolic_ops
 
 from relayc.dialects import mlir
 from relayc.dialects.mlir import ir
@@ -21,6 +23,9 @@ from relayc.pipelines.driver import release_memory
 from relayc.pipelines.llvm.divisions import check_divisions
 from relayc.pipelines.targets.cpu import engine, jit
 from relayc.pipelines.targets.cpu.export import library
+from relayc.pipelines.te.language import primfunc
+from relayc.pipelines.tir.schedule import trace
+from relayc.pipelines.tir.script import reader
 
 # Tests compile what they test, as the model of the machine says: the cache and the tuning database are off but for their own tests.
 os.environ["RELAYC_CACHE"] = "0"
@@ -34,7 +39,7 @@ SHARE = 3
 """One in so many cases of a test with the mark `sampled` runs unless RELAYC_TEST_ALL is set: the others execute no other lines."""
 
 
-CONTEXT_USES = 16
+CONTEXT_USES = 32
 """How often a test process takes the same MLIR context, so that what its programs leave in it does not grow without end."""
 
 
@@ -63,7 +68,7 @@ def memory_is_kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     Compilations share contexts, too."""
     if not request.node.get_closest_marker("memory"):
         monkeypatch.setattr(release_memory, "release_memory", lambda contexts: None)
-        for user in (module, converter, builder):
+        for user in (module, converter, builder, primfunc, reader, trace, support, symbolic_ops):
             monkeypatch.setattr(user, "make_context", functools.partial(CONTEXTS.take, mlir.make_context))
 
 

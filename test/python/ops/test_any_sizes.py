@@ -234,7 +234,6 @@ CASES: dict[str, list[Case]] = {
     # trees
     "ml.tree_leaves": [Case([*f32("n, m"), *map(Const, STUMPS)], {"depth": 1, "num_features": 2}, {"m": 2})],
     "ml.leaf_weights": [Case([Const(np.array([[1, 2], [2, 0]], np.int32)), *f32("n + 3, m")])],
-    "ml.coupled_probabilities": [Case(f32("n, 3, 3"), positive=(0,))],
     "searchsorted": [Case(f32("m", "n, 2"), {"dtype": "int64"}), Case(f32("m", "n"), {"right": True})],
     # random numbers
     "random.threefry_generate": [
@@ -300,7 +299,7 @@ CASES: dict[str, list[Case]] = {
 """By operators, which are tested in one program where there are several."""
 
 ATTENTION = ("nn_attention", "nn_attention_lse", "nn_attention_grad")
-ELSEWHERE = ("fft", "fft_plan", "fft_roots", *ATTENTION, "vision_all_class_non_max_suppression")
+ELSEWHERE = ("fft", "fft_plan", "fft_roots", *ATTENTION, "ml_coupled_probabilities", "vision_all_class_non_max_suppression")
 """Operators that have a file of their own."""
 
 

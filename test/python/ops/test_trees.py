@@ -3,6 +3,12 @@
 import numpy as np
 import pytest
 from support import Const, run
+from symbolic_ops import symbolic_program, tensor
+
+from relayc.dialects.relay import build
+from relayc.pipelines.context.instruments import Verifier
+from relayc.pipelines.context.passes import PassContext
+from relayc.pipelines.driver.compile import compile
 
 INF, NAN = np.inf, np.nan
 
@@ -51,18 +57,22 @@ def test_weights_of_leaves(aggregate, function, targets):
     np.testing.assert_allclose(found, function(weights[leaves], axis=0), rtol=0, atol=1e-5)  # sums of 7 numbers of the order of 1
 
 
-@pytest.mark.parametrize("classes", [1, 2, 4])
-def test_coupled_probabilities(classes):
+@pytest.mark.parametrize("shape", ["20, 4, 4", "n, 3, 3", "n, m, m"])
+def test_coupled_probabilities(shape):
     """Of probabilities of pairs that come from those of all classes, these."""
-    rng = np.random.default_rng(3)
-    p = rng.dirichlet(np.full(classes, 5.0), 20)
-    ratios = p[:, :, None] / (p[:, :, None] + p[:, None, :])
-    other = np.where(np.eye(classes, dtype=bool), 0, ratios.transpose(0, 2, 1))
-    system = np.where(np.eye(classes, dtype=bool), np.maximum((other**2).sum(2, keepdims=True), classes == 1), -other * ratios)
-    found = run("ml.coupled_probabilities", system.astype("float32"))
-    np.testing.assert_allclose(found.sum(1), 1, atol=1e-6)
-    # The search ends where Q p is as even as 0.005 / classes.
-    np.testing.assert_allclose(found, p, atol=0.03)
+    with PassContext(instruments=[Verifier()]):
+        module = compile(symbolic_program(lambda x: [build("ml.coupled_probabilities", x)], [tensor(f"float32[{shape}]")]))
+    for samples, classes in [(20, 4), (1, 3), (0, 3), (33, 3), (20, 1), (7, 2), (17, 9)]:
+        if "m" not in shape and f"{classes}, {classes}" not in shape:
+            continue
+        p = np.random.default_rng(3).dirichlet(np.full(classes, 5.0), samples)
+        ratios = p[:, :, None] / (p[:, :, None] + p[:, None, :])
+        other = np.where(np.eye(classes, dtype=bool), 0, ratios.transpose(0, 2, 1))
+        system = np.where(np.eye(classes, dtype=bool), np.maximum((other**2).sum(2, keepdims=True), classes == 1), -other * ratios)
+        found = module["main"](system.astype("float32"))
+        np.testing.assert_allclose(found.sum(1), 1, atol=1e-6)
+        # The search ends where Q p is as even as 0.005 / classes.
+        np.testing.assert_allclose(found, p, atol=0.03)
 
 
 @pytest.mark.parametrize("right", [False, True])

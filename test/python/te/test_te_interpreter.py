@@ -95,3 +95,23 @@ def test_demands_and_unknown_operations_are_errors() -> None:
         run(f"func.func @main(%n: index {symbol}) {{\n%n2 = arith.constant 2 : index\n{demand}\nreturn\n}}", sizes={"n": 3})
     with pytest.raises(Unknown, match=r"vector\.broadcast"):
         run("func.func @main(%x: f32) {\n%v = vector.broadcast %x : f32 to vector<4xf32>\nreturn\n}", np.float32(1))
+
+
+@pytest.mark.parametrize("bits", [8, 32, 64])
+@pytest.mark.parametrize("sign", ["s", "u"])
+def test_floats_beyond_integers_become_the_nearest_one(sign: str, bits: int) -> None:
+    text = f"""
+func.func @main(%x: tensor<6xf64>) -> tensor<6xi{bits}> {{
+  %e = tensor.empty() : tensor<6xi{bits}>
+  %0 = linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}}
+      ins(%x : tensor<6xf64>) outs(%e : tensor<6xi{bits}>) {{
+  ^bb0(%a: f64, %o: i{bits}):
+    %n = arith.fpto{sign}i %a : f64 to i{bits}
+    linalg.yield %n : i{bits}
+  }} -> tensor<6xi{bits}>
+  return %0 : tensor<6xi{bits}>
+}}"""
+    limits = np.iinfo(f"{'u' if sign == 'u' else ''}int{bits}")
+    (found,) = run(text, np.array([1e30, -1e30, 2.7, 0.0, 2.0**63, np.inf]))
+    nearest = [limits.max, limits.min, 2, 0, min(2**63, limits.max), limits.max]
+    assert found.view(limits.dtype).tolist() == nearest

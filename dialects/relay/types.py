@@ -57,6 +57,8 @@ MLIR_NAMES = _FLOATS | _INTS | _NARROW | {"string": "index"}
 STRING = np.dtype([("string", np.int64)])
 """The dtype of arrays of numbers of strings."""
 DTYPES = {name: STRING if name == "string" else np.dtype(getattr(ml_dtypes, name, name)) for name in MLIR_NAMES}
+BYTES = ("int8", "uint8")
+"""Element types of quantised tensors."""
 MAX_BYTES = 1 << 47
 """What a tensor may take: the memory that a process can address (47 bits on x86-64)."""
 _FROM_MLIR = {mlir: name for name, mlir in MLIR_NAMES.items()}
@@ -352,3 +354,8 @@ def signless_dtype(dtype: str) -> str:
     if dtype == "string":
         return "int64"
     return "int8" if dtype == "bool" or dtype in _NARROW else dtype.replace("uint", "int")
+
+
+def is_bytes(value: ir.Value) -> bool:
+    """Whether a value is one tensor of 8-bit integers whose sizes are all known, as numbers or symbols."""
+    return isinstance(value.type, ir.RankedTensorType) and TensorType.of(value).dtype in BYTES and TensorType.of(value).is_known

@@ -22,7 +22,7 @@ from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.transform import Transpose
-from relayc.dialects.relay.types import TensorType
+from relayc.dialects.relay.types import BYTES, TensorType
 from relayc.pipelines.context.passes import PassContext, config_option, function_pass
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.graph.blocks import graph_blocks
@@ -32,7 +32,6 @@ TO_LAST, FROM_LAST = (0, 2, 3, 1), (0, 3, 1, 2)
 """Axes of the transposes NCHW -> NHWC and back."""
 PLAIN, LAST = NCHW, "NHWC"
 
-BYTES = ("int8", "uint8")
 """Images whose products run along the channels: all of them are best in one run."""
 
 PAGE = 4096

@@ -19,7 +19,7 @@ from relayc.dialects.relay.base import Op, Pattern
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.structure import Constant
-from relayc.dialects.relay.types import TensorType
+from relayc.dialects.relay.types import TensorType, is_bytes
 from relayc.pipelines.context.passes import PassContext, functions, module_pass
 from relayc.pipelines.graph.blocks import graph_blocks
 from relayc.pipelines.graph.dead_code_elimination import erase_dead
@@ -27,7 +27,6 @@ from relayc.pipelines.graph.fold_scale_axis import is_constant
 from relayc.pipelines.graph.numpy_operators import NUMPY_OPERATORS
 from relayc.pipelines.graph.reshapes import reshape_to
 
-BYTES = ("int8", "uint8")
 ARITHMETIC = {"add", "cast", "clip", "divide", "maximum", "minimum", "multiply", "negative", "nn_relu", "round", "subtract"}
 """Operators that a kernel computes of an 8-bit number about as fast as it reads a table."""
 _type = TensorType.of
@@ -48,10 +47,6 @@ class _Function:
     is_costly: bool
 
 
-def _is_bytes(value: ir.Value) -> bool:
-    return isinstance(value.type, ir.RankedTensorType) and _type(value).dtype in BYTES and _type(value).is_known
-
-
 def _is_scalar(value: ir.Value) -> bool:
     """Whether a value is one number that constants make."""
     return isinstance(value.type, ir.RankedTensorType) and _type(value).num_elements == 1 and is_constant(value)
@@ -66,7 +61,7 @@ class _Tables:
 
     def of(self, value: ir.Value) -> _Function | None:
         """What is known of a value: a tensor of 8 bits is at least a function of itself."""
-        if value not in self.found and _is_bytes(value) and not is_constant(value):
+        if value not in self.found and is_bytes(value) and not is_constant(value):
             return _Function(value, False, False)
         return self.found.get(value)
 
@@ -88,7 +83,7 @@ class _Tables:
     def wanted(self) -> list[ir.Value]:
         """The 8-bit values computed in floats that are read by anything but functions of the same tensor; costly ones also where such a
         function, in floats, is read by others."""
-        return [v for v, f in self.found.items() if f.is_real and _is_bytes(v) and self._leaves(v, f)]
+        return [v for v, f in self.found.items() if f.is_real and is_bytes(v) and self._leaves(v, f)]
 
     def _leaves(self, value: ir.Value, function: _Function) -> bool:
         for use in value.uses:
@@ -96,7 +91,7 @@ class _Tables:
             found = self.found.get(results[0]) if len(results) == 1 else None
             if found is None or found.root != function.root:
                 return True
-            if function.is_costly and not _is_bytes(results[0]) and self._leaves(results[0], function):
+            if function.is_costly and not is_bytes(results[0]) and self._leaves(results[0], function):
                 return True
         return False
 

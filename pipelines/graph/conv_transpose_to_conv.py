@@ -10,11 +10,13 @@ are strides.
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.conv import ConvGeometry
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.types import DTYPES, TensorType
 from relayc.pipelines.graph.reshapes import reshape_to
@@ -51,27 +53,33 @@ def phase_weights(weight: ir.Value, groups: int, taps: list[int], phases: list[i
     return reshape_to(weight, (groups * per_group * math.prod(phases), channels // groups, *taps))
 
 
+def _convolution(op: Op, weights: ir.Value, **attrs: Any) -> ir.Value:
+    return build(f"nn.conv{TensorType.of(weights).rank - 2}d", op.data, weights, **attrs)
+
+
 def as_convolution(
     op: Op,
     weights: Callable[[list[int], list[int]], ir.Value],
     rw: Rewriter,
     bias: Callable[[list[int]], ir.Value | None] = lambda _: None,
+    convolution: Callable[..., ir.Value] = _convolution,
 ) -> Found:
     """conv_transpose -> conv, pixel shuffle, crop; None for what has no plain form.
 
     Args:
       weights: of the plain convolution, for numbers of taps and of phases in each axis (see `phase_weights`).
       bias: a number for each channel of the plain convolution, for numbers of phases, or None.
+      convolution: builds the plain convolution of `op`, its weights and attributes.
     """
     weight, data, out = TensorType.of(op.weight), TensorType.of(op.data), TensorType.of(op.operation.results[0])
-    rank, strides = op.spatial_rank, tuple(op.strides)
+    rank, strides = data.rank - 2, tuple(op.strides)
     plain = op.data_layout[:2] == "NC" and op.kernel_layout[:2] == "IO" and op.out_layout in ("", op.data_layout)
     if not plain or any(d != 1 for d in op.dilation) or not (data.is_known and out.is_known and weight.is_static):
         return None
     kernel = [int(n) for n in weight.sizes[2:]]
     taps = [-(-k // s) for k, s in zip(kernel, strides, strict=True)]
     phases = [min(k, s) for k, s in zip(kernel, strides, strict=True)]  # the phases that have taps
-    before = [low for low, _ in op.geometry().pads]
+    before = [low for low, _ in ConvGeometry.of(op, rank).pads]
     sizes = [n + t - 1 for n, t in zip(data.sizes[2:], taps, strict=True)]
     missing = [low + n - size * s for low, n, size, s in zip(before, out.sizes[2:], sizes, strides, strict=True)]
     if not all(isinstance(m, int) for m in missing):
@@ -81,7 +89,7 @@ def as_convolution(
         return None  # zeros that take the place of phases and of elements have no bias
     padding = [t - 1 for t in taps]
     made = weights(taps, phases)
-    wide = build(f"nn.conv{rank}d", op.data, made, padding=(*padding, *padding), groups=op.groups)
+    wide = convolution(op, made, padding=(*padding, *padding), groups=op.groups)
     if added is not None:
         wide = build("add", wide, added)
     batch, channels = data.sizes[0], int(TensorType.of(made).sizes[0]) // math.prod(phases)

@@ -30,16 +30,15 @@ from relayc.dialects.relay.pool import AvgPool, MaxPool
 from relayc.dialects.relay.qnn import FUNCTIONS, Dequantize, Quantize
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.transform import Concatenate, Pad, Reshape, StridedSlice, Transpose
-from relayc.dialects.relay.types import TensorType
+from relayc.dialects.relay.types import BYTES, TensorType, is_bytes
 from relayc.pipelines.graph.conv_transpose_to_conv import CONV_TRANSPOSES, as_convolution, phase_weights
 from relayc.pipelines.graph.fold_scale_axis import is_constant
-from relayc.pipelines.graph.qnn_canonicalize import known
+from relayc.pipelines.graph.qnn_canonicalize import centred, known
 from relayc.pipelines.graph.reshapes import reshape_to
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 
 RULES = Rules("FakeQuantizationToInteger")
 
-BYTES = ("int8", "uint8")
 SHUFFLES = (Reshape, Transpose, StridedSlice)
 """Operators that put the phases of a transposed convolution in their places: the sums of phases are quantised before."""
 WHOLE = 1e-6
@@ -54,10 +53,6 @@ def _dequantised(value: ir.Value) -> Dequantize | None:
     """What gives a value, where that is a dequantisation to float32."""
     owner = value.owner
     return owner if isinstance(owner, Dequantize) and owner.out_dtype == "float32" else None
-
-
-def _is_bytes(value: ir.Value) -> bool:
-    return _type(value).dtype in BYTES and _type(value).is_known
 
 
 def _is_one(*values: ir.Value) -> bool:
@@ -88,7 +83,7 @@ def product(op: Linear, rw: Rewriter) -> Found:
     axis, channel = op.channel_axis(of_result=True), op.weight_channels(of_result=True).axis
     if data is None or weight is None or axis is None or _type(op.operation.results[0]).dtype != "float32":
         return None
-    if not _is_bytes(data.data) or not _is_one(data.input_scale, data.input_zero_point) or not _type(op.operation.results[0]).is_known:
+    if not is_bytes(data.data) or not _is_one(data.input_scale, data.input_zero_point) or not _type(op.operation.results[0]).is_known:
         return None
     has_padding = isinstance(op, Conv) and any(op.padding)
     if (has_padding and known(data.input_zero_point, rw) is None) or not _fits(weight, channel, rw):
@@ -143,20 +138,20 @@ def _bias_after(op: Op, rw: Rewriter) -> np.ndarray | None:
 
 def _of_phases(op: Op, bias: np.ndarray | None, rw: Rewriter) -> Found:
     data, weight = _dequantised(op.data), _dequantised(op.weight)
-    if data is None or weight is None or not _is_bytes(data.data) or not _is_one(data.input_scale, data.input_zero_point):
+    if data is None or weight is None or not is_bytes(data.data) or not _is_one(data.input_scale, data.input_zero_point):
         return None
-    parameters = [v for v in (known(p, rw) for p in (weight.input_scale, weight.input_zero_point)) if v is not None]
-    if op.kernel_layout[:2] != "IO" or not _fits(weight, 1, rw) or len(parameters) < 2:
+    scale, array = known(weight.input_scale, rw), centred(weight.data, weight.input_zero_point, 1, rw)
+    if op.kernel_layout[:2] != "IO" or not _fits(weight, 1, rw) or scale is None or array is None:
         return None
-    scale, zero = parameters
-    if zero.any() or (op.groups > 1 and scale.size > 1):
-        return None  # zeros complete the taps of phases; scales would be those of the channels of one group
+    if op.groups > 1 and scale.size > 1:
+        return None  # scales would be those of the channels of one group
+    parameters, integers = (scale, np.zeros((), np.int8)), rw.mod.constant(array)
 
     def repeated(values: np.ndarray, phases: list[int]) -> np.ndarray:
         return np.repeat(values, math.prod(phases)) if values.size > 1 else values.reshape(())
 
     def weights(taps: list[int], phases: list[int]) -> ir.Value:
-        found = phase_weights(weight.data, op.groups, taps, phases, rw)
+        found = phase_weights(integers, op.groups, taps, phases, rw)
         return build("qnn.dequantize", found, *(rw.mod.constant(repeated(v, phases)) for v in parameters), axis=0)
 
     def biases(phases: list[int]) -> ir.Value | None:
@@ -172,7 +167,7 @@ def _source(value: ir.Value, rw: Rewriter) -> tuple[ir.Value, Dequantize] | None
         moves.append(value.owner)
         value = value.owner.operation.operands[0]
     found = _dequantised(value)
-    if found is None or not _is_bytes(found.data) or not _is_one(found.input_scale, found.input_zero_point):
+    if found is None or not is_bytes(found.data) or not _is_one(found.input_scale, found.input_zero_point):
         return None
     data = found.data
     for move in reversed(moves):
@@ -182,15 +177,12 @@ def _source(value: ir.Value, rw: Rewriter) -> tuple[ir.Value, Dequantize] | None
 
 def _fits(weight: Dequantize, channel: int, rw: Rewriter) -> bool:
     """Whether weights are constant, of one scale for each channel, and without their zero point s8."""
-    rank, array, zero = _type(weight.data).rank, known(weight.data, rw), known(weight.input_zero_point, rw)
     parameters = [v for v in (weight.input_scale, weight.input_zero_point) if not _is_one(v)]
-    if array is None or array.size == 0 or zero is None or known(weight.input_scale, rw) is None or array.dtype.kind not in "iu":
+    if known(weight.input_scale, rw) is None:
         return False
-    if any(_type(v).rank != 1 or weight.axis % rank != channel for v in parameters):
+    if any(_type(v).rank != 1 or weight.axis % _type(weight.data).rank != channel for v in parameters):
         return False
-    shaped = zero.astype(np.int64).reshape([-1 if zero.size > 1 and i == channel else 1 for i in range(rank)])
-    centred, byte = array - shaped, np.iinfo(np.int8)
-    return bool(np.min(centred) >= byte.min and np.max(centred) <= byte.max)
+    return centred(weight.data, weight.input_zero_point, channel, rw) is not None
 
 
 def _none(rw: Rewriter) -> ir.Value:
@@ -234,7 +226,7 @@ def requantise(op: Quantize, rw: Rewriter) -> Found:
     if op.rounding != "TONEVEN" or _type(op.data).dtype != "float32" or isinstance(op.data.owner, ir.Block) or op.out_dtype not in BYTES:
         return None
     last: Any = op.data.owner
-    if isinstance(last, Dequantize) and _is_bytes(last.data) and _has_steps_of(last, op, rw):
+    if isinstance(last, Dequantize) and is_bytes(last.data) and _has_steps_of(last, op, rw):
         return last.data
     if not isinstance(last, Op) or isinstance(last, Constant):
         return None
@@ -257,7 +249,7 @@ def _of_sums(value: ir.Value, op: Quantize, rw: Rewriter) -> ir.Value | None:
     ways = {"rounding": "TONEVEN", "compute_dtype": "float32", "out_dtype": op.out_dtype}
     target = op.output_scale, op.output_zero_point
     one = _sum_of(value, rw)
-    if one is not None and _is_bytes(one.data) and _has_steps_of(one, op, rw):
+    if one is not None and is_bytes(one.data) and _has_steps_of(one, op, rw):
         return one.data
     if one is not None and (_is_one(*target) or one.axis == op.axis):
         return build("qnn.requantize", one.data, one.input_scale, one.input_zero_point, *target, axis=one.axis, **ways)
@@ -328,7 +320,7 @@ def _moved(last: Op, op: Quantize, rw: Rewriter) -> ir.Value | None:
     sources = [_dequantised(v) for v in last.operation.operands if v not in around]
     if not sources or len(last.operation.results) != 1:
         return None
-    if any(s is None or not _is_bytes(s.data) or not _has_steps_of(s, op, rw) for s in sources):
+    if any(s is None or not is_bytes(s.data) or not _has_steps_of(s, op, rw) for s in sources):
         return None
     numbers = [None if (number := rw.scalar(v)) is None else _steps(number, op, rw) for v in around]
     if None in numbers:
@@ -340,7 +332,7 @@ def _moved(last: Op, op: Quantize, rw: Rewriter) -> ir.Value | None:
 def _joined(value: ir.Value, op: Quantize, rw: Rewriter) -> ir.Value | None:
     """Dequantised tensors of other scales than the result's, one after the other: each is brought to its scale."""
     last: Concatenate = value.owner
-    sources = [source for source in map(_dequantised, last.data) if source is not None and _is_bytes(source.data)]
+    sources = [source for source in map(_dequantised, last.data) if source is not None and is_bytes(source.data)]
     numbers = [(source.input_scale, source.input_zero_point) for source in sources]
     if len(sources) < len(last.data) or not all(_is_one(*pair) for pair in (*numbers, (op.output_scale, op.output_zero_point))):
         return None

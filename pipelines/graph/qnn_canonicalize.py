@@ -14,7 +14,8 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.scopes import size_attributes
-from relayc.dialects.relay.types import TensorType, numpy_dtype
+from relayc.dialects.relay.types import TensorType, is_bytes, numpy_dtype
+from relayc.pipelines.graph.conv_transpose_to_conv import CONV_TRANSPOSES, as_convolution, phase_weights
 from relayc.pipelines.graph.fold_scale_axis import is_constant
 from relayc.pipelines.graph.numpy_operators import Unfoldable, evaluate, numpy_operator
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
@@ -33,6 +34,16 @@ def known(value: ir.Value, rw: Rewriter) -> np.ndarray | None:
     return results[0] if results is not None else None
 
 
+def centred(weight: ir.Value, zero_point: ir.Value, channel: int, rw: Rewriter) -> np.ndarray | None:
+    """Constant weights without their zero points, one or one for each channel, in s8; None for others and where they do not fit."""
+    array, zero = known(weight, rw), known(zero_point, rw)
+    if array is None or zero is None or array.size == 0 or array.dtype.kind not in "iu" or zero.size not in (1, array.shape[channel]):
+        return None
+    found: np.ndarray = array - zero.astype(np.int64).reshape([-1 if zero.size > 1 and i == channel else 1 for i in range(array.ndim)])
+    byte = np.iinfo(np.int8)
+    return found.astype(np.int8) if byte.min <= found.min() and found.max() <= byte.max else None
+
+
 @numpy_operator("qnn_dequantize")
 def _dequantize(op: Op, data: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> np.ndarray:
     """Of integers: what `known` needs of a quantised bias."""
@@ -41,6 +52,21 @@ def _dequantize(op: Op, data: np.ndarray, scale: np.ndarray, zero: np.ndarray) -
     shape = [-1 if i == op.axis % data.ndim else 1 for i in range(data.ndim)]
     scale, zero = (v.reshape(() if v.size == 1 else shape if v.ndim == 1 else v.shape) for v in (scale, zero))
     return np.asarray((data.astype(np.int32) - zero.astype(np.int32)).astype(np.float32) * scale.astype(np.float32))
+
+
+@RULES.on(*(f"q{name}" for name in CONV_TRANSPOSES))
+def transposed(op: Op, rw: Rewriter) -> Found:
+    """A transposed convolution of bytes by constant weights that fit in s8 -> a plain one, of quantised tensors too."""
+    weight, zero = centred(op.weight, op.kernel_zero_point, 1, rw), known(op.input_zero_point, rw)
+    if weight is None or zero is None or zero.size != 1 or not is_bytes(op.data) or op.out_dtype != "int32":
+        return None  # the zero point of the data is what it is padded with
+    constant, none = rw.mod.constant(weight), rw.mod.constant(np.zeros((), np.int8))
+
+    def convolution(op: Op, weights: ir.Value, **attrs: Any) -> ir.Value:
+        parameters = [op.input_zero_point, none, op.input_scale, op.kernel_scale]
+        return build(op.relay_name.removesuffix("_transpose"), op.data, weights, *parameters, **attrs)
+
+    return as_convolution(op, lambda taps, phases: phase_weights(constant, op.groups, taps, phases, rw), rw, convolution=convolution)
 
 
 @RULES.where(lambda operator: operator.relay_name.startswith("qnn."))

@@ -7,8 +7,7 @@ So memory holds the 8 bits, not the floats.
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op, Pattern
-from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.graph.byte_tables import BYTES
+from relayc.dialects.relay.types import BYTES, TensorType
 from relayc.pipelines.graph.fold_scale_axis import is_constant
 
 AFFINE = ("add", "cast", "divide", "multiply", "subtract")

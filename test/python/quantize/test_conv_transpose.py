@@ -25,7 +25,7 @@ FORMS = {
     "dilated": dict(x=(1, 16, 6, 7), w=(16, 12, 3, 3), dilations=[2, 2]),
     "beyond 1024": dict(x=(1, 16, 37, 33), w=(16, 5, 4, 4), strides=[2, 2], pads=[1, 1, 1, 1], bias=True),
 }
-MOVED_FIRST = ("phases without taps", "phases without taps, with a bias", "weights with a zero point", "dilated")
+MOVED_FIRST = ("phases without taps", "phases without taps, with a bias", "dilated")
 """The forms whose results are not quantised by the kernel of a plain convolution."""
 
 

@@ -17,6 +17,7 @@ from relayc.dialects.relay.errors import check
 from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.narrow import widened
 from relayc.dialects.relay.qnn import COMPUTE_DTYPES, FUNCTIONS, RELAY_ROUNDINGS
+from relayc.dialects.relay.types import BYTES
 from relayc.frontend.converter import Tensor, axis_of, constant, emit
 from relayc.frontend.relay.op.composed.registry import CONV, composed
 from relayc.frontend.relay.op.composed.terms import Term
@@ -263,7 +264,6 @@ _CONV_ATTRS = "strides padding dilation groups data_layout kernel_layout out_lay
 _INT_CONV = {**CONV, "out_dtype": "int32"}
 _DENSE = {"units": REQUIRED, "out_dtype": "int32"}
 _TRANSPOSED = {"transpose_a": False, "transpose_b": False, "out_dtype": "int32"}
-_BYTES = ("int8", "uint8")
 _MATRICES = ("dense", "matmul", "batch_matmul")
 
 
@@ -364,16 +364,16 @@ def _product(name: str, operands: str, order: str, attributes: Mapping[str, Any]
             axis = 0 if attrs["transpose_b"] else 1
         elif "kernel_layout" in attrs:
             axis = attrs["kernel_layout"].index("O")
-        has_constant_weight = weight.is_known and weight_zero.is_known and data.dtype in _BYTES and attrs["out_dtype"] == "int32"
+        has_constant_weight = weight.is_known and weight_zero.is_known and data.dtype in BYTES and attrs["out_dtype"] == "int32"
         if has_constant_weight and not plain.endswith("transpose") and plain != "batch_matmul":
             zeros = weight_zero.array.astype(np.int64).reshape([-1 if a == axis % weight.rank else 1 for a in range(weight.rank)])
             found = _of_bytes(plain, data, weight, data_zero, weight.array - zeros, axis, attrs)
             if found is not None:
                 return found
-        are_bytes = data.dtype in _BYTES and weight.dtype in _BYTES and attrs["out_dtype"] == "int32"
+        are_bytes = data.dtype in BYTES and weight.dtype in BYTES and attrs["out_dtype"] == "int32"
         if plain in _MATRICES and are_bytes and data.rank > 1 and data_zero.type.num_elements == weight_zero.type.num_elements == 1:
             return _of_two(plain, data, weight, (data_zero, weight_zero), attrs)
-        if not (data.dtype in _BYTES and weight.dtype == "int8" and _is_zero(data_zero) and _is_zero(weight_zero)):
+        if not (data.dtype in BYTES and weight.dtype == "int8" and _is_zero(data_zero) and _is_zero(weight_zero)):
             data, weight = (_centred(x, zero, at, "int32").tensor for x, zero, at in ((data, data_zero, -1), (weight, weight_zero, axis)))
         return _plain(plain, data, weight, attrs)
 

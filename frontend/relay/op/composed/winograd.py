@@ -12,6 +12,7 @@ import numpy as np
 
 from relayc.dialects.relay.attributes import Ints
 from relayc.dialects.relay.errors import RelayError, check
+from relayc.dialects.relay.types import BYTES
 from relayc.dialects.relay.window import padding_pairs, per_axis
 from relayc.dialects.relay.winograd import matrices
 from relayc.frontend.converter import Tensor, constant, emit
@@ -169,7 +170,7 @@ def conv3d_winograd_without_weight_transform(data: Tensor, weight: Tensor, *, ti
 
 def _tile_order(dtype: str) -> tuple[int, ...]:
     """The axes (tile of N, tile of K, N in it, K in it) of tiles of weights: those of bytes have K last."""
-    return (0, 1, 2, 3) if dtype in ("int8", "uint8") else (0, 1, 3, 2)
+    return (0, 1, 2, 3) if dtype in BYTES else (0, 1, 3, 2)
 
 
 @composed("nn.contrib_conv2d_gemm_weight_transform")

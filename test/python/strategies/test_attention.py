@@ -91,6 +91,18 @@ def test_rows_of_the_key_at_once_fit_in_the_registers_and_the_cache(heads, depth
         np.testing.assert_allclose(compiled["main"](*arrays), expected, rtol=0, atol=TOLERANCE["float32"] * np.abs(expected).max())
 
 
+@pytest.mark.parametrize(
+    ("heads", "layout", "strips"),
+    [(2, "BHSD", 6), (2, "BSHD", 4), (6, "BSHD", 4), (12, "BSHD", 3), (16, "BSHD", 3)],
+)
+def test_a_block_has_the_keys_whose_rows_the_cache_keeps(heads, layout, strips) -> None:
+    """Strips of 12 keys of 256 bytes, of a cache of 48 KiB. Rows 512 and 1,536 bytes apart use half of its sets, others fewer."""
+    target = Target("cpu", mcpu="x86-64-v4", num_threads=2, l1_bytes=48 << 10, l2_bytes=1 << 20, l3_bytes=32 << 20)
+    module, _ = attentions([Case((1, heads, heads, 128, 720, 64, 64), layout=layout)])
+    (kernel,) = relayc.compile(module, target=target).kernels
+    assert f"height=12 strips={strips} " in kernel.schedule
+
+
 @pytest.mark.parametrize("width", [16, 64])
 def test_vectors_of_other_widths(width) -> None:
     target = Target("cpu", vector_bytes=width, num_vector_registers=32 if width == 64 else 16)

@@ -69,6 +69,7 @@ PARAGRAPHS = {
     "ByteTables": """Functions of the elements of one 8-bit tensor become tables of 256 results.""",
     "ConvTransposeToConv": """A transposed convolution becomes ordinary convolutions.""",
     "AlterOpLayout": """Convolutions get the layout in which the channels of a block are adjacent in memory.""",
+    "AlterAttentionLayout": """The keys and values of a head lie side by side in memory where many queries read them.""",
     "Winograd": """3x3 convolutions are computed with fewer multiplications, between two transforms.""",
     "WinogradBySize": """If the benefit depends on the sizes of a call, a branch selects between both forms.""",
     "CombineParallelDense": """Products of one tensor with several matrices become one product.""",

@@ -1,6 +1,7 @@
 """Passes on the relay stage, one file each, named like their flags."""
 
 from relayc.pipelines.context.passes import Sequential, register_pass
+from relayc.pipelines.graph.alter_attention_layout import alter_attention_layout
 from relayc.pipelines.graph.alter_op_layout import alter_op_layout
 from relayc.pipelines.graph.byte_tables import byte_tables
 from relayc.pipelines.graph.canonicalize_ops import canonicalize_ops
@@ -31,6 +32,7 @@ from relayc.pipelines.graph.to_mixed_precision import to_mixed_precision
 from relayc.pipelines.graph.winograd import winograd, winograd_by_size
 
 __all__ = [
+    "alter_attention_layout",
     "alter_op_layout",
     "byte_tables",
     "canonicalize_ops",
@@ -89,6 +91,7 @@ def graph_pipeline() -> Sequential:
         combine_parallel_conv2d,
         fold_constant,
         alter_op_layout,
+        alter_attention_layout,
         winograd,
         canonicalize_ops,
         fold_constant,

@@ -10,8 +10,6 @@ from typing import Any
 
 import hypothesis
 import pytest
-import support
-import symbolic_ops
 
 from relayc.dialects import mlir
 from relayc.dialects.mlir import ir
@@ -23,9 +21,6 @@ from relayc.pipelines.driver import release_memory
 from relayc.pipelines.llvm.divisions import check_divisions
 from relayc.pipelines.targets.cpu import engine, jit
 from relayc.pipelines.targets.cpu.export import library
-from relayc.pipelines.te.language import primfunc
-from relayc.pipelines.tir.schedule import trace
-from relayc.pipelines.tir.script import reader
 
 # Tests compile what they test, as the model of the machine says: the cache and the tuning database are off but for their own tests.
 os.environ["RELAYC_CACHE"] = "0"
@@ -39,7 +34,7 @@ SHARE = 3
 """One in so many cases of a test with the mark `sampled` runs unless RELAYC_TEST_ALL is set: the others execute no other lines."""
 
 
-CONTEXT_USES = 32
+CONTEXT_USES = 16
 """How often a test process takes the same MLIR context, so that what its programs leave in it does not grow without end."""
 
 
@@ -68,7 +63,7 @@ def memory_is_kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     Compilations share contexts, too."""
     if not request.node.get_closest_marker("memory"):
         monkeypatch.setattr(release_memory, "release_memory", lambda contexts: None)
-        for user in (module, converter, builder, primfunc, reader, trace, support, symbolic_ops):
+        for user in (module, converter, builder):
             monkeypatch.setattr(user, "make_context", functools.partial(CONTEXTS.take, mlir.make_context))
 
 

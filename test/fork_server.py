@@ -20,7 +20,7 @@ import time
 
 MAX_MESSAGE = 1 << 17
 WARMING = os.path.join(os.path.dirname(os.path.abspath(__file__)), "models", "mlp_mixer.onnx")
-"""A model of every common kernel that compiles in less than a second."""
+"""A model with the common kernels, which compiles in less than a second."""
 STARTING_SECONDS = 120.0
 """How long a client waits for the server to have imported everything, on a busy machine."""
 
@@ -89,7 +89,7 @@ def imported_tools() -> dict:
     load_passes()
     for module in find_backend("cpu").modules:
         importlib.import_module(module)
-    # What the first compilation of a process imports and builds, a third of a small one. It starts no thread, which a fork would not have.
+    # The first compilation imports modules and builds tables: a third of its time. It starts no thread, as a fork would lack the thread.
     relayc.compile(WARMING, stop_after="tir")
     return {"relayc": cli.main, "relayc-opt": opt.main, "filecheck": filecheck, "python": run_program}
 

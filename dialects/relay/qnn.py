@@ -7,6 +7,8 @@ data. No kernel computes these operators: the pass QnnCanonicalize writes them a
 the arithmetic: int64 is fixed point. "None" leaves either to Relay's configuration.
 """
 
+import numpy as np
+
 from relayc.dialects.relay.attributes import AttrSpec, attr_spec
 from relayc.dialects.relay.base import OPS, Ints, Op, Operand, TensorType, View, check, declare
 from relayc.dialects.relay.conditions import require_equal
@@ -137,6 +139,16 @@ class Product(Op):
         (result,) = OPS[ir_name(cls.plain)].result_types([v.with_dtype("int32") for v in operands[:2]], {**_OMITTED, **attrs})
         assert isinstance(result, TensorType)
         return result
+
+
+def centred(weight: np.ndarray, zero_point: np.ndarray, axis: int) -> np.ndarray | None:
+    """Integer weights minus their zero point (one number, or one for each index along `axis`), in int8; None if they do not fit in it."""
+    if weight.size == 0 or weight.dtype.kind not in "iu" or zero_point.size not in (1, weight.shape[axis]):
+        return None
+    shape = [-1 if zero_point.size > 1 and i == axis % weight.ndim else 1 for i in range(weight.ndim)]
+    found: np.ndarray = weight - zero_point.astype(np.int64).reshape(shape)
+    byte = np.iinfo(np.int8)
+    return found.astype(np.int8) if byte.min <= found.min() and found.max() <= byte.max else None
 
 
 _OMITTED = {"pad_value": 0}

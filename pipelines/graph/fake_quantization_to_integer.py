@@ -33,7 +33,7 @@ from relayc.dialects.relay.transform import Concatenate, Pad, Reshape, StridedSl
 from relayc.dialects.relay.types import BYTES, TensorType, is_bytes
 from relayc.pipelines.graph.conv_transpose_to_conv import CONV_TRANSPOSES, as_convolution, phase_weights
 from relayc.pipelines.graph.fold_scale_axis import is_constant
-from relayc.pipelines.graph.qnn_canonicalize import centred, known
+from relayc.pipelines.graph.qnn_canonicalize import centred_weights, known
 from relayc.pipelines.graph.reshapes import reshape_to
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 
@@ -86,7 +86,7 @@ def product(op: Linear, rw: Rewriter) -> Found:
     if not is_bytes(data.data) or not _is_one(data.input_scale, data.input_zero_point) or not _type(op.operation.results[0]).is_known:
         return None
     has_padding = isinstance(op, Conv) and any(op.padding)
-    if (has_padding and known(data.input_zero_point, rw) is None) or not _fits(weight, channel, rw):
+    if (has_padding and known(data.input_zero_point, rw) is None) or _fitting(weight, channel, rw) is None:
         return None
     attrs = {name: value for name, value in op.attrs().items() if name != "pad_value"}
     parameters = data.input_zero_point, weight.input_zero_point, data.input_scale, weight.input_scale
@@ -140,8 +140,8 @@ def _of_phases(op: Op, bias: np.ndarray | None, rw: Rewriter) -> Found:
     data, weight = _dequantised(op.data), _dequantised(op.weight)
     if data is None or weight is None or not is_bytes(data.data) or not _is_one(data.input_scale, data.input_zero_point):
         return None
-    scale, array = known(weight.input_scale, rw), centred(weight.data, weight.input_zero_point, 1, rw)
-    if op.kernel_layout[:2] != "IO" or not _fits(weight, 1, rw) or scale is None or array is None:
+    scale, array = known(weight.input_scale, rw), _fitting(weight, 1, rw) if op.kernel_layout[:2] == "IO" else None
+    if scale is None or array is None:
         return None
     if op.groups > 1 and scale.size > 1:
         return None  # scales would be those of the channels of one group
@@ -175,14 +175,14 @@ def _source(value: ir.Value, rw: Rewriter) -> tuple[ir.Value, Dequantize] | None
     return data, found
 
 
-def _fits(weight: Dequantize, channel: int, rw: Rewriter) -> bool:
-    """Whether weights are constant, of one scale for each channel, and without their zero point s8."""
+def _fitting(weight: Dequantize, channel: int, rw: Rewriter) -> np.ndarray | None:
+    """Constant weights of one scale for each channel, minus their zero point, in int8; None for others."""
     parameters = [v for v in (weight.input_scale, weight.input_zero_point) if not _is_one(v)]
     if known(weight.input_scale, rw) is None:
-        return False
+        return None
     if any(_type(v).rank != 1 or weight.axis % _type(weight.data).rank != channel for v in parameters):
-        return False
-    return centred(weight.data, weight.input_zero_point, channel, rw) is not None
+        return None
+    return centred_weights(weight.data, weight.input_zero_point, channel, rw)
 
 
 def _none(rw: Rewriter) -> ir.Value:

@@ -13,6 +13,7 @@ import numpy as np
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.names import build
+from relayc.dialects.relay.qnn import centred
 from relayc.dialects.relay.scopes import size_attributes
 from relayc.dialects.relay.types import TensorType, is_bytes, numpy_dtype
 from relayc.pipelines.graph.conv_transpose_to_conv import CONV_TRANSPOSES, as_convolution, phase_weights
@@ -34,14 +35,10 @@ def known(value: ir.Value, rw: Rewriter) -> np.ndarray | None:
     return results[0] if results is not None else None
 
 
-def centred(weight: ir.Value, zero_point: ir.Value, channel: int, rw: Rewriter) -> np.ndarray | None:
-    """Constant weights without their zero points, one or one for each channel, in s8; None for others and where they do not fit."""
+def centred_weights(weight: ir.Value, zero_point: ir.Value, channel: int, rw: Rewriter) -> np.ndarray | None:
+    """Constant weights minus their constant zero point, in int8 (see `centred`); None for others."""
     array, zero = known(weight, rw), known(zero_point, rw)
-    if array is None or zero is None or array.size == 0 or array.dtype.kind not in "iu" or zero.size not in (1, array.shape[channel]):
-        return None
-    found: np.ndarray = array - zero.astype(np.int64).reshape([-1 if zero.size > 1 and i == channel else 1 for i in range(array.ndim)])
-    byte = np.iinfo(np.int8)
-    return found.astype(np.int8) if byte.min <= found.min() and found.max() <= byte.max else None
+    return None if array is None or zero is None else centred(array, zero, channel)
 
 
 @numpy_operator("qnn_dequantize")
@@ -57,7 +54,7 @@ def _dequantize(op: Op, data: np.ndarray, scale: np.ndarray, zero: np.ndarray) -
 @RULES.on(*(f"q{name}" for name in CONV_TRANSPOSES))
 def transposed(op: Op, rw: Rewriter) -> Found:
     """A transposed convolution of bytes by constant weights that fit in s8 -> a plain one, of quantised tensors too."""
-    weight, zero = centred(op.weight, op.kernel_zero_point, 1, rw), known(op.input_zero_point, rw)
+    weight, zero = centred_weights(op.weight, op.kernel_zero_point, 1, rw), known(op.input_zero_point, rw)
     if weight is None or zero is None or zero.size != 1 or not is_bytes(op.data) or op.out_dtype != "int32":
         return None  # the zero point of the data is what it is padded with
     constant, none = rw.mod.constant(weight), rw.mod.constant(np.zeros((), np.int8))

@@ -16,7 +16,7 @@ from relayc.dialects.relay.attributes import REQUIRED
 from relayc.dialects.relay.errors import check
 from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.narrow import widened
-from relayc.dialects.relay.qnn import COMPUTE_DTYPES, FUNCTIONS, RELAY_ROUNDINGS
+from relayc.dialects.relay.qnn import COMPUTE_DTYPES, FUNCTIONS, RELAY_ROUNDINGS, centred
 from relayc.dialects.relay.types import BYTES
 from relayc.frontend.converter import Tensor, axis_of, constant, emit
 from relayc.frontend.relay.op.composed.registry import CONV, composed
@@ -286,28 +286,28 @@ def _plain(name: str, data: Tensor, weight: Tensor, attrs: Mapping[str, Any]) ->
 
 
 def _of_bytes(
-    name: str, data: Tensor, weight: Tensor, zero: Tensor, centred: np.ndarray, axis: int, attrs: dict[str, Any]
+    name: str, data: Tensor, weight: Tensor, zero: Tensor, integers: np.ndarray, axis: int, attrs: dict[str, Any]
 ) -> Tensor | None:
-    """The product of bytes and a constant weight, of which the zero point has been subtracted; None where the operands do not allow it.
+    """The product of bytes and a constant weight, `integers` of int8 without its zero point; None where the operands do not allow it.
 
     The zero point of the data is the padding, and what it adds is subtracted: zero times the sums of the weights.
     """
-    byte, output, kernel = np.iinfo(np.int8), attrs.get("out_layout") or attrs.get("data_layout", ""), attrs.get("kernel_layout", "")
+    output, kernel = attrs.get("out_layout") or attrs.get("data_layout", ""), attrs.get("kernel_layout", "")
     if kernel and (
-        not kernel.isalpha() or centred.shape[kernel.index("I")] * attrs["groups"] != data.shape[attrs["data_layout"].index("C")]
+        not kernel.isalpha() or integers.shape[kernel.index("I")] * attrs["groups"] != data.shape[attrs["data_layout"].index("C")]
     ):
         return None  # a form that only Relay has
-    if centred.size == 0 or centred.min() < byte.min or centred.max() > byte.max or zero.type.num_elements != 1:
+    if zero.type.num_elements != 1:
         return None
     if not _is_zero(zero):
         has_padding = any(attrs.get("padding", ()))
         if (has_padding and not zero.is_known) or (output and layout(output).blocks):
             return None
         attrs = {**attrs, "pad_value": int(zero.array.item())} if has_padding else attrs
-    total: Tensor = emit(f"nn.{name}", data, constant(centred.astype(np.int8)), **attrs)
+    total: Tensor = emit(f"nn.{name}", data, constant(integers), **attrs)
     if _is_zero(zero):
         return total
-    sums = constant(centred.sum(tuple(a for a in range(centred.ndim) if a != axis % centred.ndim), dtype=np.int32))
+    sums = constant(integers.sum(tuple(a for a in range(integers.ndim) if a != axis % integers.ndim), dtype=np.int32))
     channel = layout(output).index("C") if output else total.rank - 1
     if sums.shape != (total.shape[channel],):
         return None
@@ -366,8 +366,8 @@ def _product(name: str, operands: str, order: str, attributes: Mapping[str, Any]
             axis = attrs["kernel_layout"].index("O")
         has_constant_weight = weight.is_known and weight_zero.is_known and data.dtype in BYTES and attrs["out_dtype"] == "int32"
         if has_constant_weight and not plain.endswith("transpose") and plain != "batch_matmul":
-            zeros = weight_zero.array.astype(np.int64).reshape([-1 if a == axis % weight.rank else 1 for a in range(weight.rank)])
-            found = _of_bytes(plain, data, weight, data_zero, weight.array - zeros, axis, attrs)
+            integers = centred(weight.array, weight_zero.array, axis)
+            found = None if integers is None else _of_bytes(plain, data, weight, data_zero, integers, axis, attrs)
             if found is not None:
                 return found
         are_bytes = data.dtype in BYTES and weight.dtype in BYTES and attrs["out_dtype"] == "int32"

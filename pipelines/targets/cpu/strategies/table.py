@@ -55,7 +55,7 @@ TABLE = (
         "f16, bf16, f32, f64",
         (
             Parameter("height", "the registers", "keys, or elements of a head, whose sums stay in registers", 32),
-            Parameter("strips", "half the first-level cache", "strips of `height` keys of a block", 64),
+            Parameter("strips", "the first-level cache", "strips of `height` keys of a block", 64),
             Parameter("tiles", f"{attention_parameters.MAX_TILE_BYTES >> 10} KiB", "tiles of queries of a task", 16),
             _ATTENTION_GRAIN,
         ),
@@ -80,7 +80,7 @@ TABLE = (
         "f16, bf16, f32, f64",
         (
             Parameter("height", "the registers", "keys whose sums stay in registers", 32),
-            Parameter("strips", "half the first-level cache", "strips of `height` keys of a block", 64),
+            Parameter("strips", "the first-level cache", "strips of `height` keys of a block", 64),
             _ATTENTION_GRAIN,
         ),
     ),

@@ -19,8 +19,9 @@ MAX_OVERLAPPING = 16
 """Keys of a strip of a symbolic number of keys where a tile is one vector: sums of more would be of no use to anything but large strips."""
 
 MIN_BLOCK = 36
-"""Keys of a block where the first-level cache keeps fewer: below, what is done once a block (the largest score, the context scaled by it)
-costs more than lines from the second-level cache. Measured with rows 3,072 and 4,096 bytes apart, on vectors of 32 and 64 bytes."""
+"""The least keys of a block, even where the first-level cache keeps fewer: the work of a block (to find the largest score, to scale the
+context) then costs more than reads from the second-level cache. Measured with rows 3,072 and 4,096 bytes apart, on vectors of 32 and 64
+bytes."""
 
 NAMES = ("height", "strips", "tiles")
 """Of the numbers that may be set."""

@@ -18,7 +18,7 @@ from relayc.dialects.relay import build
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.targets.cpu.strategies.bf16.plan import Plan
-from relayc.pipelines.targets.cpu.strategies.contraction.tile import STREAMS
+from relayc.pipelines.targets.cpu.strategies.contraction.blocks import STREAMS
 from relayc.runtime.artifact import numpy_dtype
 from relayc.symbolic import evaluate
 

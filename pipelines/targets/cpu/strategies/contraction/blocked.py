@@ -13,6 +13,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cpu.strategies.contraction.across import AcrossRows, finishes_across, stores_across, tiles_of_blocks
+from relayc.pipelines.targets.cpu.strategies.contraction.blocks import Blocking
 from relayc.pipelines.targets.cpu.strategies.contraction.cover import SLOT, cover
 from relayc.pipelines.targets.cpu.strategies.contraction.microkernel import (
     COLUMN,
@@ -34,7 +35,7 @@ from relayc.pipelines.targets.cpu.strategies.contraction.plan import BUSY_ROWS, 
 from relayc.pipelines.targets.cpu.strategies.contraction.row_table import rows_of_table
 from relayc.pipelines.targets.cpu.strategies.contraction.rows import row_copy
 from relayc.pipelines.targets.cpu.strategies.contraction.tasks import Task, TaskNest
-from relayc.pipelines.targets.cpu.strategies.contraction.tile import FEWEST_TILES, Blocking
+from relayc.pipelines.targets.cpu.strategies.contraction.tile import FEWEST_TILES
 from relayc.pipelines.te.read.access import MergedLoop
 from relayc.pipelines.tir.strategy.scheduled import KernelFunction
 from relayc.pipelines.tir.strategy.turns import way

@@ -6,6 +6,7 @@ from math import prod
 
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.targets.cpu.strategies.contraction.blocked import BlockedNest
+from relayc.pipelines.targets.cpu.strategies.contraction.blocks import Blocking, block_values, default_blocks, row_blocks
 from relayc.pipelines.targets.cpu.strategies.contraction.nest import ContractionNest, emit_first
 from relayc.pipelines.targets.cpu.strategies.contraction.padded import PaddedNest, fewest_tasks
 from relayc.pipelines.targets.cpu.strategies.contraction.plan import (
@@ -26,13 +27,9 @@ from relayc.pipelines.targets.cpu.strategies.contraction.tile import (
     FEWEST_TILES,
     PARALLEL_GRAIN,
     PARALLEL_TASKS,
-    Blocking,
     RegisterTile,
-    block_values,
-    default_blocks,
     default_tile,
     panel_fits,
-    row_blocks,
     tile_rows,
     tile_vectors,
     typical_rows,
@@ -107,8 +104,9 @@ def choose(kernel: Kernel, target: Target, tuning: Tuning, rows: int | None = No
     extent = contraction.row_extent
     if contraction.rows and isinstance(extent, int):
         tile = replace(tile, rows=ceil_div(extent, ceil_div(extent, tile.rows)))
+    a = source_of_a(kernel, contraction, tile) if joined is None else OperandSource.TABLE
     by_rows = b is OperandSource.MEMORY and is_read_by_rows(kernel, contraction, tile, rows or typical_rows(contraction), target)
-    blocks = row_blocks(contraction, tile, target) if by_rows else default_blocks(contraction, tile, target, b is OperandSource.COPY, few)
+    blocks = row_blocks(contraction, tile, target) if by_rows else default_blocks(contraction, tile, target, a, b, few)
     if (few and not by_rows) or joined is not None:
         # Many rows are in one block, too: they read the same panels.
         blocks = replace(blocks, tiles=ceil_div(typical_rows(contraction), tile.rows))
@@ -122,7 +120,6 @@ def choose(kernel: Kernel, target: Target, tuning: Tuning, rows: int | None = No
     )
     if in_place or joined is not None:
         blocks = replace(blocks, chunk=contraction.reduction[0].extent)
-    a = source_of_a(kernel, contraction, tile) if joined is None else OperandSource.TABLE
     share = guess(packed_bytes(contraction, tile)) // target.num_threads
     whole = blocks.chunk == contraction.reduction[0].extent or not isinstance(extent, int)
     turns = whole and b is OperandSource.PARAMETER and _turns(kernel, share, target)

@@ -9,13 +9,13 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cpu.strategies.contraction.across import stores_across
+from relayc.pipelines.targets.cpu.strategies.contraction.blocks import Blocking
 from relayc.pipelines.targets.cpu.strategies.contraction.cover import FAR_LIMIT, LIMIT, LOOP_LIMIT, MOST_LEFT, SLOT, Cover, Heights, heights
 from relayc.pipelines.targets.cpu.strategies.contraction.microkernel import TILE, Point, rows_from
 from relayc.pipelines.targets.cpu.strategies.contraction.nest import ContractionNest
 from relayc.pipelines.targets.cpu.strategies.contraction.plan import OperandSource, Plan
 from relayc.pipelines.targets.cpu.strategies.contraction.row_table import with_place, write_place
 from relayc.pipelines.targets.cpu.strategies.contraction.rows import copy_row, pack_rows
-from relayc.pipelines.targets.cpu.strategies.contraction.tile import Blocking
 from relayc.pipelines.te.read.access import MergedLoop
 from relayc.pipelines.tir.strategy.packing import Packing
 from relayc.pipelines.tir.strategy.turns import is_repeated

@@ -1,22 +1,18 @@
-"""Sizes of a contraction's register tile and of the blocks around it, by a model of the core and its caches."""
+"""The size of a contraction's register tile, by a model of the core and its caches."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from math import prod
+from dataclasses import dataclass
 
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.te.read.contraction import Contraction
-from relayc.pipelines.tir.strategy.tuning import distinct, part_sizes
-from relayc.pipelines.tir.values.buffers import LINE, MOST_LOCAL_BYTES
+from relayc.pipelines.tir.strategy.tuning import distinct
+from relayc.pipelines.tir.values.buffers import LINE
 from relayc.pipelines.tir.values.vectors import pieces
-from relayc.symbolic import Size, bounds, ceil_div, guess
+from relayc.symbolic import bounds, ceil_div, guess
 
 PARALLEL_GRAIN = 1 << 17
 """Multiply-adds below which a contraction stays on one thread (about 2 us of work)."""
 PARALLEL_TASKS = 8
 """Iterations that the parallel loop should have at least, so that threads get equal shares."""
-MOST_SCRATCH = 1 << 20
-"""Maximum bytes of a buffer on the stack of a thread: a quarter of the stack in libiomp5."""
 
 
 @dataclass(frozen=True)
@@ -31,35 +27,6 @@ class RegisterTile:
     def width(self) -> int:
         """Columns of a tile."""
         return self.vectors * self.lanes
-
-
-@dataclass(frozen=True)
-class Blocking:
-    """Tunable numbers of the loops around the tiles.
-
-    A task is a block of rows times a block of panels (a panel is as many columns as a tile has). Within it the reduction goes in chunks;
-    each chunk of a panel serves all tiles of the block while it stays in the first-level cache, and the block's rows stay in the second.
-
-    Attributes:
-      tiles: row tiles of a block.
-      panels: panels of a block.
-      chunk: steps of the outermost reduction loop between two visits of the sums; its extent where the sums never leave registers.
-    """
-
-    tiles: int
-    panels: int
-    chunk: Size
-
-    def fitted(self, contraction: Contraction, tile: RegisterTile, in_place: bool) -> "Blocking":
-        """The possible blocks nearest to these: no more than there is, with room for panels and sums on the stack; without chunks where B
-        is read in place."""
-        outer = guess(contraction.reduction[0].extent)
-        extent = typical_rows(contraction)
-        step_bytes = guess(contraction.depth) // outer * tile.width * contraction.b.node.element.width // 8
-        chunk = outer if in_place else max(1, min(self.chunk, outer, MOST_SCRATCH // step_bytes))
-        panels = min(self.panels, ceil_div(guess(contraction.column_extent), tile.width), max(1, MOST_SCRATCH // (chunk * step_bytes)))
-        most_tiles = max(1, MOST_SCRATCH // (panels * tile.width * tile.rows * contraction.node.element.width // 8))
-        return Blocking(min(self.tiles, ceil_div(extent, tile.rows), most_tiles), panels, chunk)
 
 
 def typical_rows(contraction: Contraction) -> int:
@@ -187,23 +154,6 @@ def tile_vectors(contraction: Contraction, target: Target, tile: RegisterTile) -
     return [v for r, v in _candidates(contraction, target) if r == tile.rows]
 
 
-def block_values(contraction: Contraction, tile: RegisterTile, in_place: bool) -> dict[str, Callable[[Blocking], list[int]]]:
-    """The sensible numbers of blocks: parts of about the same size of all that there is, which have room."""
-
-    def fitting(blocks: Blocking, field: str, sizes: Sequence[int]) -> list[int]:
-        possible = [replace(blocks, **{field: size}) for size in sizes]
-        return [getattr(p, field) for p in possible if p.fitted(contraction, tile, in_place) == p]
-
-    tiles = part_sizes(ceil_div(typical_rows(contraction), tile.rows))
-    panels = part_sizes(max(1, ceil_div(guess(contraction.column_extent), tile.width)))
-    chunks = part_sizes(max(1, guess(contraction.reduction[0].extent)))
-    return {
-        "block_tiles": lambda blocks: fitting(blocks, "tiles", tiles),
-        "block_panels": lambda blocks: fitting(blocks, "panels", panels),
-        "chunk": lambda blocks: fitting(blocks, "chunk", chunks),
-    }
-
-
 def cycles(rows: int, vectors: int, sets: int = 1, wait: float = 0.0) -> float:
     """Cycles of a step of a tile (see `default_tile`), whose elements have so many sums, and which waits so long for what it reads."""
     return max(rows * vectors / 2, (rows + vectors) / 2, 5 / sets, wait) + 0.25 + (rows + vectors) / 20
@@ -226,84 +176,3 @@ def sets_of_sums(sums: int) -> int:
 def panel_fits(contraction: Contraction, tile: RegisterTile, target: Target) -> bool:
     """Whether a whole panel of B stays in the first-level cache while tiles go by."""
     return guess(contraction.depth) * tile.width * contraction.b.node.element.width // 8 <= target.l1_bytes * 3 // 4
-
-
-def default_blocks(contraction: Contraction, tile: RegisterTile, target: Target, packs: bool, rows: int | None = None) -> Blocking:
-    """Blocks for a contraction without paddings, whose B is packed by the kernel itself where `packs` is set.
-
-    A panel of B that fits stays in the first-level cache while the tiles of a block of rows go by, and the block, a quarter of the
-    second-level cache, while the panels do, by the rule of Goto and van de Geijn (Anatomy of High-Performance Matrix Multiplication, 2008).
-
-    A panel that does not fit stays in the second-level cache, of which a chunk takes half, while all rows go by: a step of a tile computes
-    for longer than its few lines of B take to come from there. Chunks for the first-level cache would be short, and each of them costs
-    twice: sums, of which the rows have too many for that cache, are read and written again, and rows of A come in pieces of a few lines,
-    too short for the core to read ahead.
-
-    A B that the kernel packs is packed anew for each block of rows: all rows go by in front of its panels, too.
-
-    Args:
-      rows: for which they are chosen, `typical_rows` by default.
-    """
-    item = contraction.b.node.element.width // 8
-    tiles = ceil_div(rows or typical_rows(contraction), tile.rows)
-    # Typical values of an expression may be none that the loop can have.
-    panels = max(1, ceil_div(guess(contraction.column_extent), tile.width))
-    outer = max(1, guess(contraction.reduction[0].extent))
-    inner = max(1, guess(contraction.depth) // outer)
-    chunk, streams = outer, (packs or tiles >= FEWEST_TILES) and not panel_fits(contraction, tile, target)
-    if streams:
-        steps = max(1, target.l2_bytes // 2 // (tile.width * item * inner))
-        chunk = ceil_div(outer, ceil_div(outer, steps)) if isinstance(contraction.reduction[0].extent, int) else steps
-        if not isinstance(contraction.row_extent, int):
-            # Lower tiles with several sums an element go over whole chunks without a rest.
-            chunk = ceil_div(chunk, MOST_SETS) * MOST_SETS
-    chunked = chunk != contraction.reduction[0].extent
-    # Columns go by in front of a block of rows, or rows in front of a panel. The sums of chunks lie on the stack.
-    most_rows = tiles if streams else max(1, target.l2_bytes // 4 // (chunk * inner * item * tile.rows))
-    most_panels = 1 if streams else panels
-    if packs:
-        most_panels = max(1, target.l2_bytes // 8 // (chunk * inner * tile.width * item))
-    if chunked:
-        sums = ceil_div(contraction.node.element.width, 8) * min(most_panels, panels) * tile.width * tile.rows
-        most_rows = max(1, min(most_rows, MOST_LOCAL_BYTES // sums))
-    others = max(1, guess(contraction.batches * prod(row.extent for row in contraction.rows[:-1])))
-    rows, columns = _balanced(tiles, min(most_rows, tiles), panels, min(most_panels, panels), others, target.num_threads)
-    return Blocking(rows, columns, chunk)
-
-
-STREAMS = 8
-"""Rows of a large B that are read at once: a core reads ahead in each of them by itself, and all of them together come faster than one."""
-
-
-def row_blocks(contraction: Contraction, tile: RegisterTile, target: Target) -> Blocking:
-    """Blocks for a B that one tile of rows reads where it lies, STREAMS of its rows at once, over as many columns as have their sums in a
-    quarter of the first-level cache."""
-    most = max(1, target.l1_bytes // 4 // (tile.rows * tile.width * contraction.node.element.width // 8))
-    panels = ceil_div(guess(contraction.column_extent), tile.width)
-    if isinstance(contraction.column_extent, int):
-        most = min(most, max(1, ceil_div(panels, target.num_threads)))
-    outer = contraction.reduction[0].extent
-    tiles = 1 if isinstance(contraction.row_extent, int) else ceil_div((FEWEST_TILES - 1) * MOST_ROWS, tile.rows)
-    return Blocking(tiles, most, min(STREAMS, outer) if isinstance(outer, int) else STREAMS)
-
-
-SLACK = 1.03
-"""How much more than the least the busiest thread may have to do, for the sake of larger blocks."""
-
-
-def _balanced(tiles: int, most_rows: int, panels: int, most_panels: int, others: int, threads: int) -> tuple[int, int]:
-    """(tiles, panels) of the largest blocks with which every thread has about the same to do."""
-
-    def busiest(size: tuple[int, int]) -> int:
-        rows, columns = size
-        return ceil_div(others * ceil_div(tiles, rows) * ceil_div(panels, columns), threads) * rows * columns
-
-    sizes = [(r, g) for r in _part_sizes(tiles, most_rows) for g in _part_sizes(panels, most_panels)]
-    least = min(map(busiest, sizes))
-    return max((s for s in sizes if busiest(s) <= least * SLACK), key=lambda s: (s[0] * s[1], s[0]))
-
-
-def _part_sizes(count: int, most: int) -> list[int]:
-    """Sizes of at most `most` that cut `count` in parts of about the same size, at most 64 of them."""
-    fewest = ceil_div(count, most)
-    return sorted({ceil_div(count, parts) for parts in range(fewest, min(count, fewest + 64) + 1)})

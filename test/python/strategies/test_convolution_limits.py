@@ -110,6 +110,11 @@ CASES = {
     "1x1, strided": convolution((10, 9, 1, 1), strides=(2, 3)),
     "1x1, chunks": replace(convolution((26, 150, 1, 1), residual=True), caches=SMALL),
     "direct, chunks": replace(convolution((20, 12, 3, 3), pads=(1, 1, 1, 1)), caches=SMALL),
+    "lines that share chunks": replace(convolution((60, 12, 3, 3), pads=(1, 1, 1, 1), residual=True), caches=SMALL),
+    "lines that share chunks, strided": replace(convolution((210, 5, 3, 3), strides=(2, 2), pads=(1, 0, 1, 2)), caches=SMALL),
+    "lines that share chunks, dilated, grouped": replace(
+        convolution((110, 3, 3, 3), pads=(2, 1, 0, 1), dilation=(2, 1), groups=2), caches=SMALL
+    ),
     "depthwise": convolution((6, 1, 3, 3), pads=(1, 1, 1, 1), groups=6, strategy="window_columns", residual=True),
     "depthwise, strided": convolution((3, 1, 5, 5), strides=(2, 2), pads=(2, 2, 2, 2), groups=3, strategy="window_columns"),
     "depthwise, channels last": convolution((35, 1, 3, 3), pads=(1, 1, 1, 1), groups=35, last=True, strategy="window_channels"),

@@ -34,9 +34,42 @@ def test_small_weights_may_be_read_again():
 
 @pytest.mark.parametrize("rows", [128, 197, 1500])
 def test_many_rows_have_the_tile_with_the_fewest_cycles(rows):
-    """A panel of 192 KiB stays in the second-level cache while the tiles go by."""
     found = numbers(rows, 768, 768)
-    assert found["rows"] * found["vectors"] == 24 and found["chunk"] == 768
+    assert found["rows"] * found["vectors"] == 24
+
+
+@pytest.mark.parametrize("rows", [100, 168, 170, 171, 250, 256, 257, 262, 1500])
+def test_chunks_stay_in_the_first_level_cache_if_the_sums_are_few(rows):
+    """The panel, of 192 KiB or more, does not stay there as a whole; with many sums it stays in the second-level cache."""
+    found = numbers(rows, 768, 768)
+    step = found["vectors"] * 64
+    if rows * step <= 64 << 10:
+        assert 24 << 10 < found["chunk"] * step <= 36 << 10 and 768 % found["chunk"] == 0
+    else:
+        assert found["chunk"] == 768
+    assert found["block_panels"] == 1 and found["block_tiles"] == -(-rows // found["rows"])
+
+
+def convolution_numbers(channels: int, filters: int, size: int, block: int = 16) -> dict[str, int]:
+    """As `numbers`, of a strided convolution whose padding bounds the rows, with channels in blocks."""
+    data = values((1, channels // block, size, size, block))
+    weight = Const(values((filters, channels, 3, 3), seed=1))
+    attributes = {"strides": (2, 2), "padding": (1, 1, 1, 1), "data_layout": f"NCHW{block}c"}
+    made = program(lambda x, w: [build("nn.conv2d", x, w, **attributes)], [data, weight])
+    (kernel,) = compile(made, target=CORE, stop_after="tir").kernels
+    return {name: int(value) for name, value in (word.split("=") for word in kernel.schedule.split()[1:])}
+
+
+def test_the_lines_of_a_padded_image_share_chunks():
+    """All taps of a block of channels are a chunk for all 49 pixels of the result; blocks of rows of larger images have few sums."""
+    small, large = convolution_numbers(512, 512, 14), convolution_numbers(256, 256, 112)
+    assert (small["chunk"], small["block_panels"], small["block_tiles"]) == (1, 1, -(-49 // small["rows"]))
+    assert large["chunk"] == 1 and large["block_tiles"] * large["rows"] * large["vectors"] * 64 <= 64 << 10
+
+
+def test_a_padded_image_is_not_copied_for_few_filters():
+    """Writing the copy would take a large part of the time."""
+    assert "chunk" not in convolution_numbers(512, 64, 14)
 
 
 def test_chunks_of_deep_panels_stay_in_the_second_level_cache():

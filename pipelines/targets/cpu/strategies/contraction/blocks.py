@@ -81,11 +81,12 @@ def default_blocks(
     A panel of B that fits stays in the first-level cache while the tiles of a block of rows go by, and the block, a quarter of the
     second-level cache, while the panels do, by the rule of Goto and van de Geijn (Anatomy of High-Performance Matrix Multiplication, 2008).
 
-    A panel that does not fit is cut in chunks. A chunk takes half of the first-level cache, if the sums of all rows are few. Otherwise each
-    chunk costs more: its sums come from further, and rows of A come in pieces of a few lines, too short for the core to read ahead. So a
-    chunk then takes half of the second-level cache, and all rows go by: a step of a tile computes for longer than its few lines of B take
-    to come from there. If A has its steps in blocks that are no longer than a line, small chunks do not shorten them, and blocks of rows
-    have few sums.
+    A panel that does not fit is cut in chunks. If the sums of all rows are few, a chunk takes as much of the first-level cache as a panel
+    that fits. Otherwise each chunk costs more: its sums come from further, and rows of A come in pieces of a few lines, too short for the
+    core to read ahead. So a chunk then takes half of the second-level cache, and all rows go by: a step of a tile computes for longer than
+    its few lines of B take to come from there. If A has its steps in blocks, such as those of channels, small chunks do not shorten the
+    pieces, and blocks of rows have few sums. If the number of rows depends on the call, chunks are large, because few rows go over whole
+    panels.
 
     A B that the kernel packs is packed anew for each block of rows: all rows go by in front of its panels, too.
 
@@ -104,12 +105,14 @@ def default_blocks(
     chunk, streams = outer, (packs or tiles >= FEWEST_TILES) and not panel_fits(contraction, tile, target)
     most_rows = tiles
     if streams:
-        in_blocks = a is OperandSource.MEMORY and guess(contraction.a.offset.coefficient(contraction.reduction[0])) != inner
-        is_near = not packs and (in_blocks or extent * tile.width * item_of_sums <= KEPT_SUMS)
+        step = guess(contraction.a.offset.coefficient(contraction.reduction[0]))
+        in_blocks = a in (OperandSource.MEMORY, OperandSource.TABLE) and step != inner
+        has_few_sums = extent * tile.width * item_of_sums <= KEPT_SUMS
+        is_near = not packs and isinstance(contraction.row_extent, int) and (in_blocks or has_few_sums)
         if is_near:
             most_rows = max(1, KEPT_SUMS // (tile.rows * tile.width * item_of_sums))
-        cache_bytes = target.l1_bytes if is_near else target.l2_bytes
-        steps = max(1, cache_bytes // 2 // (tile.width * item * inner))
+        chunk_bytes = target.l1_bytes * 3 // 4 if is_near else target.l2_bytes // 2
+        steps = max(1, chunk_bytes // (tile.width * item * inner))
         chunk = ceil_div(outer, ceil_div(outer, steps)) if isinstance(contraction.reduction[0].extent, int) else steps
         if not isinstance(contraction.row_extent, int):
             # Lower tiles with several sums an element go over whole chunks without a rest.

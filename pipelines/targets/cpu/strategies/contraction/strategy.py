@@ -89,7 +89,7 @@ def choose(kernel: Kernel, target: Target, tuning: Tuning, rows: int | None = No
     contraction = max(found, key=lambda c: _efficiency(c, kernel, target))
     if contraction.column_extent == 1 or contraction.node.element.width < 16:
         return None
-    joined = _joined_rows(contraction, kernel)
+    joined = _joined_rows(contraction, kernel, target)
     contraction = joined or _long_rows(contraction, kernel, target)
     values = {"rows": partial(tile_rows, contraction, target), "vectors": partial(tile_vectors, contraction, target)}
     few = rows or (FEW_ROWS if is_repeated(kernel) and isinstance(contraction.row_extent, Dim) else None)
@@ -107,10 +107,11 @@ def choose(kernel: Kernel, target: Target, tuning: Tuning, rows: int | None = No
     a = source_of_a(kernel, contraction, tile) if joined is None else OperandSource.TABLE
     by_rows = b is OperandSource.MEMORY and is_read_by_rows(kernel, contraction, tile, rows or typical_rows(contraction), target)
     blocks = row_blocks(contraction, tile, target) if by_rows else default_blocks(contraction, tile, target, a, b, few)
-    if (few and not by_rows) or joined is not None:
+    in_one_block = joined is not None and not isinstance(extent, int)
+    if (few and not by_rows) or in_one_block:
         # Many rows are in one block, too: they read the same panels.
         blocks = replace(blocks, tiles=ceil_div(typical_rows(contraction), tile.rows))
-    if joined is not None:
+    if in_one_block:
         # As without a table: all tiles go by in front of a panel, which stays in the second-level cache.
         blocks = replace(blocks, panels=1, chunk=contraction.reduction[0].extent)
     names = {"tiles": "block_tiles", "panels": "block_panels", "chunk": "chunk"}
@@ -118,7 +119,7 @@ def choose(kernel: Kernel, target: Target, tuning: Tuning, rows: int | None = No
     blocks = tuning.replace(
         blocks, names, lambda found: found.fitted(contraction, tile, in_place), block_values(contraction, tile, in_place)
     )
-    if in_place or joined is not None:
+    if in_place or in_one_block:
         blocks = replace(blocks, chunk=contraction.reduction[0].extent)
     share = guess(packed_bytes(contraction, tile)) // target.num_threads
     whole = blocks.chunk == contraction.reduction[0].extent or not isinstance(extent, int)
@@ -174,16 +175,21 @@ COPIED = 400
 tenth otherwise."""
 
 
-def _joined_rows(contraction: Contraction, kernel: Kernel) -> Contraction | None:
-    """The contraction that reads a padded copy of the image and has its rows in one loop, if padding bounds rows whose number depends on
-    the call: tiles then need not end with a line of the image. None for any other contraction, or if the copy costs too much."""
+def _joined_rows(contraction: Contraction, kernel: Kernel, target: Target) -> Contraction | None:
+    """The contraction that reads a padded copy of the image and has its rows in one loop, if padding bounds the rows. Tiles then need not
+    end with a line of the image, whose length a call may decide, and a part of a panel of B serves all lines. None for any other
+    contraction, if the copy costs too much, or if a panel serves the lines from the first-level cache anyway."""
     c = contraction
-    if not c.a.checks or isinstance(c.row_extent, int) or not is_param(kernel, c.b.node):
+    is_known = isinstance(c.row_extent, int)
+    if not c.a.checks or not is_param(kernel, c.b.node) or (is_known and panel_fits(c, default_tile(c, target), target)):
         return None
     padded = next((f for f in match(kernel, keeps_pads=True) if f.b.node is c.b.node and f.a.node.kind == "pad"), None)
     joined = padded.with_joined_rows() if padded is not None else None
     if joined is None or guess(prod(v.extent for v in c.variables)) < COPIED * guess(joined.a.node.size):
         return None
+    if is_known:
+        # All taps of a block of channels are a chunk.
+        return replace(joined, reduction=sorted(joined.reduction, key=lambda v: -guess(joined.a.offset.coefficient(v))))
     # What is checked stays outermost: neighbours in memory are read one after the other.
     order = [c.variables.index(v) for v in c.reduction]
     return replace(joined, reduction=sorted(joined.reduction, key=lambda v: order.index(joined.variables.index(v))))

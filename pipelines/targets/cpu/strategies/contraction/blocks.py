@@ -94,9 +94,9 @@ def default_blocks(
       a, b: where tiles read the operands.
       rows: for which they are chosen, `typical_rows` by default.
     """
-    item, item_of_sums = contraction.b.node.element.width // 8, ceil_div(contraction.node.element.width, 8)
-    extent = rows or typical_rows(contraction)
-    tiles = ceil_div(extent, tile.rows)
+    item = contraction.b.node.element.width // 8
+    sums = tile.width * tile.rows * ceil_div(contraction.node.element.width, 8)
+    tiles = ceil_div(rows or typical_rows(contraction), tile.rows)
     # Typical values of an expression may be none that the loop can have.
     panels = max(1, ceil_div(guess(contraction.column_extent), tile.width))
     outer = max(1, guess(contraction.reduction[0].extent))
@@ -107,10 +107,9 @@ def default_blocks(
     if streams:
         step = guess(contraction.a.offset.coefficient(contraction.reduction[0]))
         in_blocks = a in (OperandSource.MEMORY, OperandSource.TABLE) and step != inner
-        has_few_sums = extent * tile.width * item_of_sums <= KEPT_SUMS
-        is_near = not packs and isinstance(contraction.row_extent, int) and (in_blocks or has_few_sums)
+        is_near = not packs and isinstance(contraction.row_extent, int) and (in_blocks or tiles * sums <= KEPT_SUMS)
         if is_near:
-            most_rows = max(1, KEPT_SUMS // (tile.rows * tile.width * item_of_sums))
+            most_rows = max(1, KEPT_SUMS // sums)
         chunk_bytes = target.l1_bytes * 3 // 4 if is_near else target.l2_bytes // 2
         steps = max(1, chunk_bytes // (tile.width * item * inner))
         chunk = ceil_div(outer, ceil_div(outer, steps)) if isinstance(contraction.reduction[0].extent, int) else steps
@@ -125,8 +124,7 @@ def default_blocks(
     if packs:
         most_panels = max(1, target.l2_bytes // 8 // (chunk * inner * tile.width * item))
     if chunked:
-        sums = item_of_sums * min(most_panels, panels) * tile.width * tile.rows
-        most_rows = max(1, min(most_rows, MOST_LOCAL_BYTES // sums))
+        most_rows = max(1, min(most_rows, MOST_LOCAL_BYTES // (sums * min(most_panels, panels))))
     others = max(1, guess(contraction.batches * prod(row.extent for row in contraction.rows[:-1])))
     rows, columns = _balanced(tiles, min(most_rows, tiles), panels, min(most_panels, panels), others, target.num_threads)
     return Blocking(rows, columns, chunk)

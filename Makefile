@@ -13,6 +13,8 @@ JOBS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+# The test processes share the cores: OpenMP threads that wait give up their core at once, and numpy has one thread, as its others would spin.
+PYTEST = KMP_BLOCKTIME=0 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 # With tables that come from the code.
 PAGES := $(addprefix docs/,operators.md fusion.md targets.md how-it-works.md schedules.md) pipelines/tir/strategy/README.md
 
@@ -42,14 +44,13 @@ rules: $(INSTALLED)
 lit: $(INSTALLED)
 	$(BIN)/lit -sv -j $(JOBS) test/lit
 
-# The test processes share the cores: OpenMP threads that wait give theirs up at once, and numpy starts none (its threads wait busily).
 pytest: $(INSTALLED)
-	KMP_BLOCKTIME=0 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+	$(PYTEST)
 
 # The release that the extra `torch` allows; the CPU wheel where the package index has it under this version.
 torch: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile torch==2.13.0 expecttest
-	KMP_BLOCKTIME=0 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -k pytorch test/python/frontend/test_pytorch*.py test/python/bench/test_bench_pytorch.py test/python/test_pages.py
+	$(PYTEST) -k pytorch test/python/frontend/test_pytorch*.py test/python/bench/test_bench_pytorch.py test/python/test_pages.py
 
 docs docs-serve: export NO_MKDOCS_2_WARNING = 1
 docs: $(INSTALLED)

@@ -40,7 +40,7 @@ def view(memory: ir.Value, first_byte: Size | Index, count: Size, element: ir.Ty
 
 
 MOST_LOCAL_BYTES = 1 << 20
-"""Limit of a buffer on the stack: threads have stacks of some megabytes."""
+"""Limit of a buffer on the stack: a quarter of the stack of a thread of libiomp5."""
 
 
 def local_buffer(shape: int | Sequence[int], element: ir.Type) -> ir.Value:

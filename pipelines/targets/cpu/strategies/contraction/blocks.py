@@ -19,9 +19,6 @@ from relayc.pipelines.tir.strategy.tuning import part_sizes
 from relayc.pipelines.tir.values.buffers import MOST_LOCAL_BYTES
 from relayc.symbolic import Size, ceil_div, guess
 
-MOST_SCRATCH = 1 << 20
-"""Maximum bytes of a buffer on the stack of a thread: a quarter of the stack in libiomp5."""
-
 
 @dataclass(frozen=True)
 class Blocking:
@@ -46,9 +43,9 @@ class Blocking:
         outer = guess(contraction.reduction[0].extent)
         extent = typical_rows(contraction)
         step_bytes = guess(contraction.depth) // outer * tile.width * contraction.b.node.element.width // 8
-        chunk = outer if in_place else max(1, min(self.chunk, outer, MOST_SCRATCH // step_bytes))
-        panels = min(self.panels, ceil_div(guess(contraction.column_extent), tile.width), max(1, MOST_SCRATCH // (chunk * step_bytes)))
-        most_tiles = max(1, MOST_SCRATCH // (panels * tile.width * tile.rows * contraction.node.element.width // 8))
+        chunk = outer if in_place else max(1, min(self.chunk, outer, MOST_LOCAL_BYTES // step_bytes))
+        panels = min(self.panels, ceil_div(guess(contraction.column_extent), tile.width), max(1, MOST_LOCAL_BYTES // (chunk * step_bytes)))
+        most_tiles = max(1, MOST_LOCAL_BYTES // (panels * tile.width * tile.rows * contraction.node.element.width // 8))
         return Blocking(min(self.tiles, ceil_div(extent, tile.rows), most_tiles), panels, chunk)
 
 
@@ -82,11 +79,11 @@ def default_blocks(
     second-level cache, while the panels do, by the rule of Goto and van de Geijn (Anatomy of High-Performance Matrix Multiplication, 2008).
 
     A panel that does not fit is cut in chunks. If the sums of all rows are few, a chunk takes as much of the first-level cache as a panel
-    that fits. Otherwise each chunk costs more: its sums come from further, and rows of A come in pieces of a few lines, too short for the
+    that fits. Otherwise such a chunk costs more: its sums come from further, and rows of A come in pieces of a few lines, too short for the
     core to read ahead. So a chunk then takes half of the second-level cache, and all rows go by: a step of a tile computes for longer than
     its few lines of B take to come from there. If A has its steps in blocks, such as those of channels, small chunks do not shorten the
-    pieces, and blocks of rows have few sums. If the number of rows depends on the call, chunks are large, because few rows go over whole
-    panels.
+    pieces: chunks are small, and rows go by in blocks with few sums. If the number of rows depends on the call, chunks are large, because
+    few rows go over whole panels.
 
     A B that the kernel packs is packed anew for each block of rows: all rows go by in front of its panels, too.
 

@@ -15,7 +15,7 @@ from relayc.tools.commands import CommandError, inputs_of, say
 from relayc.tools.inputs import written
 from relayc.tune.model import Options, Tuning, local_or_cluster, open_database, search
 from relayc.tune.session import Status
-from relayc.tune.texts import records_table, summary, tuning_page, tuning_table
+from relayc.tune.texts import records_tables, summary, tuning_page, tuning_table
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
@@ -49,7 +49,10 @@ def _finish(found: Tuning, arguments: argparse.Namespace, console: Console) -> N
 
 def _records(arguments: argparse.Namespace, database: Database, console: Console) -> None:
     if arguments.show:
-        console.print(records_table(database.best(), str(database.path)))
+        records = database.best()
+        say(f"{database.path}: {len(records)} records", arguments, console)
+        for table in records_tables(records):
+            console.print(table)
         return
     if arguments.export is not None:
         records = database.best()

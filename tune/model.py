@@ -248,7 +248,7 @@ def search(
     trials, limit, graph = options.trials, options.seconds, None
     try:
         if has_graph:
-            task = Task(key.key, GRAPH, "", target=str(target), threads=threads, seconds=profile.latency)
+            task = Task(key.key, GRAPH, "", target=str(target), threads=threads, seconds=profile.latency, level_key=key.level_key)
             measurer_of_graph, spaces = ProgramMeasurer(build, inputs), partial(graph_spaces, build)
             graph = Session([task], found, measurer_of_graph, spaces, "near", options.seed, profile.latency, report=options.report)
             tuning.graph, tuning.states, tuning.gains = graph.states[0], graph.states, graph.gains

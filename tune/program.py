@@ -13,7 +13,7 @@ from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.tuning_space import TuningSpace
 from relayc.pipelines.graph.choices import CHOICES, usual_ways
 from relayc.pipelines.history.programs import GRAPH, program_key
-from relayc.pipelines.history.records import RECORDS, records_of
+from relayc.pipelines.history.records import RECORDS, level_of, records_of
 from relayc.runtime.artifact import TensorSpec
 from relayc.runtime.cache import digest
 from relayc.tools.build import Build
@@ -24,15 +24,15 @@ from relayc.tune.worker import Bench, Candidate, Measured
 
 
 class ProgramKey(PassInstrument):
-    """Keeps the key of a program that is compiled; "" for one that has no graph."""
+    """Keeps the keys of a program that is compiled, for the target and for its level; "" for one that has no graph."""
 
     def __init__(self, target: Target) -> None:
-        self._target = target
-        self.key = ""
+        self._targets = target, level_of(target)
+        self.key = self.level_key = ""
 
     def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
         if info.name == "GraphPipeline":
-            self.key = program_key(mod, self._target, PassContext.current())
+            self.key, self.level_key = (program_key(mod, target, PassContext.current()) for target in self._targets)
 
 
 def with_records(build: Build, records: Mapping[str, Mapping[str, Any]]) -> Build:

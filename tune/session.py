@@ -288,6 +288,7 @@ class Session:
                 sizes=task.shapes,
                 machine=measured.machine or self._machine,
                 time=time.time(),
+                level_key=task.level_key,
             )
             state.record = record
         else:
@@ -308,7 +309,7 @@ class Session:
         for state in self.states:
             record = state.record
             if record is not None and record.key in checked:
-                state.record = replace(record, is_checked=True)
+                state.record = replace(record, is_checked=True, level_key=state.task.level_key)
                 self._database.put(state.record)
             elif record is not None and record.key in refused:
                 before = state.previous if state.previous is not record and state.previous and state.previous.is_checked else None

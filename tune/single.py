@@ -13,6 +13,7 @@ from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.tuning_space import kernels_of
 from relayc.pipelines.history.keys import kernel_key
+from relayc.pipelines.history.records import level_of
 from relayc.pipelines.program.functions import specs_of
 from relayc.pipelines.program.single import parsed
 from relayc.pipelines.tir.strategy.choice import operators_of
@@ -117,6 +118,6 @@ def kernel_task(
             described[i].update(PARAM.entry())
         function.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(entry) for entry in described])
         shapes = tuple(() if i in marked else tuple(spec.at(known)) for i, spec in enumerate(specs))
-        key = kernel_key(function, target, label)
+        key, level_key = kernel_key(function, target, label), kernel_key(function, level_of(target), label)
         text, ops = module_text(mod, function), tuple(operators_of(function))
-    return Task(key, found, text, ops, marked, shapes, str(target), threads, config, schedule)
+    return Task(key, found, text, ops, marked, shapes, str(target), threads, config, schedule, level_key=level_key)

@@ -12,6 +12,7 @@ from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.context.instruments import PassInfo, PassInstrument
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.history.keys import kernel_key
+from relayc.pipelines.history.records import level_of
 from relayc.pipelines.program.functions import read_functions
 from relayc.pipelines.program.turning import mark_repeated
 from relayc.pipelines.tir.strategy.choice import operators_of
@@ -27,7 +28,7 @@ class Task:
     """A kernel to be tuned.
 
     Attributes:
-      key: see history.keys.
+      key, level_key: of the kernel for the target and for its level; see history.keys.
       name, ops: name and operators of the kernel; text: a te module with only the kernel.
       params: positions of the arguments that are parameters.
       shapes: shapes of the arguments in a call; () for parameters, whose shapes are in the text.
@@ -55,14 +56,15 @@ class Task:
     calls: int = 1
     room: float = UNKNOWN_ROOM
     others: int = 0
+    level_key: str = ""
 
 
 class KernelTexts(PassInstrument):
-    """Keeps the kernels of a program as they are when they are scheduled: (key, text, operators, parameters) by name."""
+    """Keeps the kernels of a program as they are when they are scheduled: (key, key for the level, text, operators, parameters) by name."""
 
     def __init__(self, target: Target) -> None:
-        self._target = target
-        self.found: dict[str, tuple[str, str, tuple[str, ...], tuple[int, ...]]] = {}
+        self._targets = target, level_of(target)
+        self.found: dict[str, tuple[str, str, str, tuple[str, ...], tuple[int, ...]]] = {}
 
     def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
         if info.name != "ScheduleKernels":
@@ -72,8 +74,8 @@ class KernelTexts(PassInstrument):
             mark_repeated(functions.programs.values(), functions.kernels)
             for name, function in functions.kernels.items():
                 if not UPDATES.on(function):
-                    facts = tuple(operators_of(function)), params_of(function)
-                    self.found[name] = kernel_key(function, self._target), module_text(mod, function), *facts
+                    key, level_key = (kernel_key(function, target) for target in self._targets)
+                    self.found[name] = key, level_key, module_text(mod, function), tuple(operators_of(function)), params_of(function)
 
 
 def params_of(function: ir.OpView) -> tuple[int, ...]:
@@ -108,7 +110,7 @@ def model_tasks(
         name, at = row.kernel.name, row.kernel.inputs
         if name not in texts.found or not row.calls or any(fnmatchcase(name, pattern) for pattern in taken):
             continue
-        key, text, ops, params = texts.found[name]
+        key, level_key, text, ops, params = texts.found[name]
         task = found.get(key)
         if task is None:
             shapes = tuple(() if i in params else tuple(map(int, spec.shape)) for i, spec in enumerate(at))
@@ -117,6 +119,8 @@ def model_tasks(
             others = max(0, params_bytes - own) if row.calls == 1 else 0
             room = UNKNOWN_ROOM if profile.peak is None else row.lost(profile.peak) / max(row.seconds, 1e-12)
             room = min(MOST_ROOM, max(LEAST_ROOM, room))
-            task = Task(key, name, text, ops, params, shapes, str(target), threads, kept, calls=0, room=room, others=others)
+            task = Task(
+                key, name, text, ops, params, shapes, str(target), threads, kept, calls=0, room=room, others=others, level_key=level_key
+            )
         found[key] = replace(task, seconds=task.seconds + row.seconds, calls=task.calls + 1)
     return sorted(found.values(), key=lambda task: -task.seconds)

@@ -1,7 +1,7 @@
 """A search in words, and as a page."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.table import Table
 
@@ -33,13 +33,15 @@ def _words(record: Record) -> str:
     return " ".join([record.strategy, *(f"{name}={value}" for name, value in numbers)])
 
 
+FOLDED = {"overflow": "fold"}
+"""Options of a column of long texts."""
 HEADS = ("kernel", "share", "trials", "us before", "us after", "gain", "numbers")
 
 
 def tuning_table(tuning: Tuning) -> Table:
     """One line per kernel that was measured."""
     columns = {name: NUMBER for name in HEADS[1:-1]}
-    table = make_table(f"{tuning.name}: kernels", kernel={"overflow": "fold"}, **columns, numbers={"overflow": "fold"})
+    table = make_table(f"{tuning.name}: kernels", kernel=FOLDED, **columns, numbers=FOLDED)
     for row in kernel_rows(tuning):
         table.add_row(*row)
     return table
@@ -71,16 +73,19 @@ def tuning_text(tuning: Tuning) -> str:
     return "\n".join([*lines, summary(tuning)])
 
 
-def records_table(records: Sequence[Record], name: str) -> Table:
-    """The records of a database, one line each."""
-    texts = ("kernel", "operators", "numbers", "target", "machine")
-    columns = {"kernel": {"overflow": "fold"}, "operators": {"overflow": "fold"}, "gain": NUMBER, "us": NUMBER, "trials": NUMBER}
-    table = make_table(name, **columns, **{text: {"overflow": "fold"} for text in texts[2:]})
+def records_tables(records: Sequence[Record]) -> Iterator[Table]:
+    """The records of a database, one line each: a table for each target and machine, whose names are long."""
+    columns = {"kernel": FOLDED, "operators": FOLDED, "gain": NUMBER, "us": NUMBER, "trials": NUMBER, "numbers": FOLDED}
+    groups: dict[str, list[Record]] = {}
     for one in records:
-        times = [f"{one.ratio:.2f}" + ("" if one.is_checked else " ?"), f"{one.seconds * 1e6:.1f}", str(one.trials)]
-        table.add_row(one.kernel, " ".join(one.ops), *times, _words(one), one.target, one.machine)
-    table.caption = "?: the whole model was not measured with it" if any(not one.is_checked for one in records) else None
-    return table
+        groups.setdefault(f"{one.target}\n{one.machine}".strip(), []).append(one)
+    for title, group in groups.items():
+        table = make_table(title, **columns)
+        for one in group:
+            times = [f"{one.ratio:.2f}" + ("" if one.is_checked else " ?"), f"{one.seconds * 1e6:.1f}", str(one.trials)]
+            table.add_row(one.kernel, " ".join(one.ops), *times, _words(one))
+        table.caption = "?: the whole model was not measured with it" if any(not one.is_checked for one in group) else None
+        yield table
 
 
 # ---- the page ---------------------------------------------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ class Record:
       sizes: of its tensors, where it has symbols.
       machine, time: where and when (seconds since the epoch) it was measured.
       is_checked: whether a whole model was measured to be no slower with it.
+      level_key: the key of the kernel for the level of the target, by which a record that comes with relayc is found (history.records).
     """
 
     key: str
@@ -57,6 +58,7 @@ class Record:
     machine: str = ""
     time: float = 0.0
     is_checked: bool = False
+    level_key: str = ""
 
     @property
     def settings(self) -> dict[str, Any]:

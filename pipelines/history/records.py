@@ -81,19 +81,25 @@ def records_of(settings: Mapping[str, Mapping[str, Any]], shipped: Mapping[str, 
 
 
 def level_of(target: "Target") -> "Target":
-    """The target that a table of its level is measured for: without what else is known of the machine, but its threads."""
+    """The target with the properties that the numbers of float kernels depend on: level, threads, and the caches of a core; a target that
+    has no level itself. Records apply to all targets of one such target if they come with relayc."""
     from relayc.pipelines.context.target import Target
 
-    return Target(f"{target.kind} -mcpu={target.attributes['mcpu']} -num-threads={target.attributes['num_threads']}")
+    if "mcpu" not in target.attributes:
+        return target
+    kept = ("mcpu", "num_threads", "l1_bytes", "l2_bytes")
+    return Target(" ".join([target.kind, *(f"-{name.replace('_', '-')}={target.attributes[name]}" for name in kept)]))
 
 
 def shipped_settings(target: "Target") -> Mapping[str, Mapping[str, Any]]:
-    """The settings that come with relayc for the level of a target, by key."""
-    level = target.attributes.get("mcpu")
-    path = TABLES / f"{level}.jsonl"
-    if level is None or not path.exists():
+    """The settings that come with relayc for the level of a target (`level_of`), by the key of a kernel for this level."""
+    path = TABLES / f"{target.attributes.get('mcpu')}.jsonl"
+    if not path.exists():
         return {}
+    from relayc.pipelines.context.target import Target
     from relayc.pipelines.history.database import import_records
 
-    wanted = str(level_of(target))
-    return {record.key: record.settings for record in import_records(path.read_text()) if record.target == wanted}
+    records = [record for record in import_records(path.read_text()) if record.is_checked]
+    level = level_of(target)
+    fits = {text for text in {record.target for record in records} if level_of(Target(text)) == level}
+    return {record.level_key: record.settings for record in records if record.target in fits}

@@ -10,7 +10,9 @@ import onnx
 import pytest
 from tuned_models import dense
 
-from relayc.pipelines.history.database import Database, Record
+import relayc
+from relayc.pipelines.history import records
+from relayc.pipelines.history.database import Database, Record, export_records
 from relayc.tools.cli import main
 from relayc.tools.timing import Comparison
 from relayc.tune import model
@@ -78,6 +80,20 @@ def test_a_model_is_tuned_and_its_records_move(tuned, tmp_path, capsys):
     third = tmp_path / "third.sqlite"
     assert main(["tune", "--merge", str(other), "--database", str(third)]) == 0
     assert Database(third).best() == [record]
+
+
+def test_the_records_of_a_model_as_a_table_that_comes_with_relayc(tuned, tmp_path, monkeypatch):
+    assert tuned("--trials", "8") == 0
+    level = str(relayc.Target("cpu").attributes["mcpu"])
+    with open(tmp_path / f"{level}.jsonl", "wb") as file:
+        file.write(export_records(Database(tmp_path / "t.sqlite").best()).encode())
+    monkeypatch.setattr(records, "TABLES", tmp_path)
+    monkeypatch.setenv("RELAYC_TUNING_DB", str(tmp_path / "none.sqlite"))
+    other = relayc.Target("cpu", l3_bytes=1 << 30)
+    assert str(other) != str(relayc.Target("cpu"))
+    assert "rows=1 " in relayc.compile(tmp_path / "dense.onnx", other).kernels[0].schedule
+    with relayc.tune.ApplyHistoryBest(None):
+        assert "rows=1 " not in relayc.compile(tmp_path / "dense.onnx", other).kernels[0].schedule
 
 
 def test_an_interrupt_ends_with_what_is_known(tuned, tmp_path, capsys, monkeypatch):

@@ -5,15 +5,13 @@ Kernels of relayc and of torch are recorded as a graph of many calls, so that on
 call them. Engines take turns; the result is the median over the rounds. Packages that are not installed are left out.
 """
 
-import ctypes
 import importlib
 import importlib.util
 import math
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -122,8 +120,7 @@ def take_turns(result: GpuResult, calls: Mapping[str, tuple[Call, int]], setting
 # ---- kernels ------------------------------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def _relayc_kernel(case: Case, arrays: Sequence[np.ndarray], settings: GpuSettings, count: int) -> Iterator[tuple[Call, dict[str, Any]]]:
+def _relayc_kernel(case: Case, arrays: Sequence[np.ndarray], settings: GpuSettings, count: int) -> tuple[Call, dict[str, Any]]:
     """A graph of calls of a program of the case alone."""
     program, weights = Program(), case.section == "products"
     taken = arrays[:1] if weights else arrays
@@ -139,16 +136,7 @@ def _relayc_kernel(case: Case, arrays: Sequence[np.ndarray], settings: GpuSettin
     module.records = False
     main, device = module["main"], Device("cuda", settings.device)
     assert isinstance(main, DeviceFunction)  # of a program for a device
-    given = [device.tensor(array) for array in taken]
-    with main.on_device(given) as call:
-        tensors = (*call.inputs, *call.outputs, call.arena, call.params)
-
-        def repeat(context: ctypes.Array) -> None:
-            for _ in range(count):
-                main.packed(*tensors, ctypes.addressof(context))
-
-        recording = call.program.record(repeat)
-        yield recording.launch, facts
+    return main.repeated([device.tensor(array) for array in taken], count), facts
 
 
 def _with_inputs(body: Callable[..., Any], count: int) -> Callable[..., Any]:
@@ -191,19 +179,18 @@ def measure_kernels(cases: Sequence[Case], settings: GpuSettings, progress: Prog
         progress(case.name)
         result = GpuResult(case.section, case.name, case.flops, case.bytes)
         arrays, count = case.inputs(settings.seed), repetitions(case)
-        with ExitStack() as stack:
-            calls: dict[str, tuple[Call, int]] = {}
+        calls: dict[str, tuple[Call, int]] = {}
+        try:
+            call, result.facts = _relayc_kernel(case, arrays, settings, count)
+            calls["relayc"] = call, count
+        except Exception as error:
+            result.errors["relayc"] = f"{type(error).__name__}: {error}"
+        if torch:
             try:
-                call, result.facts = stack.enter_context(_relayc_kernel(case, arrays, settings, count))
-                calls["relayc"] = call, count
+                calls["torch"] = _torch_kernel(case, arrays, settings, count), count
             except Exception as error:
-                result.errors["relayc"] = f"{type(error).__name__}: {error}"
-            if torch:
-                try:
-                    calls["torch"] = _torch_kernel(case, arrays, settings, count), count
-                except Exception as error:
-                    result.errors["torch"] = f"{type(error).__name__}: {error}"
-            take_turns(result, calls, settings)
+                result.errors["torch"] = f"{type(error).__name__}: {error}"
+        take_turns(result, calls, settings)
         found.append(result)
     return found
 

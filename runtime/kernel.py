@@ -18,7 +18,7 @@ class Kernel:
       info: what the kernel is made of: its schedule with all numbers, its FLOPs, and the tensors that `packed` takes.
       packed: the tvm-ffi function of the kernel alone. It takes `info.inputs`, parameters among them in the layouts that the schedule
         wants, then `info.outputs`, the workspace among them, and runs on as many threads as OpenMP says for the calling thread.
-      module: the module around the kernel.
+      function: the function that a call of the kernel runs: of the module around it, `module`.
     """
 
     def __init__(self, name: str, module: Module) -> None:
@@ -27,11 +27,11 @@ class Kernel:
         self.outputs: tuple[TensorSpec, ...] = module.outputs
         self.info: KernelInfo = next(k for k in module.kernels if k.name == name)
         self.packed: tvm_ffi.Function = module[name].packed
-        self._function = module[module.function_names()[0]]
+        self.function = module[module.function_names()[0]]
 
     def __call__(self, *inputs: Any, out: Any = None, **named: Any) -> Any:
         """Runs the kernel; arguments, result and errors are those of `Function.__call__`."""
-        return self._function(*inputs, out=out, **named)
+        return self.function(*inputs, out=out, **named)
 
     @property
     def ir(self) -> Mapping[str, str]:

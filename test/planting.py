@@ -70,10 +70,9 @@ class Planter:
         while True:
             while len(running) < self._jobs and (trial := next(self._trials, None)):
                 codes = codes_of(trial.fault, (ROOT / trial.fault.path).read_text())
-                if codes is None:
+                if codes is None or not self._imports(trial.fault.path):
                     self._report(trial, None)
                 else:
-                    self._import(trial.fault.path)
                     fork = self._fork(trial, codes)
                     running[os.pidfd_open(fork.process)] = fork
             if not running:
@@ -91,12 +90,17 @@ class Planter:
         gc.collect()
         gc.freeze()
 
-    def _import(self, path: str) -> None:
-        """Imports the module of a file that is imported where it is needed first: a fork could not plant faults in it."""
+    def _imports(self, path: str) -> bool:
+        """Imports the module of a file that is imported where it is needed first: a fork could not plant faults in it. False for a module
+        that modules of the tests exclude from their process: the server and its client bring protobuf files of one name."""
         name = ".".join(["relayc", *Path(path).with_suffix("").parts]).removesuffix(".__init__")
         if name not in sys.modules:
-            importlib.import_module(name)
+            try:
+                importlib.import_module(name)
+            except TypeError:
+                return False
             self._find_functions()
+        return True
 
     def _fork(self, trial: Trial, codes: Sequence[tuple[CodeType, CodeType]]) -> _Fork:
         read, write = os.pipe()

@@ -1,6 +1,7 @@
 """Measurements on other machines: a measurer that submits measurements to workers of a Dask scheduler.
 
-A worker is an ordinary `dask worker` process on a machine where the same relayc is installed. A resource states the level of its processor:
+A worker is an ordinary `dask worker` process on a machine where the same relayc is installed. A resource states the level of its processor,
+or the architecture of its GPU (relayc:sm_90a):
 
     dask worker tcp://HOST:8786 --nthreads 1 --resources "relayc:x86-64-v4=1"
 
@@ -41,7 +42,7 @@ _process: WorkerProcess | None = None
 
 def resource_of(target: Target) -> str:
     """The resource with which a worker states that it measures for a target."""
-    return f"relayc:{getattr(target, 'mcpu', None) or target.kind}"
+    return f"relayc:{getattr(target, 'mcpu', None) or getattr(target, 'arch', None) or target.kind}"
 
 
 class Cluster(Measurer):

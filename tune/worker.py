@@ -14,7 +14,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
@@ -29,6 +29,7 @@ from relayc.pipelines.driver.compile_kernel import compile_kernel
 from relayc.pipelines.history.records import DATABASE
 from relayc.pipelines.program.functions import read_functions, specs_of
 from relayc.runtime.artifact import TensorSpec
+from relayc.runtime.device_function import DeviceFunction
 from relayc.runtime.kernel import Kernel
 from relayc.runtime.threads import Team
 from relayc.tools.inputs import random_inputs, sizes_of_call
@@ -40,6 +41,8 @@ _MOST_COPIES, _MOST_COPY_BYTES = 64, 256 << 20
 """Of parameters that calls take in turns."""
 _ROUNDS, _MOST_SECONDS = 20, 10.0
 """A candidate that seems faster gets so many rounds, where calls take so long that there were too few to know; not for longer than that."""
+_LAUNCHES = 16
+"""Calls that a GPU gets at once, so that a kernel takes longer than to submit it and to wait for it."""
 _HOPELESS = 0.8
 """Ratio of the base's time to a candidate's below which a few rounds are enough."""
 _KEPT = 3
@@ -109,12 +112,13 @@ class Bench:
             try:
                 first, second = self._compiled(task, base), self._compiled(task, candidate)
                 with Team(task.threads):
-                    clock = clock_of(task.threads)
+                    clock = clock_of(task.threads if launches_of(task) == 1 else None)
                     found = compare_times(first, second, seconds, _is_enough, clock)
                     if found.high == math.inf and found.ratio > 1:
                         more = min(_MOST_SECONDS, seconds * _ROUNDS / found.rounds)
                         found = compare_times(first, second, more, _is_enough, clock)
-                return Measured("measured", found)
+                calls = launches_of(task)
+                return Measured("measured", replace(found, base_seconds=found.base_seconds / calls, seconds=found.seconds / calls))
             except WrongResult as error:
                 return Measured("wrong", message=str(error))
             except Exception as error:  # whatever a strategy or MLIR raises costs this candidate
@@ -144,7 +148,11 @@ class Bench:
 
     def _call(self, task: Task, kernel: Kernel, inputs: Mapping[str, Any]) -> Callable[[], Any]:
         """A call of the function of the kernel alone, its parameters packed and its memory at hand. Where the model's calls find the
-        parameters in no cache, each call has others."""
+        parameters in no cache, each call has others. On a GPU, `launches_of` calls of the kernel with the same arguments."""
+        if isinstance(kernel.function, DeviceFunction):
+            device = kernel.function.device
+            launch = kernel.function.repeated([device.tensor(array) for array in inputs.values()], launches_of(task))
+            return lambda: (launch(), device.synchronize())
         sizes = sizes_of_call(kernel.module, dict(inputs))
         numbers = [sizes[name] for name in kernel.info.symbols]
         params = [kernel.info.inputs[i] for i in task.params]
@@ -162,6 +170,12 @@ class Bench:
         while len(found) <= copy:
             found.append(tvm_ffi.from_dlpack(random_inputs([spec], len(found), sizes)[spec.name]))
         return found[copy]
+
+
+def launches_of(task: Task) -> int:
+    """How many calls of a kernel are timed as one."""
+    target = Target(task.target)
+    return _LAUNCHES if target.is_gpu and not getattr(target, "emulate", False) else 1
 
 
 def copies_of(num_bytes: int, task: Task) -> int:

@@ -100,6 +100,14 @@ def test_a_worker_may_die_and_another_may_join(scheduler, tmp_path):
     assert database.record("key").numbers["rows"] == 1 and session.gain == pytest.approx(1.4 / 1.1)
 
 
+def test_a_worker_of_a_gpu_that_is_emulated(scheduler, tmp_path):
+    gpu = relayc.Target("cuda -arch=sm_80 -emulate=true")
+    with worker(scheduler, "of-a-gpu", "relayc:sm_80"), cluster.Cluster(scheduler, gpu) as measurer:
+        found = relayc.tune.kernel(PRODUCT, gpu, trials=2, sampler="grid", database=tmp_path / "t.sqlite", measurer=measurer)
+    outcomes = [(trial.outcome, trial.message) for trial in found.states[0].trials]
+    assert outcomes == [("measured", "")] * 2 and found.states[0].seconds > 0
+
+
 def test_without_a_right_worker_there_is_one_message(scheduler, tmp_path, monkeypatch):
     monkeypatch.setattr(cluster, "FIRST_SECONDS", 0.0)
     with pytest.raises(ValueError, match=rf"expected a worker with the resource {RESOURCE} .*, found no worker"):

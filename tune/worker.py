@@ -152,7 +152,12 @@ class Bench:
         if isinstance(kernel.function, DeviceFunction):
             device = kernel.function.device
             launch = kernel.function.repeated([device.tensor(array) for array in inputs.values()], launches_of(task))
-            return lambda: (launch(), device.synchronize())
+
+            def call() -> None:
+                launch()
+                device.synchronize()
+
+            return call
         sizes = sizes_of_call(kernel.module, dict(inputs))
         numbers = [sizes[name] for name in kernel.info.symbols]
         params = [kernel.info.inputs[i] for i in task.params]

@@ -30,7 +30,7 @@ os.environ["RELAYC_TUNING_DB"] = "0"
 hypothesis.settings.register_profile("suite", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("suite")
 
-SHARE = 3
+SHARE = 4
 """One in so many cases of a test with the mark `sampled` runs unless RELAYC_TEST_ALL is set: the others execute no other lines."""
 
 

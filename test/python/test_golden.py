@@ -1,4 +1,5 @@
-"""The compiler makes of programs what test/golden records (see golden.py)."""
+"""The compiler makes of programs what test/golden records (see golden.py, which compares all of it: what changes one program changes
+others)."""
 
 import difflib
 
@@ -10,6 +11,7 @@ from oracle import needs_avx512
 from relayc.tools.conformance import LISTED_VERSION
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("target", "name"), list(golden.cases()))
 def test_golden(target: str, name: str) -> None:
     if target == "imports" and not onnx.__version__.startswith(LISTED_VERSION):

@@ -22,17 +22,19 @@ class Kernel:
       shapes: shapes of the arguments.
       reference: the result, by numpy, of arguments in f64.
       flops: multiplications and additions of its products.
+      scale: standard deviation of the arguments.
     """
 
     define: Callable[[Any], Tensors]
     shapes: Sequence[tuple[int, ...]]
     reference: Callable[..., np.ndarray]
     flops: int = 0
+    scale: float = 1.0
 
     def arrays(self, seed: int) -> list[np.ndarray]:
         """Arguments of a normal distribution."""
         rng = np.random.default_rng(seed)
-        return [rng.standard_normal(shape, np.float32) for shape in self.shapes]
+        return [rng.standard_normal(shape, np.float32) * np.float32(self.scale) for shape in self.shapes]
 
 
 def _product(te: Any, m: int, n: int, k: int) -> Tensors:
@@ -101,6 +103,78 @@ def _attention(te: Any, heads: int, length: int, width: int) -> Tensors:
     return [q, k, v, te.compute((heads, length, width), lambda h, i, c: te.sum(weights[h, i, key] * v[h, key, c], axis=key), name="Y")]
 
 
+def _stencil(te: Any, size: int, steps: int) -> Tensors:
+    def following(x: Any, number: int) -> Any:
+        def element(i: Any, j: Any) -> Any:
+            around = x[i, j + 1] + x[i + 2, j + 1] + x[i + 1, j] + x[i + 1, j + 2]
+            return x[i + 1, j + 1] + te.const(0.2, "float32") * (around - te.const(4.0, "float32") * x[i + 1, j + 1])
+
+        return te.compute((size - 2 * number, size - 2 * number), element, name=f"step{number}")
+
+    grid = first = te.placeholder((size, size), name="X")
+    for number in range(1, steps + 1):
+        grid = following(grid, number)
+    return [first, grid]
+
+
+def _largest(te: Any, rows: int, length: int) -> Tensors:
+    x, k = te.placeholder((rows, length), name="X"), te.reduce_axis((0, length), name="k")
+
+    def larger(a: Any, b: Any) -> Any:
+        return te.if_then_else(a * a >= b * b, a, b)
+
+    largest = te.comm_reducer(larger, lambda dtype: te.const(0.0, dtype), name="largest")
+    return [x, te.compute((rows,), lambda i: largest(x[i, k], axis=k), name="Y")]
+
+
+def _solve(te: Any, blocks: int, block: int, columns: int) -> Tensors:
+    size, shape = blocks * block, (block, columns)
+    lower, right = te.placeholder((size, size), name="L"), te.placeholder((size, columns), name="B")
+    inverse = te.placeholder((blocks, block, block), name="D")
+
+    def product(element: Callable[[Any, Any], Any], x: Any, name: str) -> Any:
+        k = te.reduce_axis((0, block), name=f"{name}_k")
+        return te.compute(shape, lambda i, j: te.sum(element(i, k) * x[k, j], axis=k), name=name)
+
+    def part(row: int, column: int) -> Callable[[Any, Any], Any]:
+        return lambda i, k: lower[row * block + i, column * block + k]
+
+    def solution(number: int, before: Sequence[Any]) -> Any:
+        rest = te.compute(shape, lambda i, j: right[number * block + i, j], name=f"rest{number}")
+        for other, x in enumerate(before):
+            rest = less(rest, product(part(number, other), x, f"product{number}_{other}"), f"rest{number}_{other}")
+        return product(lambda i, k: inverse[number, i, k], rest, f"x{number}")
+
+    def less(a: Any, b: Any, name: str) -> Any:
+        return te.compute(shape, lambda i, j: a[i, j] - b[i, j], name=name)
+
+    solved: list[Any] = []
+    for number in range(blocks):
+        solved.append(solution(number, solved))
+
+    def joined(i: Any, j: Any) -> Any:
+        found = solved[0][te.indexmod(i, block), j]
+        for number in range(1, blocks):
+            found = te.if_then_else(i >= number * block, solved[number][te.indexmod(i, block), j], found)
+        return found
+
+    return [lower, inverse, right, te.compute((size, columns), joined, name="Y")]
+
+
+def _solve_by_numpy(lower: np.ndarray, inverse: np.ndarray, right: np.ndarray) -> np.ndarray:
+    blocks, block, _ = inverse.shape
+    solved = np.zeros_like(right)
+    for top, of in zip(range(0, blocks * block, block), inverse, strict=True):
+        solved[top : top + block] = of @ (right[top : top + block] - lower[top : top + block, :top] @ solved[:top])
+    return solved
+
+
+def _stencil_by_numpy(x: np.ndarray, steps: int) -> np.ndarray:
+    for _ in range(steps):
+        x = x[1:-1, 1:-1] + 0.2 * (x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:] - 4 * x[1:-1, 1:-1])
+    return x
+
+
 def _softmax_by_numpy(x: np.ndarray) -> np.ndarray:
     exp = np.exp(x - x.max(-1, keepdims=True))
     return exp / exp.sum(-1, keepdims=True)
@@ -139,10 +213,34 @@ def attention(heads: int, length: int, width: int) -> Kernel:
     return Kernel(lambda te: _attention(te, heads, length, width), shapes, _attention_by_numpy, flops)
 
 
+def stencil(size: int, steps: int) -> Kernel:
+    """Steps of the heat equation on a grid [size, size]; each grid is 2 smaller than the grid before."""
+    return Kernel(lambda te: _stencil(te, size, steps), [(size, size)], lambda x: _stencil_by_numpy(x, steps))
+
+
+def largest(rows: int, length: int) -> Kernel:
+    """The element of the largest magnitude, with its sign, of each row of [rows, length]: a reduction of its own."""
+    return Kernel(
+        lambda te: _largest(te, rows, length), [(rows, length)], lambda x: np.take_along_axis(x, abs(x).argmax(1, keepdims=True), 1)[:, 0]
+    )
+
+
+def solve(blocks: int, block: int, columns: int) -> Kernel:
+    """X in L X = B by blocks of rows: L is lower triangular, D has the inverses of the blocks on its diagonal."""
+    size = blocks * block
+    shapes = [(size, size), (blocks, block, block), (size, columns)]
+    flops = 2 * block * block * columns * (blocks * (blocks + 1) // 2)
+    return Kernel(lambda te: _solve(te, blocks, block, columns), shapes, _solve_by_numpy, flops, block**-0.5)
+
+
 KERNELS = {
     "product": product(512, 512, 512),
     "conv2d": conv2d(56, 64),  # of ResNet-50
     "depthwise": depthwise(56, 144),  # of MobileNetV2
     "softmax": softmax(256, 1024),
     "attention": attention(8, 256, 64),
+    # Without a strategy made for them.
+    "stencil": stencil(1024, 6),
+    "largest": largest(1024, 1024),
+    "solve": solve(4, 128, 256),
 }

@@ -13,7 +13,7 @@ from relayc import te
 from relayc.bench import __main__ as command
 from relayc.bench import metaschedule
 from relayc.bench.metaschedule import _found
-from relayc.bench.metaschedule_kernels import KERNELS, attention, conv2d, depthwise, product, softmax
+from relayc.bench.metaschedule_kernels import KERNELS, attention, conv2d, depthwise, largest, product, softmax, solve, stencil
 from relayc.bench.peer import Peer
 from relayc.bench.peer_process import PeerProcess
 from relayc.bench.worker import EngineError
@@ -24,6 +24,9 @@ SMALL = {
     "depthwise": depthwise(4, 19),
     "softmax": softmax(3, 37),
     "attention": attention(2, 9, 5),
+    "stencil": stencil(11, 3),
+    "largest": largest(5, 33),
+    "solve": solve(3, 5, 7),
 }
 
 

@@ -288,7 +288,6 @@ class Session:
                 sizes=task.shapes,
                 machine=measured.machine or self._machine,
                 time=time.time(),
-                level_key=task.level_key,
             )
             state.record = record
         else:

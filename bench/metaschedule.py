@@ -92,7 +92,7 @@ def measure_tuners(name: str, tvm: Interpreter, trials: int, threads: int, round
         for side, result in results.items():
             # Sums of f32 of some hundreds of numbers of about 1, in any order.
             if not np.allclose(result, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max()):
-                raise ValueError(f"{name}: {side}: expected what numpy computes, found something else")
+                raise ValueError(f"{side}: expected what numpy computes, found something else")
         turns: dict[str, Callable[[], list[float]]] = {
             side: partial(one.measure, None, SECONDS, FEWEST_RUNS, MOST_RUNS) for side, one in own.items()
         }
@@ -173,13 +173,16 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     warn_if_busy()
     tvm = Interpreter.other(arguments.tvm, "--tvm", "apache-tvm")
     settings = arguments.trials, arguments.threads, arguments.rounds, arguments.seed
-    found = []
+    found, errors = [], {}
     with console.status("") as status:
         for name in arguments.kernels:
             try:
                 found.append(measure_tuners(name, tvm, *settings, status.update))
-            except EngineError as error:
-                raise ValueError(f"{arguments.tvm}: {name}: {error}") from error
-    console.print(tuners_table(found, arguments.trials, arguments.threads))
-    save(arguments, describe(), results=[one.as_data() for one in found])
-    return 0
+            except (EngineError, ValueError) as error:  # the other kernels are measured
+                errors[name] = str(error)
+    if found:
+        console.print(tuners_table(found, arguments.trials, arguments.threads))
+    for name, text in errors.items():
+        console.print(f"{name}: {text}", markup=False, soft_wrap=True)
+    save(arguments, describe(), results=[one.as_data() for one in found], errors=errors)
+    return 1 if errors else 0

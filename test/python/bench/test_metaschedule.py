@@ -76,7 +76,8 @@ class StandIn(Peer):
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(KERNELS, "softmax", SMALL["softmax"])
+    for name in ("softmax", "depthwise"):
+        monkeypatch.setitem(KERNELS, name, SMALL[name])
     monkeypatch.setattr(metaschedule, "SECONDS", 0.0)
 
 
@@ -92,14 +93,21 @@ def test_the_command(small: None, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert 0 <= record["relayc"]["found"] <= record["relayc"]["search"] and record["default"]["search"] == 0
 
 
-def test_a_result_that_differs_is_an_error(small: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+def test_a_result_that_differs_costs_its_kernel_only(
+    small: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, tmp_path: Path
+) -> None:
     class Wrong(StandIn):
         def outputs(self) -> list[np.ndarray]:
-            return [self._call() * 1.01]
+            found = self._call()
+            return [found * 1.01 if found.shape == SMALL["softmax"].arrays(0)[0].shape else found]
 
     monkeypatch.setattr(metaschedule, "PeerProcess", Wrong)
-    assert command.main(["metaschedule", "--tvm", sys.executable, "--kernels", "softmax", "--trials", "2"]) == 1
-    assert "softmax: tvm: expected what numpy computes" in capsys.readouterr().err
+    out = tmp_path / "out.json"
+    arguments = ["--kernels", "softmax,depthwise", "--trials", "2", "--rounds", "1", "--json", str(out)]
+    assert command.main(["metaschedule", "--tvm", sys.executable, *arguments]) == 1
+    assert "softmax: tvm: expected what numpy computes" in capsys.readouterr().out
+    found = json.loads(out.read_text())
+    assert [one["name"] for one in found["results"]] == ["depthwise"] and list(found["errors"]) == ["softmax"]
 
 
 def test_wrong_arguments_are_errors(small: None, capsys: pytest.CaptureFixture) -> None:

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from relayc.pipelines.history.database import Database, export_records, import_records
+from relayc.pipelines.history.database import Database
+from relayc.pipelines.history.record import export_records, import_records
 from relayc.tools.build import Build
 from relayc.tools.commands import CommandError, inputs_of, say
 from relayc.tools.inputs import written

@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any
 
 from relayc.pipelines.driver.tuning_space import TuningSpace
-from relayc.pipelines.history.database import Database, Record, Trial, this_machine
+from relayc.pipelines.history.database import Database, this_machine
+from relayc.pipelines.history.record import Record, Trial
 from relayc.pipelines.tir.schedule.written_strategy import SCRIPT, SKETCH
 from relayc.tools.timing import FASTER, SLOWER
 from relayc.tune.cost_model import CostModel

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.table import Table
 
-from relayc.pipelines.history.database import Record
+from relayc.pipelines.history.record import Record
 from relayc.pipelines.tir.schedule.written_strategy import SCRIPT
 from relayc.tools.tables import NUMBER, make_table
 from relayc.tune.model import Tuning

@@ -10,11 +10,12 @@ import json
 import platform
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+from relayc.pipelines.history.record import Record, Trial, record_of, text_of, tuples_of, with_tuples
 
 VERSION = 1
 _WAIT_SECONDS = 60.0
@@ -24,73 +25,6 @@ CREATE INDEX IF NOT EXISTS best_by_target ON best (target);
 CREATE TABLE IF NOT EXISTS trials (number INTEGER PRIMARY KEY, key TEXT NOT NULL, trial TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS trials_by_key ON trials (key);
 """
-
-
-@dataclass(frozen=True)
-class Record:
-    """The best numbers of a kernel.
-
-    Attributes:
-      key: see history.keys; target: its text; kernel, ops: name and operators where the kernel was first seen, for people.
-      strategy, numbers: what to compile it with.
-      seconds, default_seconds: of a call, with these numbers and with those that relayc chooses.
-      ratio: of the second to the first; low, high: the interval that the true ratio is in with a probability of 99 %.
-      trials: how many combinations had been measured.
-      sizes: of its tensors, where it has symbols.
-      machine, time: where and when (seconds since the epoch) it was measured.
-      is_checked: whether a whole model was measured to be no slower with it.
-      level_key: the key of the kernel for the level of the target, by which a record that comes with relayc is found (history.records).
-    """
-
-    key: str
-    target: str
-    kernel: str
-    ops: tuple[str, ...]
-    strategy: str
-    numbers: Mapping[str, Any]
-    seconds: float
-    default_seconds: float
-    ratio: float
-    low: float
-    high: float
-    trials: int
-    sizes: tuple[tuple[int, ...], ...] = ()
-    machine: str = ""
-    time: float = 0.0
-    is_checked: bool = False
-    level_key: str = ""
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What to set for the kernel in `schedule.kernels` of a PassContext."""
-        return {"strategy": self.strategy, **{f"{self.strategy}.{name}": value for name, value in self.numbers.items()}}
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One measurement.
-
-    Attributes:
-      key: of the kernel; strategy, numbers: the measured schedule.
-      relative: time of a call relative to the default schedule; None if it was not measured.
-      outcome: "measured", or why there is no measurement: "declined", "wrong", "crashed", "timeout", "failed"; "refused" for numbers that
-        improve the kernel but not the whole model.
-      message: text of the error.
-      features: of the measured loops, for a cost model (pipelines.tir.analysis.features).
-    """
-
-    key: str
-    strategy: str
-    numbers: Mapping[str, Any]
-    relative: float | None
-    outcome: str = "measured"
-    message: str = ""
-    seconds: float = 0.0
-    default_seconds: float = 0.0
-    rounds: int = 0
-    machine: str = ""
-    time: float = field(default_factory=time.time)
-    features: tuple[float, ...] = ()
 
 
 class Database:
@@ -127,19 +61,19 @@ class Database:
         where, values = ("", ()) if target is None else (" WHERE target = ?", (target,))
         with _opened(self.path) as db:
             rows = db.execute(f"SELECT record FROM best{where}", values).fetchall()
-        return sorted((_record(text) for (text,) in rows), key=lambda one: -one.ratio)
+        return sorted((record_of(text) for (text,) in rows), key=lambda one: -one.ratio)
 
     def record(self, key: str) -> Record | None:
         """The best record of a kernel."""
         with _opened(self.path) as db:
             row = db.execute("SELECT record FROM best WHERE key = ?", (key,)).fetchone()
-        return None if row is None else _record(row[0])
+        return None if row is None else record_of(row[0])
 
     def trials(self, key: str) -> list[Trial]:
         """The measurements of a kernel, in order."""
         with _opened(self.path) as db:
             rows = db.execute("SELECT trial FROM trials WHERE key = ? ORDER BY number", (key,)).fetchall()
-        return [Trial(**_with_tuples(json.loads(text))) for (text,) in rows]
+        return [Trial(**with_tuples(json.loads(text))) for (text,) in rows]
 
     def examples(self) -> list[tuple[tuple[float, ...], float]]:
         """Features and seconds of all measurements of all kernels, in order: training data of a cost model."""
@@ -151,7 +85,7 @@ class Database:
     def add(self, trial: Trial, record: Record | None = None) -> None:
         """Adds a measurement and the record that results from it, atomically."""
         with self._writing() as db:
-            db.execute("INSERT INTO trials (key, trial) VALUES (?, ?)", (trial.key, _text(trial)))
+            db.execute("INSERT INTO trials (key, trial) VALUES (?, ?)", (trial.key, text_of(trial)))
             if record is not None:
                 _put(db, record)
 
@@ -172,7 +106,7 @@ class Database:
         with self._writing() as db:
             for record in records:
                 row = db.execute("SELECT record FROM best WHERE key = ?", (record.key,)).fetchone()
-                if row is None or _record(row[0]).ratio < record.ratio:
+                if row is None or record_of(row[0]).ratio < record.ratio:
                     _put(db, record)
                     count += 1
         return count
@@ -182,24 +116,7 @@ def read_settings(path: Path, target: str) -> dict[str, dict[str, Any]]:
     """The settings of the best records for a target, by key. Raises ValueError or OSError as `Database`."""
     with _opened(path, writes=False) as db:
         rows = db.execute("SELECT key, settings FROM best WHERE target = ?", (target,)).fetchall()
-    return {key: _tuples(json.loads(settings)) for key, settings in rows}
-
-
-def export_records(records: Iterable[Record]) -> str:
-    """Records as lines of JSON."""
-    return "".join(f"{_text(record)}\n" for record in records)
-
-
-def import_records(text: str) -> list[Record]:
-    """The records in lines of JSON. Raises ValueError for an invalid line."""
-    found = []
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.strip():
-            try:
-                found.append(_record(line))
-            except ValueError as error:
-                raise ValueError(f"line {number}: expected a record of `relayc tune --export`, found another line ({error})") from None
-    return found
+    return {key: tuples_of(json.loads(settings)) for key, settings in rows}
 
 
 def this_machine() -> str:
@@ -249,29 +166,5 @@ def _retried(action: Callable[[], Any]) -> None:
 
 
 def _put(db: sqlite3.Connection, record: Record) -> None:
-    values = record.key, record.target, json.dumps(record.settings), _text(record)
+    values = record.key, record.target, json.dumps(record.settings), text_of(record)
     db.execute("INSERT OR REPLACE INTO best (key, target, settings, record) VALUES (?, ?, ?, ?)", values)
-
-
-def _text(one: Record | Trial) -> str:
-    return json.dumps(asdict(one), separators=(",", ":"))
-
-
-def _record(text: str) -> Record:
-    """Raises ValueError for an invalid record."""
-    try:
-        data = json.loads(text)
-        data["ops"], data["sizes"] = tuple(data["ops"]), tuple(map(tuple, data["sizes"]))
-        return Record(**_with_tuples(data))
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"no record: {error}") from None
-
-
-def _with_tuples(data: dict[str, Any]) -> dict[str, Any]:
-    features = {"features": tuple(data["features"])} if "features" in data else {}
-    return {**data, **features, "numbers": _tuples(data["numbers"])}
-
-
-def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values in which several numbers together, which are lists in JSON, are tuples."""
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}

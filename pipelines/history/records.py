@@ -97,7 +97,7 @@ def shipped_settings(target: "Target") -> Mapping[str, Mapping[str, Any]]:
     if not path.exists():
         return {}
     from relayc.pipelines.context.target import Target
-    from relayc.pipelines.history.database import import_records
+    from relayc.pipelines.history.record import import_records
 
     records = [record for record in import_records(path.read_text()) if record.is_checked]
     level = level_of(target)

@@ -11,7 +11,8 @@ from relayc.bench import __main__ as command
 from relayc.bench import machine
 from relayc.bench.measure import Result
 from relayc.bench.tuned import ratios_of, tuned_table
-from relayc.pipelines.history.database import Database, Record
+from relayc.pipelines.history.database import Database
+from relayc.pipelines.history.record import Record
 from relayc.pipelines.history.records import DATABASE
 from relayc.tools.build import Build
 from relayc.tune.tasks import KernelTexts

@@ -12,7 +12,8 @@ from tuned_models import dense
 
 import relayc
 from relayc.pipelines.history import records
-from relayc.pipelines.history.database import Database, Record, export_records
+from relayc.pipelines.history.database import Database
+from relayc.pipelines.history.record import Record, export_records
 from relayc.tools.cli import main
 from relayc.tools.timing import Comparison
 from relayc.tune import model

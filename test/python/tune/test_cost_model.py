@@ -6,7 +6,8 @@ from tuned_kernels import Fake, argmax, asker, product, space
 
 import relayc
 from relayc.pipelines.driver.tuning_space import TuningSpace, tuning_space
-from relayc.pipelines.history.database import Database, Trial
+from relayc.pipelines.history.database import Database
+from relayc.pipelines.history.record import Trial
 from relayc.pipelines.tir.analysis.features import FEATURES
 from relayc.tune.cost_model import FEWEST_EXAMPLES, CostModel, rank_correlation
 from relayc.tune.search import Search

@@ -8,8 +8,9 @@ from tuned_models import dense
 import relayc
 from relayc import PassContext
 from relayc.pipelines.history import records
-from relayc.pipelines.history.database import Database, Record, export_records, import_records
+from relayc.pipelines.history.database import Database
 from relayc.pipelines.history.keys import kernel_key
+from relayc.pipelines.history.record import Record, export_records, import_records
 from relayc.pipelines.program.functions import read_functions
 
 LEVEL = "cpu -mcpu=x86-64-v3 -num-threads=2 -l1-bytes=32768 -l2-bytes=524288"

@@ -1,6 +1,7 @@
 """`bench metaschedule`: relayc's tuner and TVM's MetaSchedule tune the same tensor expressions, with the same number of trials."""
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -183,6 +184,6 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     if found:
         console.print(tuners_table(found, arguments.trials, arguments.threads))
     for name, text in errors.items():
-        console.print(f"{name}: {text}", markup=False, soft_wrap=True)
+        print(f"relayc.bench: error: {arguments.tvm}: {name}: {text}", file=sys.stderr)
     save(arguments, describe(), results=[one.as_data() for one in found], errors=errors)
     return 1 if errors else 0

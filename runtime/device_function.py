@@ -145,9 +145,10 @@ class DeviceFunction(Function):
             yield DeviceCall(program, memory, arguments, outputs, empty((arena_bytes,), "uint8"), self._memory.params(index), sizes)
 
     def repeated(self, inputs: Sequence[Any], count: int) -> Callable[[], None]:
-        """What submits `count` calls on some inputs to the device at once, without the host's part of each call: to time a function.
+        """Records `count` calls on some inputs, and returns a function that submits all of them to the device at once: times of many calls
+        then lack the host's part of each call. The calls share memory for their results, and run in order.
 
-        The calls share memory for their results, and run in order. Only functions that `can_record` have recordings.
+        Only a function that `can_record` is recorded as it runs.
         """
         index, _ = self._index(inputs)
         stream = self._kind.stream_of(index, inputs)

@@ -18,7 +18,7 @@ class Kernel:
       info: what the kernel is made of: its schedule with all numbers, its FLOPs, and the tensors that `packed` takes.
       packed: the tvm-ffi function of the kernel alone. It takes `info.inputs`, parameters among them in the layouts that the schedule
         wants, then `info.outputs`, the workspace among them, and runs on as many threads as OpenMP says for the calling thread.
-      function: the function that a call of the kernel runs: of the module around it, `module`.
+      module: the module around the kernel; function: the function of this module that a call of the kernel runs.
     """
 
     def __init__(self, name: str, module: Module) -> None:

@@ -91,8 +91,8 @@ class Planter:
         gc.freeze()
 
     def _imports(self, path: str) -> bool:
-        """Imports the module of a file that is imported where it is needed first: a fork could not plant faults in it. False for a module
-        that modules of the tests exclude from their process: the server and its client bring protobuf files of one name."""
+        """Imports the module of a file that is imported where it is needed first: a fork could not plant faults in it. False if the
+        import fails: the server and the client that tests import register protobuf files of one name."""
         name = ".".join(["relayc", *Path(path).with_suffix("").parts]).removesuffix(".__init__")
         if name not in sys.modules:
             try:

@@ -4,11 +4,13 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from relayc.pipelines.history.record import Record, import_records
 from relayc.runtime.cache import default_folder, digest
 
 if TYPE_CHECKING:
@@ -91,15 +93,19 @@ def level_of(target: "Target") -> "Target":
     return Target(" ".join([target.kind, *(f"-{name.replace('_', '-')}={target.attributes[name]}" for name in kept)]))
 
 
+@lru_cache
+def _table(path: Path, changed: int) -> Sequence[Record]:
+    """The records of a table that a whole model was measured with. They are read once as long as the file is not `changed`."""
+    return tuple(record for record in import_records(path.read_text()) if record.is_checked)
+
+
 def shipped_settings(target: "Target") -> Mapping[str, Mapping[str, Any]]:
     """The settings that come with relayc for the level of a target (`level_of`), by the key of a kernel for this level."""
     path = TABLES / f"{target.attributes.get('mcpu')}.jsonl"
     if not path.exists():
         return {}
     from relayc.pipelines.context.target import Target
-    from relayc.pipelines.history.record import import_records
 
-    records = [record for record in import_records(path.read_text()) if record.is_checked]
-    level = level_of(target)
+    records, level = _table(path, path.stat().st_mtime_ns), level_of(target)
     fits = {text for text in {record.target for record in records} if level_of(Target(text)) == level}
     return {record.level_key: record.settings for record in records if record.target in fits}

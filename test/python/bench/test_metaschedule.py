@@ -105,7 +105,7 @@ def test_a_result_that_differs_costs_its_kernel_only(
     out = tmp_path / "out.json"
     arguments = ["--kernels", "softmax,depthwise", "--trials", "2", "--rounds", "1", "--json", str(out)]
     assert command.main(["metaschedule", "--tvm", sys.executable, *arguments]) == 1
-    assert "softmax: tvm: expected what numpy computes" in capsys.readouterr().out
+    assert "softmax: tvm: expected what numpy computes" in capsys.readouterr().err
     found = json.loads(out.read_text())
     assert [one["name"] for one in found["results"]] == ["depthwise"] and list(found["errors"]) == ["softmax"]
 

@@ -210,21 +210,24 @@ def _plain(level: int, required: Any, disabled: Any, config: Mapping[str, Any]) 
     return {"opt_level": level, "required": sorted(required), "disabled": sorted(disabled), "config": dict(config)}
 
 
-def _files() -> list[Path]:
-    return sorted(path for folder in _SOURCES for path in (_ROOT / folder).rglob("*") if path.suffix in (".py", ".mlir"))
+def _files() -> list[str]:
+    # Of texts, as every compilation looks at all: a Path for each file would take as long as a small compilation.
+    folders = (entry for source in _SOURCES for entry in os.walk(_ROOT / source))
+    return sorted(f"{folder}{os.sep}{name}" for folder, _, names in folders for name in names if name.endswith((".py", ".mlir")))
 
 
 def _sources_are_loaded() -> bool:
     """Whether the sources on disk are the loaded ones: none has changed since this process began to compile."""
-    return all(path.stat().st_mtime_ns < _STARTED for path in _files())
+    return all(os.stat(path).st_mtime_ns < _STARTED for path in _files())
 
 
 @memoize
 def source_digest() -> str:
     """Digest of the sources of relayc that compile."""
-    names = "\0".join(map(str, _files())).replace(f"{_ROOT}{os.sep}", "")
+    paths = _files()
+    names = "\0".join(paths).replace(f"{_ROOT}{os.sep}", "")
     # As two parts: a thread for each file would take longer than its digest.
-    return digest([names.encode(), b"\0".join(path.read_bytes() for path in _files())])
+    return digest([names.encode(), b"\0".join(Path(path).read_bytes() for path in paths)])
 
 
 @memoize

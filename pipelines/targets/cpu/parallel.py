@@ -21,7 +21,9 @@ from relayc.pipelines.emission.mlir_text import mlir_texts
 
 _CONDITION, _LOOP, _BUFFER = ParallelIf.OPERATION_NAME, scf.ParallelOp.OPERATION_NAME, memref.AllocaOp.OPERATION_NAME
 _REGION = "omp.parallel"
-_THREAD, _THREADS = "omp_get_thread_num", "omp_get_num_threads"
+_THREAD, _THREADS = "__kmpc_bound_thread_num", "__kmpc_bound_num_threads"
+"""The thread's number in its team, and how many there are. The functions of the standard have names that other OpenMP runtimes of a process
+define, too, such as GNU's with torch: LLVM's JIT finds these first, and a runtime that made no team says that the thread is alone."""
 FORKS = ("__kmpc_fork_call_if", "__kmpc_fork_call")
 """What LLVM calls for a region with a condition, here a function of the module and not that of the OpenMP runtime, and what this calls."""
 _MLIR = mlir_texts(__file__)
@@ -54,7 +56,8 @@ def share_loops(module: ir.Module) -> bool:
     if loops:
         with ir.InsertionPoint.at_block_begin(module.body), ir.Location.unknown():
             for name in (_THREAD, _THREADS):
-                func.FuncOp(name, ir.FunctionType.get([], [ir.IntegerType.get_signless(32)]), visibility="private")
+                type_ = ir.FunctionType.get([ir.Type.parse("!llvm.ptr")], [ir.IntegerType.get_signless(32)])
+                func.FuncOp(name, type_, visibility="private")
             module.body.append(ir.Operation.parse(_TAKE_TEXT))
     if conditions:
         for op in ir.Module.parse(_FORK_IF).body.operations:
@@ -197,8 +200,9 @@ def _number(body: ir.Block, counts: Sequence[ir.Value], lows: Sequence[ir.Value]
 
 
 def _asked(name: str) -> ir.Value:
-    """What a function of the OpenMP runtime says, as an index."""
-    found = func.CallOp([ir.IntegerType.get_signless(32)], name, []).result
+    """What a function of the OpenMP runtime says, as an index. It takes a location in the source, which it does not read."""
+    location = create("llvm.mlir.zero", [ir.Type.parse("!llvm.ptr")], [])
+    found = func.CallOp([ir.IntegerType.get_signless(32)], name, [location]).result
     return create("arith.index_cast", [ir.IndexType.get()], [found])
 
 

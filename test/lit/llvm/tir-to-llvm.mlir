@@ -8,8 +8,8 @@
 // CHECK: "llvm.intr.memset"(%[[TAKEN]]
 // CHECK: omp.parallel {
 // CHECK: llvm.alloca
-// CHECK: llvm.call @omp_get_num_threads
-// CHECK: llvm.call @omp_get_thread_num
+// CHECK: llvm.call @__kmpc_bound_num_threads
+// CHECK: llvm.call @__kmpc_bound_thread_num
 // CHECK: llvm.call @__relayc_take(%[[TAKEN]]
 // CHECK-NOT: llvm.intr.stacksave
 // CHECK: llvm.return
@@ -36,8 +36,8 @@ func.func @parallel(%a: memref<4x8xf32>, %o: memref<4x8xf32>) {
 // CHECK: omp.parallel if(%[[WORTH:.*]]) {
 // CHECK: llvm.cond_br %[[WORTH]], ^[[ASKING:bb[0-9]+]], ^{{bb[0-9]+}}
 // CHECK: ^[[ASKING]]:
-// CHECK: llvm.call @omp_get_num_threads
-// CHECK: llvm.call @omp_get_thread_num
+// CHECK: llvm.call @__kmpc_bound_num_threads
+// CHECK: llvm.call @__kmpc_bound_thread_num
 // CHECK: llvm.return
 // CHECK: llvm.func internal @__kmpc_fork_call_if({{.*}}, %[[REGION:[^:]*]]: !llvm.ptr, %[[CONDITION:[^:]*]]: i32, %[[VALUES:[^:]*]]: !llvm.ptr)
 // CHECK: llvm.icmp "ne" %[[CONDITION]]

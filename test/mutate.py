@@ -59,7 +59,8 @@ def record(options: argparse.Namespace) -> int:
     environment = _environment(str(Path(__file__).parent))
     code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
     command = [str(Path(sys.executable).parent / "lit"), "-q", "-j", str(options.jobs), LIT]
-    return code or subprocess.run(command, cwd=ROOT, env={**environment, "RELAYC_EXECUTED": str(options.out)}, check=False).returncode
+    # A test that fails leaves a record as well.
+    return subprocess.run(command, cwd=ROOT, env={**environment, "RELAYC_EXECUTED": str(options.out)}, check=False).returncode or code
 
 
 def _environment(path: str) -> dict[str, str]:

@@ -65,12 +65,13 @@ class Planter:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         self._items = {item.nodeid: item for item in session.items}
         fork_server.imported_tools()  # so that faults are planted in them too
+        gc.unfreeze()  # conftest.py freezes what it has imported: the collector does not list it then
         self._find_functions()
         running: dict[int, _Fork] = {}
         while True:
             while len(running) < self._jobs and (trial := next(self._trials, None)):
                 codes = codes_of(trial.fault, (ROOT / trial.fault.path).read_text())
-                if codes is None or not self._imports(trial.fault.path):
+                if codes is None or not self._imports(trial.fault.path) or not self._has_any(codes):
                     self._report(trial, None)
                 else:
                     fork = self._fork(trial, codes)
@@ -89,6 +90,10 @@ class Planter:
                 self._functions[_key(function.__code__)].append(function)
         gc.collect()
         gc.freeze()
+
+    def _has_any(self, codes: Sequence[tuple[CodeType, CodeType]]) -> bool:
+        """Whether there is a function to plant one of the codes in: without it a fault would seem to survive."""
+        return any(self._functions.get(_key(old)) for old, _ in codes)
 
     def _imports(self, path: str) -> bool:
         """Imports the module of a file that is imported where it is needed first: a fork could not plant faults in it. False if the

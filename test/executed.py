@@ -16,6 +16,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parent.parent
@@ -182,6 +183,21 @@ class Executed:
         if found == {IMPORTING}:
             found = {test for _, test in self._by_file[path]}
         return sorted(found - {IMPORTING}, key=lambda test: self._seconds[test])
+
+    def lines_by_test(self) -> dict[str, np.ndarray]:
+        """The lines that each test executes, numbered through all files."""
+        found, begin = defaultdict(list), 0
+        for entries in self._by_file.values():
+            known: dict[int, np.ndarray] = {}
+            size = max((mask.bit_length() for mask, _ in entries), default=0) // 8 + 1
+            for mask, test in entries:
+                if mask not in known:
+                    bits = np.unpackbits(np.frombuffer(mask.to_bytes(size, "little"), np.uint8), bitorder="little")
+                    known[mask] = begin + np.flatnonzero(bits)
+                found[test].append(known[mask])
+            begin += 8 * size
+        del found[IMPORTING]
+        return {test: np.unique(np.concatenate(parts)) for test, parts in found.items()}
 
     def seconds(self, test: str) -> float:
         """How long a test takes."""

@@ -4,6 +4,7 @@
     python test/mutate.py run --count 600 --seed 1     # plants faults all over, in proportion to what there is to get wrong
     python test/mutate.py run --package symbolic --package pipelines/te
     python test/mutate.py run --changed main..HEAD     # in lines that a range of revisions changed
+    python test/mutate.py choose                       # which cases of tests run by default (see choosing.py)
 
 Of each fault only the tests that execute its lines run until one fails: those first that are fast, and like those that found others.
 Survivors are printed as diffs, then a score for each package. OUT/faults.json keeps what has been found out: the same command goes on
@@ -37,6 +38,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from choosing import choose
 from executed import LIT, Executed, file_of
 from faults import Fault, faults_of, is_fault
 from planting import Trial, try_all
@@ -371,6 +373,7 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     measured = commands.add_parser("record", help="run the tests, and record which line each executes")
     measured.add_argument("tests", nargs="*", default=["test/python"], help="files or folders of tests (default: all)")
+    commands.add_parser("choose", help="write which cases of tests run by default, by the lines that they execute")
     planted = commands.add_parser("run", help="plant faults")
     planted.add_argument("--count", type=int, default=600, metavar="N", help="faults (default 600)")
     planted.add_argument("--seed", type=int, default=0, help="of the choice of faults (default 0)")
@@ -378,6 +381,8 @@ def main() -> int:
     planted.add_argument("--changed", metavar="A..B", help="only lines that a range of revisions changed")
     planted.add_argument("--limit", type=float, default=120, metavar="S", help="seconds of tests for each fault, without it (default 120)")
     options = parser.parse_args()
+    if options.command == "choose":
+        return choose(Executed(options.out))
     return record(options) if options.command == "record" else run(options, Console(highlight=False))
 
 

@@ -4,12 +4,12 @@ import functools
 import gc
 import os
 import threading
-import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import hypothesis
 import pytest
+from choosing import left_out
 
 from relayc.dialects import mlir
 from relayc.dialects.mlir import ir
@@ -29,10 +29,6 @@ os.environ["RELAYC_TUNING_DB"] = "0"
 # What takes long on a busy machine is no fault: speed is measured in bench/. A failure prints what reproduces it.
 hypothesis.settings.register_profile("suite", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("suite")
-
-SHARE = 4
-"""One in so many cases of a test with the mark `sampled` runs unless RELAYC_TEST_ALL is set: the others execute no other lines."""
-
 
 CONTEXT_USES = 16
 """How often a test process takes the same MLIR context, so that what its programs leave in it does not grow without end."""
@@ -101,20 +97,10 @@ def pytest_collection_finish() -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "memory: compilations give back what they take, and share no context")
-    config.addinivalue_line("markers", f"sampled: one case in {SHARE} runs, chosen by name; RELAYC_TEST_ALL=1 runs all")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if "RELAYC_TEST_ALL" in os.environ:
-        return
-    cases: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        if item.get_closest_marker("sampled"):
-            test = item.nodeid.partition("[")[0] if "[" in item.name else item.parent.nodeid if item.parent else ""
-            cases.setdefault(test, []).append(item)
-    left = set()
-    for of_test in cases.values():
-        chosen = [item for item in of_test if zlib.crc32(item.name.encode()) % SHARE == 0]
-        left |= {*of_test} - {*(chosen or of_test[:1])}
-    items[:] = [item for item in items if item not in left]
-    config.hook.pytest_deselected(items=list(left))
+    """Leaves out the cases for which others stand (see choosing.py), unless RELAYC_TEST_ALL is set."""
+    left = set() if "RELAYC_TEST_ALL" in os.environ else left_out([item.nodeid for item in items])
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left])
+    items[:] = [item for item in items if item.nodeid not in left]

@@ -11,7 +11,6 @@ from oracle import needs_avx512
 from relayc.tools.conformance import LISTED_VERSION
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(("target", "name"), list(golden.cases()))
 def test_golden(target: str, name: str) -> None:
     if target == "imports" and not onnx.__version__.startswith(LISTED_VERSION):

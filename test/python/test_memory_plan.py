@@ -39,7 +39,6 @@ def check(tensors: list[Tensor], arena, values: dict[str, int]) -> int:
     return max(sum(align(evaluate(t.size, values)) for t in tensors if t.first <= step <= t.last) for step in {t.first for t in tensors})
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(("count", "depth"), [(6, 0), (20, 1), (40, 3)])
 @pytest.mark.parametrize("most_depth", [expressions.MOST_DEPTH, 1], ids=["gaps", "slots"])

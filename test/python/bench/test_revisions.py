@@ -134,7 +134,6 @@ def test_what_a_revision_prints_does_not_disturb(stand_in, floats):
     assert len(found.ratios) == 3 and len(found.compile_ratios) == 2 and found.agrees
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(
     "wrong, error",
     [

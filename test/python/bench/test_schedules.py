@@ -10,7 +10,6 @@ from relayc.bench.schedule_steps import STEPS, WIDE, RegisterTile, decisions, pr
 M, N, K = 64, 96, 48
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("step", STEPS, ids=[step.__name__ for step in STEPS])
 @pytest.mark.parametrize("tile", [WIDE, RegisterTile(4, 16)], ids=["wide", "narrow"])
 def test_a_step_computes_the_product(step, tile):

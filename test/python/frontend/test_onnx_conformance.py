@@ -105,8 +105,6 @@ def cpu_tests() -> dict[str, type[unittest.TestCase]]:
                 delattr(tests, name)
             elif case in REFUSED:
                 setattr(tests, name, refuses(getattr(tests, name), case))
-            else:
-                pytest.mark.sampled(getattr(tests, name))
     return classes
 
 

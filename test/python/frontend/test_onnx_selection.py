@@ -97,7 +97,6 @@ def test_slices_of_no_elements_are_equal():
         assert [list(a) for a in found[1:]] == expected
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float16", "float64"])
 @pytest.mark.parametrize("axis", [None, 1])
 def test_types(axis, dtype):

@@ -136,7 +136,6 @@ class GridSample(nn.Module):
         return sum(F.grid_sample(self.image * x, self.grid, **self.how, align_corners=align) for align in (True, False))
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize(("n", "mode"), [(2, "bilinear"), (2, "nearest"), (2, "bicubic"), (3, "bilinear")])
 def test_grid_sample(n, mode, padding, graphs):

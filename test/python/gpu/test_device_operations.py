@@ -89,7 +89,6 @@ def test_integers(width: int, arch: str) -> None:
     check(kernel(f"i{width}", results), arch)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("element", "kinds"),
     [

@@ -163,7 +163,6 @@ def _input(spec, rng):
 MODELS = [path.stem for path in sorted(FOLDER.glob("*.onnx"))]
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_agrees_with_onnxruntime(name):
     path = FOLDER / f"{name}.onnx"

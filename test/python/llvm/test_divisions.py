@@ -17,7 +17,6 @@ BITS = 64
 LOWEST, HIGHEST = -(1 << BITS - 1), (1 << BITS - 1) - 1
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("lanes", [0, 8])
 @pytest.mark.parametrize("name", ["divsi", "remsi", "divui", "remui", "floordivsi", "ceildivsi", "ceildivui"])
 @pytest.mark.parametrize("bits", [8, 16, 32, 64])

@@ -50,7 +50,6 @@ def test_one_module_agrees_with_onnxruntime_at_every_size(name):
         assert found.agrees, (sizes, found)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("name", [name for name in SIZES if name != "recurrent"])
 def test_a_graph_at_given_sizes_computes_the_same_bits(name):
     module = compiled(name)

@@ -35,7 +35,6 @@ def _values(spec: TensorSpec, rng: np.random.Generator) -> np.ndarray:
     return rng.integers(0, 2 if spec.name == "token_type_ids" else 100, spec.shape)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "shapes"), CASES, ids=[name for name, _ in CASES])
 def test_an_exported_model_agrees_with_onnxruntime(name, shapes):
     path = FOLDER / f"{name}.onnx"

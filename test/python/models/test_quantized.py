@@ -120,7 +120,6 @@ def dequantized_weights(g: Graph, shape: Sequence[int], axis: int = 0, dtype: ty
     return g.dequantized(bytes_of(shape, dtype, 5), scales, zero, axis=axis), scales
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("zero", ACTIVATIONS, ids=repr)
 @pytest.mark.parametrize("form", CONVOLUTIONS)
 def test_convolutions_between_quantised_tensors(form, zero):
@@ -145,7 +144,6 @@ def test_limits_before_the_result_is_quantised(limit):
     assert len(module.kernels) == 1
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("zero", ACTIVATIONS, ids=repr)
 @pytest.mark.parametrize("weights", [np.int8, np.uint8])
 def test_products_of_as_many_rows_as_a_call_gives(zero, weights):
@@ -340,7 +338,6 @@ STEPS = 3
 """Of the output, by which the two may differ in the mean."""
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", ["resnet18", "mobilenet_v2"])
 def test_statically_quantised_networks(name, form, tmp_path):

@@ -25,7 +25,6 @@ def onnx_resize(x: np.ndarray, sizes=None, scales=None, roi=None, **attrs) -> np
     return onnx_run("Resize", x, roi, scales, sizes, **attrs)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("method", METHODS)
 def test_resize2d_agrees_with_onnx_runtime(method, mode):

@@ -44,7 +44,6 @@ def test_every_element_is_converted_exactly(dtype):
                 np.testing.assert_array_equal(*(np.signbit(v)[~np.isnan(v)] for v in numbers), err_msg=target)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(("dtype", "saturate"), [(d, s) for d in FLOATS for s in (None, False) if s is None or BITS[d] == 8])
 def test_numbers_become_the_nearest(dtype, saturate):
     single = telling_numbers(dtype)

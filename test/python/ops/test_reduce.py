@@ -46,7 +46,6 @@ def test_any_shape_and_axes(case, seed):
         _close(name, found, expected, magnitude, x.size // max(expected.size, 1))
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("axis", [(0,), (1,), (2,), (0, 2), None])
 def test_floats(dtype, axis):

@@ -74,7 +74,6 @@ def results(mod, values):
     return found if isinstance(found, tuple) else (found,)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("sizes", [{"batch": 1, "length": 1}, {"batch": 3, "length": 7}], ids=str)
 @pytest.mark.parametrize("name", CASES)
 def test_passes_on_a_symbolic_model_change_no_result_at_any_size(name, sizes):

@@ -97,7 +97,6 @@ func.func @main(%x: {F}, %y: {F}, %z: {F}, %n: tensor<i64>) -> ({F}, {F}, {F}) {
 """
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("order", ["bac", "bca", "cab", "aab", "bba", "abc", "ccc", "cba"])
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_carried_tensors_change_places_at_once(order, n):

@@ -168,7 +168,6 @@ class Writer:
 WEIGHT = np.array([7, -2, 11, 4], np.int64)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(24))
 def test_a_random_program_gives_what_python_gives(seed):
     writer = Writer(seed)

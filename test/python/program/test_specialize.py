@@ -54,7 +54,6 @@ def reached(module, x):
     return {row.where for row in module.profile([x], repeat=1).rows}
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("name", HOT)
 def test_hot_sizes_of_a_model_have_the_kernels_and_the_bits_of_a_static_program(name):
     path, sizes = FOLDER / f"{name}.onnx", HOT[name]

@@ -61,7 +61,6 @@ def expected(model: onnx.ModelProto, x: np.ndarray) -> np.ndarray:
     return onnxruntime.InferenceSession(model.SerializeToString(), options).run(None, {"x": x})[0]
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_table_gives_what_the_operators_give(function: str, dtype: str) -> None:

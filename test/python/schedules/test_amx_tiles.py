@@ -62,7 +62,6 @@ def made(name: str, rows: Any, columns: int, depth: int, target: Target) -> tupl
     return compiled(module(rows, columns, depth), schedule, params={1: b}, target=target), b, bias if module is product_of_bf16 else None
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", SCHEDULES)
 @pytest.mark.parametrize("shape", [(96, 64, 64), (37, 52, 77), (5, 20, 18)], ids=str)

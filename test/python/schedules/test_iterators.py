@@ -60,7 +60,6 @@ STEPS: dict[str, Callable[[Schedule], object]] = {
 }
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_block_that_is_no_reduction(wrong: str, step: str) -> None:
@@ -258,7 +257,6 @@ INDICES = ["vi", "11 - vi", "vi // 2", "vi % 6", "vi + vk", "vk", "2 * vi", "vi 
 """Of what blocks write."""
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(40))
 def test_random_blocks(seed: int) -> None:
     """Whatever is accepted computes the same."""

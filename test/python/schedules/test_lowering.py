@@ -108,7 +108,6 @@ def copied(s: Schedule) -> None:
 SCHEDULES = (nothing, guarded, lanes, across, registers, local_memory, fused, apart, copied)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("function", SCHEDULES, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("shape", [(16, 32, 64), (7, 33, 37)], ids=str)
 def test_product(function: Function, shape: tuple[int, int, int]) -> None:

@@ -39,7 +39,6 @@ def model(channels: int, columns: int, taps: int, epilogue: str, ndim: int) -> b
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("mcpu", [None, "x86-64-v3"])
 @pytest.mark.parametrize(
     ("channels", "columns", "taps", "epilogue", "ndim"),

@@ -89,7 +89,6 @@ def test_agrees_with_numpy_around_its_limits(name: str) -> None:
     at()
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("name", CASES)
 def test_more_queries_than_any_limit(name: str) -> None:
     kernel, rows, _, _ = plan(name)

@@ -46,7 +46,6 @@ PRODUCTS = {
 }
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("shapes", PRODUCTS)
 def test_products(shapes, target):
     constants = itertools.cycle(["b", "", "b", "a", ""])
@@ -54,7 +53,6 @@ def test_products(shapes, target):
     check([matrix_product(*s, transpose_a=a, transpose_b=b, constant=c, **BF16) for s, a, b, c in forms], target=target)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(("left", "right"), [(3, 3), (1, 5), (5, 1)])
 def test_batches_in_every_transposition(left, right, target):
     shape = (33, 66, 40)
@@ -90,7 +88,6 @@ PLANES = {
 }
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("case", PLANES)
 def test_convolutions(case, target):
     cases = [convolution(x, w, **attrs, **BF16) for x, w, attrs in PLANES[case]]

@@ -28,7 +28,6 @@ SHAPES = {
 }
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("constant", ["", "a", "b"])
 @pytest.mark.parametrize("shapes", SHAPES)
 def test_products_in_every_transposition(shapes, constant):
@@ -36,7 +35,6 @@ def test_products_in_every_transposition(shapes, constant):
     check([matrix_product(*s, transpose_a=a, transpose_b=b, constant=constant) for s, a, b in forms])
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(("left", "right"), [(3, 3), (1, 5), (5, 1)])
 @pytest.mark.parametrize("constant", [False, True])
 def test_batches_in_every_transposition(left, right, constant):

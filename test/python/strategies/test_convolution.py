@@ -69,7 +69,6 @@ LINES_AND_VOLUMES = [
 ]
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("case", PLANES)
 def test_planes(case):
     check([convolution(x, w, constant=c, **attrs) for x, w, attrs in PLANES[case] for c in (True, False)])
@@ -158,7 +157,6 @@ def test_blocked_channels(constant):
     check([blocked_convolution(*case[:4], constant=constant, **case[4]) for case in BLOCKED])
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("transpose", [False, True])
 def test_blocks_that_the_layout_pass_chooses(transpose):
     """Chains through AlterOpLayout give what they give without it; channel counts that are no multiple of a block, too."""

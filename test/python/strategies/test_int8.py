@@ -87,7 +87,6 @@ SHAPES = {
 }
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("shapes", SHAPES)
 def test_products(shapes, target):
     forms = itertools.cycle(itertools.product(SIGNS, (False, True)))
@@ -119,7 +118,6 @@ IMAGES = {
 }
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("images", IMAGES)
 def test_convolutions(images, target):
     """Padded with values that only one of the two types has, as zero points are."""
@@ -237,7 +235,6 @@ OF_CALLS = {
 }
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("name", OF_CALLS)
 def test_products_of_two_tensors_of_a_call(name, target):
     module = check([batches(*shape) for shape in OF_CALLS[name]], target=target)

@@ -46,7 +46,6 @@ def check(cases: list[tuple[Callable, tuple[np.ndarray, ...], np.ndarray]], **to
 # ---- elementwise
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "int64"])
 def test_broadcasts(dtype):
     cases = []

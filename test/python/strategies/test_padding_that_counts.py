@@ -55,7 +55,6 @@ TAKEN = {("NHWC", False): "window_channels", ("NHWC", True): "window_channels", 
 """The strategies that have to take padding into account themselves, by the layout and whether sizes are symbolic."""
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(
     "layout, channels, mcpu",
     [("NHWC", 19, None), ("NHWC", 48, None), ("NCHW", 3, None), ("NHWC", 19, "x86-64-v3"), ("NHWC", 24, "avxvnni")],

@@ -57,20 +57,17 @@ CASES = {
 }
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("name", CASES)
 def test_agrees_with_numpy(name: str) -> None:
     check(CASES[name])
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("target", [AVX2, NARROW], ids=["avx2", "narrow"])
 @pytest.mark.parametrize("name", ["key mask", "full mask", "flags", "cross mask", "cache"])
 def test_vectors_of_other_widths(name: str, target: Target) -> None:
     check(CASES[name], target)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64"])
 @pytest.mark.parametrize("name", ["key mask", "cross", "cache"])
 def test_other_element_types(name: str, dtype: str) -> None:
@@ -94,21 +91,18 @@ ON_TILES = {
 }
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("name", ON_TILES)
 def test_tiles_agree_with_numpy(name: str) -> None:
     kernel = check(ON_TILES[name], TILES, "attention_tiles")
     assert "x86.amx.tile_mulf" in kernel.tir
 
 
-@pytest.mark.sampled
 @pytest.mark.skipif(not tiles_supported(), reason="AMX")
 @pytest.mark.parametrize("name", ["self", "cache"])
 def test_tiles_of_this_machine(name: str) -> None:
     check(ON_TILES[name], Target(NATIVE, mcpu="sapphirerapids"), "attention_tiles")
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["key mask", "cache"])
 def test_a_static_kernel_gives_nearly_the_same(name: str) -> None:
     """Sums are in the same order but for where blocks of keys end and how rows are grouped."""

@@ -102,13 +102,11 @@ def check_dense(
     check(text, lambda _: depth, oracle, calls, target, strategy or "contraction")
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(("depth", "columns"), [(64, 24), (37, 100), (768, 96), (1030, 70), (20, 7), (1024, 600)])
 def test_rows_by_a_packed_weight(depth, columns):
     check_dense(["n"], depth, columns, [{"n": n} for n in ROWS])
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(("depth", "columns"), [(203, 40), (205, 100), (1024, 24)])
 def test_a_weight_that_comes_from_far_is_read_in_several_places_at_once(depth, columns):
     target = Target("cpu", num_threads=2, l1_bytes=1 << 12, l2_bytes=1 << 12)
@@ -127,7 +125,6 @@ def test_double_precision():
     check_dense(["n"], 53, 41, [{"n": n} for n in ROWS], "f64")
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("mcpu", ["x86-64", "x86-64-v3", "x86-64-v4"])
 def test_every_level_of_the_instruction_set(mcpu):
     target = Target("cpu", mcpu=mcpu, num_threads=2)
@@ -170,7 +167,6 @@ def batch_products(
     check(text, lambda sizes: sizes.get("k", numbers["k"]), oracle, calls, target, strategy)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("symbolic", [s for count in (1, 2, 3, 4) for s in itertools.combinations("bnkm", count)], ids="".join)
 def test_subsets_of_the_dimensions(symbolic):
     for i, (a, b) in enumerate(itertools.product([False, True], repeat=2)):
@@ -178,7 +174,6 @@ def test_subsets_of_the_dimensions(symbolic):
             batch_products(symbolic, a, b)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["bf16", "f64"])
 def test_operands_of_other_types(dtype):
     if dtype == "bf16":
@@ -223,7 +218,6 @@ def numbers_of(x: Shape, y: Shape) -> dict[str, int]:
     return {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", schedule)}
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("has_epilogue", [False, True])
 @pytest.mark.parametrize("symbolic", ["k", "nk", "nkm", "n", "m"])
 def test_depths_around_the_chunks_of_a_copied_operand(symbolic, has_epilogue):
@@ -239,7 +233,6 @@ def test_depths_around_the_chunks_of_a_copied_operand(symbolic, has_epilogue):
     check_product([n, k], [k, m], [{d: size for d, size in call.items() if d in symbolic} for call in calls], has_epilogue)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("columns", [19, 23, 31, 33, 47, 67, 71])
 def test_columns_that_are_no_vectors(columns):
     for rows, depth in ((90, 300), (37, 9), (3, 70)):
@@ -248,7 +241,6 @@ def test_columns_that_are_no_vectors(columns):
     check_dense([37], 70, columns, [{}], target=SMALL)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("has_epilogue", [False, True])
 @pytest.mark.parametrize("symbolic", ["", "n", "m", "nm"])
 def test_few_rows_of_a_large_operand_are_read_in_the_order_of_memory(symbolic, has_epilogue):
@@ -311,7 +303,6 @@ WINDOWS = [(3, 1, 1), (3, 2, 1), (1, 1, 0), (1, 2, 0), (5, 1, 2), (2, 2, 0)]
 """Taps, stride, padding."""
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize("shape", [["n", 12, 9, 13], [1, 12, "h", 13], [2, 12, 9, "w"], ["n", 12, "h", "w"]], ids=str)
 def test_convolutions(layout, shape):
@@ -320,7 +311,6 @@ def test_convolutions(layout, shape):
         check_convolution(layout, shape, 20, taps, stride, pad)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("layout", "shape", "filters", "taps", "stride"),
     [("NHWC", ["n", 6, "h", "w"], 64, 3, 1), ("NCHW", ["n", 5, "h", "w"], 72, 3, 1), ("NHWC", [1, 3, "h", "w"], 96, 5, 2)],
@@ -351,7 +341,6 @@ def server(request, monkeypatch) -> tuple[Target, str]:
     return target, "amx" if request.param == "tiles" else "dot"
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(("depth", "columns"), [(64, 48), (40, 100), (31, 20), (1030, 70)])
 def test_bf16_rows(depth, columns, server):
     check_dense(["n"], depth, columns, [{"n": n} for n in ROWS], "bf16", *server)
@@ -362,7 +351,6 @@ def test_bf16_rows_of_several_dimensions(server):
     check_dense(["b", "n"], 64, 40, calls, "bf16", *server)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("transpose_b", [False, True])
 @pytest.mark.parametrize("symbolic", ["m", "nm", "k", "bnk", "bnkm"])
 def test_bf16_columns_and_reductions(symbolic, transpose_b, server):
@@ -371,7 +359,6 @@ def test_bf16_columns_and_reductions(symbolic, transpose_b, server):
     batch_products(symbolic, False, transpose_b, target, "bf16", "contraction" if transpose_b and "k" in symbolic else strategy)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize("shape", [["n", 12, 9, 13], [1, 12, "h", 13], ["n", 16, "h", "w"]], ids=str)
 def test_bf16_convolutions(layout, shape, server):
@@ -379,7 +366,6 @@ def test_bf16_convolutions(layout, shape, server):
         check_convolution(layout, shape, 20, taps, stride, pad, server[0], "bf16", server[1])
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("mcpu", ["x86-64-v3", "x86-64-v4"])
 def test_strips_whose_rows_are_the_last_step_of_the_reduction(mcpu: str) -> None:
     w = values((65, 15, 3, 2))

@@ -251,7 +251,6 @@ def with_symbols(text: str, fixed: Mapping[str, int]) -> str:
     return re.sub(r"tensor<([^<>,]*), \[([^\]]*)\]>", type_, text)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("name", CASES)
 @settings(max_examples=2, deadline=None, derandomize=True)
 @given(data=st.data())
@@ -264,7 +263,6 @@ def test_any_dimensions_may_be_symbolic(name, data):
     check(found, fixed, several, TARGETS[data.draw(st.sampled_from(sorted(TARGETS)))])
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("target", ["native", "sse"])
 @pytest.mark.parametrize("name", ["add_row", "bytes", "transpose", "softmax", "layer_norm", "sum", "max_bytes", "gather", "concat"])
 def test_all_sizes_around_the_widths_of_vectors(name, target):
@@ -275,7 +273,6 @@ def test_all_sizes_around_the_widths_of_vectors(name, target):
     check(found, {}, several, TARGETS[target])
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["add", "add_row", "transpose", "heads", "keys", "softmax", "take", "past", "sum_columns"])
 def test_work_for_several_threads(name):
     found = CASES[name]

@@ -141,14 +141,12 @@ def check(case: Case, target: Target | None = None, strategy: str | None = None,
 LAYOUTS = [("NCHW16c", 32), ("NCHW8c", 8), ("NHWC", 40), ("NHWC", 19)]
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("layout, channels", LAYOUTS)
 @pytest.mark.parametrize("op, stride", [("conv", 2), ("max", 2)])
 def test_windows_beside_channels(layout: str, channels: int, op: str, stride: int) -> None:
     check(Case(op, layout, channels, strides=(stride, stride)), strategy="window_channels")
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(
     "case",
     [
@@ -170,7 +168,6 @@ def test_asymmetric_windows_beside_channels(case: Case) -> None:
     check(case, strategy="window_channels")
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("op, stride, taps", [("conv", 2, 3), ("conv", 1, 5), ("max", 2, 5), ("max", 3, 3), ("avg", 1, 5)])
 def test_windows_along_columns(op: str, stride: int, taps: int) -> None:
     target = Target("cpu", num_threads=2)
@@ -178,7 +175,6 @@ def test_windows_along_columns(op: str, stride: int, taps: int) -> None:
     check(Case(op, "NCHW", 3, (taps, taps), (stride, stride), (taps // 2,) * 4), target, "window_columns" if masked else "loops")
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(
     "case",
     [
@@ -203,13 +199,11 @@ def test_rows_of_padding_beside_single_rows_of_taps() -> None:
         check(Case("conv", layout, 8, (1, 3), pads=(1, 1, 1, 1)))
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("size", [(7, 9), (14, 40)])
 def test_windows_along_columns_with_any_batch(size: tuple[int, int]) -> None:
     check(Case("conv", "NCHW", 3, fixed=(("h", size[0]), ("w", size[1]))), strategy="window_columns")
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("mcpu", ["x86-64", "x86-64-v3", "x86-64-v4"])
 def test_vectors_of_every_width(mcpu: str) -> None:
     target = Target("cpu", mcpu=mcpu, num_threads=2)
@@ -236,7 +230,6 @@ def tiles_of(x: np.ndarray, padding: int) -> np.ndarray:
     return np.lib.stride_tricks.sliding_window_view(padded, (6, 6), (2, 3))[:, :, ::TILE, ::TILE]
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("mcpu", ["native", "x86-64-v3"])
 @pytest.mark.parametrize("padding", [0, 1])
 def test_winograd_input_transform(mcpu: str, padding: int) -> None:
@@ -255,7 +248,6 @@ def test_winograd_input_transform(mcpu: str, padding: int) -> None:
         check_sums(kernel({"b": b, "h": h, "w": w}, [blocked])[0], expected, magnitude, 36)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("mcpu", ["native", "x86-64-v3"])
 def test_winograd_output_transform(mcpu: str) -> None:
     target = Target("cpu", mcpu=mcpu, num_threads=2)

@@ -96,7 +96,6 @@ def check(cases: Sequence[Case], **options) -> None:
 LAYOUTS = [("NCHW8c", 16), ("NCHW16c", 32), ("NCHW4c", 12), ("NHWC", 8), ("NHWC", 29), ("NHWC", 5)]
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("layout, channels", LAYOUTS)
 def test_maps_of_all_sizes(layout, channels):
     sizes = [(7, 7), (1, 9), (9, 1), (14, 13), (5, 33)]

@@ -87,7 +87,6 @@ def check(cases: Sequence[tuple], expect_window: bool = True, **options) -> None
 MAPS = [(4, 4), (5, 4), (7, 7), (9, 14), (14, 14), (13, 17), (1, 19), (31, 8), (28, 33), (70, 150)]
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("taps", [3, 5])
 def test_maps_of_all_sizes(taps, stride):

@@ -1,11 +1,6 @@
 """The faults that test/mutate.py plants: each kind once, and none where nothing can go wrong."""
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.append(str(Path(__file__).parents[2]))
 from faults import faults_of, is_fault
 from mutate import uses_of
 from planting import codes_of

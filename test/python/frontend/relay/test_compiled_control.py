@@ -293,7 +293,6 @@ def bytes_in_use():
     return mallinfo().field7
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(
     "use",
     [

@@ -331,7 +331,6 @@ def greedy(boxes, valid, top, limit, force):
     return kept
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(("top", "limit", "force"), [(-1, -1, False), (6, -1, True), (-1, 3, False)])
 def test_boxes_that_overlap_better_ones_are_left_out(top, limit, force):
     boxes = random_boxes(2, 12, 3)

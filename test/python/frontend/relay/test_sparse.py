@@ -28,7 +28,6 @@ def compressed(dense, block=(1, 1), dtype="int32"):
     return data, np.nonzero(stored)[1].astype(dtype), np.concatenate([[0], stored.sum(1).cumsum()]).astype(dtype)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("is_symbolic", [False, True], ids=["numbers", "symbols"])
 @pytest.mark.parametrize("sparse_lhs", [False, True])
 @pytest.mark.parametrize(("block", "rows"), [((1, 1), 5), ((1, 1), 1), ((2, 3), 19), ((4, 1), 1)])
@@ -96,7 +95,6 @@ def test_sums_and_transposes(is_symbolic):
         assert a.dtype == b.dtype
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
 @pytest.mark.parametrize(("size", "block"), [((1, 1), (4, 1)), ((1, 1), (2, 2)), ((3, 3), (4, 1)), ((3, 1), (2, 3))])
 def test_convolutions(layout, size, block):
@@ -123,7 +121,6 @@ FILLED = {
 }
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("name", FILLED)
 @pytest.mark.parametrize("is_symbolic", [False, True], ids=["numbers", "symbols"])
 def test_rows_without_values(name, is_symbolic):

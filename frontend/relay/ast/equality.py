@@ -6,7 +6,7 @@ is the number of its first occurrence, so that programs which share a value are 
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
-from itertools import zip_longest
+from itertools import count, zip_longest
 from typing import Any
 
 import numpy as np
@@ -42,11 +42,12 @@ def tokens(root: Any, map_free_vars: bool) -> Iterator[tuple[Token, Any]]:
       map_free_vars: whether free variables are numbered too, so that other free variables may take their place.
     """
     numbers: dict[int, int] = {}
+    unused = count()  # not the length of numbers: a variable that is bound again gets another number
     waiting: list[Any] = [root]
     while waiting:
         item = waiting.pop()
         if isinstance(item, _Binding):
-            numbers[_identity(item.var)] = len(numbers)
+            numbers[_identity(item.var)] = next(unused)
             yield ("bind", getattr(item.var, "kind", None)), item.var
             if isinstance(item.var, e.Var):
                 waiting += [item.var.type_annotation, *([] if item.var.virtual_device_ is None else [item.var.virtual_device_])]
@@ -55,7 +56,7 @@ def tokens(root: Any, map_free_vars: bool) -> Iterator[tuple[Token, Any]]:
             if key in numbers or not map_free_vars:
                 yield ("var", numbers[key]) if key in numbers else ("free", key), item
             else:
-                numbers[key] = len(numbers)
+                numbers[key] = next(unused)
                 yield ("free", numbers[key]), item
                 if isinstance(item, e.Var):
                     waiting.append(item.type_annotation)
@@ -63,7 +64,7 @@ def tokens(root: Any, map_free_vars: bool) -> Iterator[tuple[Token, Any]]:
             if id(item) in numbers:
                 yield ("again", numbers[id(item)]), item
             else:
-                numbers[id(item)] = len(numbers)
+                numbers[id(item)] = next(unused)
                 yield type(item).__name__, item
                 waiting.extend(reversed(_parts(item)))
         else:

@@ -177,3 +177,16 @@ def test_data_types_of_modules():
     module[header] = relay.TypeData(header, [a], [box])
     assert module.get_type("Box") == (header, box) and box.tag == 0
     assert module.get_constructor("Box", "Box_") is box
+
+
+def test_a_variable_that_is_bound_twice_is_numbered_each_time():
+    x, y, other = relay.var("x", "float32"), relay.var("y", "float32"), relay.var("z", "float32")
+    once = relay.Function([x], x)
+
+    def both(first, body):
+        return relay.Tuple([first, relay.Function([x, y], body)])
+
+    assert not relay.structural_equal(both(once, x - y), both(once, y - x))
+    assert relay.structural_hash(both(once, x - y)) != relay.structural_hash(both(once, y - x))
+    renamed = both(relay.Function([other], other), x - y)
+    assert relay.structural_equal(both(once, x - y), renamed)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from relayc.dialects.relay.base import OPS
 from relayc.dialects.relay.errors import RelayError, Unequal, check
 from relayc.dialects.relay.names import ir_name
+from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.types import RelayType, TensorType
 from relayc.frontend.relay.ast.expr import Constant, Expr
 from relayc.frontend.relay.op.composed import COMPOSED, Composed
@@ -293,7 +294,7 @@ def _strided_slice(emitter: Emitter, args: list[Value], attrs: dict[str, Any], e
     """Bounds that are missing at the end are those of the data."""
     shape = _shape(emitter, args[0])
     axes = attrs["axes"] or range(max(len(attrs[name]) for name in ("begin", "end", "strides")))
-    count, sizes = len(axes), [shape[axis] for axis in axes]
+    count, sizes = len(axes), [shape[normalize_axis(axis, len(shape), "axes")] for axis in axes]
     attrs["begin"] = (*attrs["begin"], *(0,) * (count - len(attrs["begin"])))
     rest = (-1,) * count if attrs["slice_mode"] == "size" else sizes
     attrs["end"] = (*attrs["end"], *rest[len(attrs["end"]) :])

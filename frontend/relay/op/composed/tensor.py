@@ -6,6 +6,7 @@ from math import prod
 import numpy as np
 
 from relayc.dialects.relay.base import OPS
+from relayc.dialects.relay.errors import check
 from relayc.dialects.relay.types import TensorType
 from relayc.frontend.converter import Tensor, assume, axis_of, constant, emit
 from relayc.frontend.relay.op.composed.registry import composed
@@ -70,9 +71,13 @@ def reverse_reshape(data: Tensor, *, newshape: Sequence[int], allowzero: bool = 
 def sliding_window(data: Tensor, *, axis: int, window_shape: Sequence[int], strides: Sequence[int]) -> Tensor:
     """All windows over the axes from `axis` on: the places come first, then the elements of a window."""
     first, count = axis_of(axis, data.rank), data.rank - axis_of(axis, data.rank)
+    for name, numbers in (("window_shape", window_shape), ("strides", strides)):
+        check(len(numbers) == count and min(numbers) >= 1, name, f"{count} values of at least 1", tuple(numbers))
     for i, (width, step) in enumerate(zip(window_shape, strides, strict=True)):
         size = data.shape[first + 2 * i]
+        check(isinstance(size, int), "data", f"a known size of axis {first + i}", data.type)
         assert isinstance(size, int)
+        check(width <= size, f"window_shape[{i}]", f"at most {size}, the size of axis {first + i}", width)
         places = np.arange((size - width) // step + 1)[:, None] * step + np.arange(width)
         data = emit("take", data, constant(places, "int64"), axis=first + 2 * i, mode="clip")
     order = [*range(first), *range(first, first + 2 * count, 2), *range(first + 1, first + 2 * count, 2)]

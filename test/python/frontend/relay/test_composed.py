@@ -432,6 +432,26 @@ def test_missing_bounds_and_sums_of_bools():
     np.testing.assert_array_equal(evaluated(lambda v: relay.sum(v, 1), holds), holds.any(1))
 
 
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda x: relay.strided_slice(x, [0, 0, 0], [1, 1, 1]), "strided_slice.*axes: expected a value in .-2, 2., found 2"),
+        (lambda x: relay.strided_slice(x, [0], [1], axes=[7]), "strided_slice.*axes: expected a value in .-2, 2., found 7"),
+        (lambda x: relay.sliding_window(x, 0, (1, 1), (0, 1)), "strides: expected 2 values of at least 1, found .0, 1."),
+        (lambda x: relay.sliding_window(x, 0, (1,), (1,)), "window_shape: expected 2 values of at least 1, found .1,."),
+        (lambda x: relay.sliding_window(x, 1, (4,), (1,)), "window_shape.0.: expected at most 3, the size of axis 1, found 4"),
+    ],
+)
+def test_slices_and_windows_that_the_data_have_not(call, message):
+    with pytest.raises(relay.TypeInferenceError, match=message):
+        type_of(call(relay.var("x", shape=(2, 3))))
+
+
+def test_windows_of_an_unknown_size():
+    with pytest.raises(relay.TypeInferenceError, match=r"sliding_window.*data: expected a known size of axis 0"):
+        type_of(relay.sliding_window(relay.var("x", shape=(relay.Any(), 3)), 0, (1, 1), (1, 1)))
+
+
 def test_global_poolings_of_lines_and_volumes():
     line, volume = values((2, 3, 7)), values((1, 4, 3, 5, 2))
     np.testing.assert_array_equal(evaluated(relay.nn.global_max_pool1d, line), line.max(2, keepdims=True))

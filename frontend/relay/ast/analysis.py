@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
+from relayc.frontend.relay.ast.base import node_of
 from relayc.frontend.relay.ast.functor import children, post_order, pre_order, type_parts
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def post_order_visit(expr: e.Expr, fvisit: Callable[[e.Expr], Any]) -> None:
 
 
 def _pre_order(expr: e.Expr) -> Iterator[e.Expr]:
-    return pre_order([expr], _with_patterns)
+    return pre_order([node_of(expr)], _with_patterns)
 
 
 def _with_patterns(node: e.Expr) -> list[e.Expr]:

@@ -95,12 +95,18 @@ def store(node: Node, **values: Any) -> None:
     for name in type(node).unset:
         object.__setattr__(node, name, None)
     for name, value in values.items():
-        object.__setattr__(node, name, value)
+        object.__setattr__(node, name, node_of(value))
 
 
 def items(values: Iterable[Any] | None) -> tuple[Any, ...]:
     """A field with several values; empty if it is None."""
-    return () if values is None else tuple(values)
+    return () if values is None else tuple(map(node_of, values))
+
+
+def node_of(value: Any) -> Any:
+    """The node that an object stands for, which its method `asobject` gives as in TVM; other values themselves."""
+    convert = getattr(value, "asobject", None)
+    return value if convert is None else convert()
 
 
 class SourceName(Node):

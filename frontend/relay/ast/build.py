@@ -84,13 +84,17 @@ def bind_params_by_name(function: Function, params: Mapping[str, Any]) -> Functi
 
 
 class TupleWrapper:
-    """The several results of a call; each is taken out of the tuple as it is used."""
+    """The several results of a call; each is taken out of the tuple as it is used. As an expression, they are the tuple."""
 
     def __init__(self, tuple_value: Expr, size: int) -> None:
         self.tuple_value, self.size = tuple_value, size
 
     def astuple(self) -> Expr:
         """The tuple."""
+        return self.tuple_value
+
+    def asobject(self) -> Expr:
+        """The tuple, where an expression holds the results."""
         return self.tuple_value
 
     def astext(self) -> str:

@@ -190,3 +190,13 @@ def test_a_variable_that_is_bound_twice_is_numbered_each_time():
     assert relay.structural_hash(both(once, x - y)) != relay.structural_hash(both(once, y - x))
     renamed = both(relay.Function([other], other), x - y)
     assert relay.structural_equal(both(once, x - y), renamed)
+
+
+def test_the_results_of_a_call_are_a_tuple_where_an_expression_holds_them():
+    x, y = relay.var("x", shape=(4,)), relay.var("y")
+    parts = op.split(x, 2)
+    assert relay.Function([x], parts).body is parts.astuple()
+    assert relay.Tuple([parts]).fields == (parts.astuple(),)
+    assert relay.Let(y, parts, parts).value is relay.If(x, parts, parts).true_branch is relay.Call(y, [parts]).args[0]
+    assert relay.free_vars(parts) == [x]
+    assert relay.RelayModule.from_expr(parts)["main"].params == (x,)

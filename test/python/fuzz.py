@@ -41,7 +41,7 @@ from onnx import ModelProto
 
 MEMORY = 8 << 30
 """Bytes of address space for a process that compiles."""
-SECONDS = 20.0
+SECONDS = 60.0
 """Processor time for one mutant."""
 RUN_BYTES = 32 << 20
 """Inputs, outputs and arena up to which a program is run."""

@@ -112,7 +112,9 @@ def _tile(name: str, point: Index, extent: Size, still: Set[Var]) -> SplitIterat
         # A constant stays in the inner part, so that the iterator counts tiles from 0.
         count = Index(0, {v: c for v, c in numbers.items() if c is not None})
         return SplitIterator(count, ceil_div(extent, size), size, inner + outer.const)
-    return SplitIterator(outer, extent, 1, inner)
+    reached = span(outer, ())
+    reach = reached.extent if reached is not None and equal(reached.low, Index()) else extent
+    return SplitIterator(outer, reach if proves(lambda: reach <= extent) else extent, 1, inner)
 
 
 def _guards(block: Block, still: Set[Var]) -> tuple[list[Guard], list[InnerGuard]]:

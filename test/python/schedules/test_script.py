@@ -10,6 +10,7 @@ from schedules.kernels import KERNELS
 from schedules.structure import structures
 from schedules.test_random_schedules import Steps
 
+from relayc import te
 from relayc.dialects.functions import is_public
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay import IRModule
@@ -119,6 +120,17 @@ def test_the_start_of_a_reduction_that_goes_on_outside_of_a_block() -> None:
     schedule.blockize(i)
     text = check_round_trip(schedule.mod)
     np.testing.assert_array_equal(*(run(mod, kernel.inputs, kernel.sizes)[0] for mod in (from_source(text), schedule.mod)))
+
+
+def test_a_block_of_strided_elements_counts_the_first_ones_only() -> None:
+    a = te.placeholder((8,), name="A")
+    schedule = Schedule(te.create_prim_func([a, te.compute((8,), lambda i: a[i] + 1.0, name="B")]))
+    outer, inner = schedule.split("i", [None, 2])
+    schedule.reorder(inner, outer)
+    schedule.blockize(outer)
+    given = np.arange(8, dtype=np.float32)
+    (found,) = run(from_source(check_round_trip(schedule.mod)), [given], {})
+    np.testing.assert_array_equal(found, given + 1)
 
 
 def test_names_that_collide_are_kept() -> None:

@@ -4,7 +4,7 @@ A function's body, a branch and a clause are blocks. What several expressions us
 """
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from relayc.frontend.relay.analysis import Scope
@@ -13,6 +13,7 @@ from relayc.frontend.relay.ast.functor import children, post_order, rebuilt
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.loops import uses
 from relayc.frontend.relay.passes.device_domains import on_device
+from relayc.frontend.relay.passes.effects import Effects
 from relayc.frontend.relay.passes.plan_devices import planned_devices, said
 from relayc.trampoline import Call, trampoline
 
@@ -146,12 +147,21 @@ class _Normaliser:
 
 
 def to_graph_normal_form(mod: RelayModule) -> RelayModule:
-    """Puts values in the place of the variables that lets bind to them, except of functions that name themselves."""
-    return mod.map_functions(graph_form)
+    """Puts values in the place of the variables that lets bind to them.
+
+    Lets of functions that name themselves stay, and those whose values make, read or write references: their order is that of the lets.
+    """
+    effects = Effects(mod)
+
+    def changed(function: e.Function) -> e.Expr:
+        effects.bound = {node.var.vid: node.value for node in post_order(function) if isinstance(node, e.Let)}
+        return graph_form(function, effects.has_place)
+
+    return mod.map_functions(changed)
 
 
-def graph_form(expr: e.Expr) -> e.Expr:
-    """An expression without lets, except of functions that name themselves."""
+def graph_form(expr: e.Expr, stays: Callable[[e.Expr], bool] = lambda value: False) -> e.Expr:
+    """An expression without lets, except of functions that name themselves, and of values for which `stays` holds."""
     values: dict[e.Id, e.Expr] = {}
     made: dict[e.Expr, e.Expr] = {}
 
@@ -164,7 +174,7 @@ def graph_form(expr: e.Expr) -> e.Expr:
         while isinstance(node, e.Let):
             value = yield visit(node.value)
             names_itself = isinstance(node.value, e.Function) and uses(node.value, node.var.vid) > 0
-            if names_itself:
+            if names_itself or stays(node.value):
                 kept.append((node.var, value))
             else:
                 values[node.var.vid] = value

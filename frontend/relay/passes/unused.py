@@ -10,17 +10,16 @@ from relayc.frontend.relay.ast.build import bind
 from relayc.frontend.relay.ast.functor import ExprMutator, children, post_order, pre_order
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference import infer_module
+from relayc.frontend.relay.passes.effects import Effects
 from relayc.frontend.relay.passes.normal_forms import is_primitive
-
-_EFFECTS = ("memory.kill", "vm.invoke_tvm_op")
-"""Operators with effects."""
 
 
 def dead_code_elimination(mod: RelayModule, inline_once: bool = False, ignore_impurity: bool = False) -> RelayModule:
     """Drops lets whose variable nothing uses and whose value has no effect.
 
     Args:
-      inline_once: whether a value that is used once, in the function that binds it, takes the place of its variable.
+      inline_once: whether a value that is used once, in the function that binds it, takes the place of its variable, unless it reads a
+        reference or has an effect.
       ignore_impurity: whether values with effects are dropped, too.
     """
     return mod.map_functions(lambda function: _DeadLets(mod, inline_once, ignore_impurity).visit(function))
@@ -29,26 +28,24 @@ def dead_code_elimination(mod: RelayModule, inline_once: bool = False, ignore_im
 class _DeadLets(ExprMutator):
     def __init__(self, mod: RelayModule, inline_once: bool, ignore_impurity: bool) -> None:
         super().__init__()
-        self._mod, self._inline_once, self._ignores_effects = mod, inline_once, ignore_impurity
-        self._functions: dict[e.Id, e.Expr] = {}
+        self._inline_once, self._ignores_effects, self._effects = inline_once, ignore_impurity, Effects(mod)
 
     def visit_let(self, let: e.Let) -> e.Expr:
         lets: list[tuple[e.Var, e.Expr]] = []
         body: e.Expr = let
         while isinstance(body, e.Let):
             lets.append((body.var, body.value))
-            self._functions[body.var.vid] = body.value
+            self._effects.bound[body.var.vid] = body.value
             body = body.body
         body = self.visit(body)
         uses, seen, inlined = Counter[e.Id](), set[e.Expr](), dict[e.Id, e.Expr]()
         _count_uses(body, uses, seen)
         kept: list[tuple[e.Var, e.Expr]] = []
         for var, value in reversed(lets):
-            pure = self._ignores_effects or not self._has_effects(value)
-            if pure and not uses[var.vid]:
+            if not uses[var.vid] and (self._ignores_effects or not self._effects.has(value)):
                 continue
             new = self.visit(value)
-            if pure and self._inline_once and uses[var.vid] == 1:
+            if self._inline_once and uses[var.vid] == 1 and (self._ignores_effects or not self._effects.has_place(value)):
                 inlined[var.vid] = new
             else:
                 kept.append((var, new))
@@ -56,27 +53,6 @@ class _DeadLets(ExprMutator):
         for var, value in kept:
             body = e.Let(var, value, body)
         return _Inlined(inlined).visit(body) if inlined else body
-
-    def _has_effects(self, expr: e.Expr, entered: frozenset[Any] = frozenset()) -> bool:
-        """Whether evaluating an expression has side effects."""
-        # A function has no effect until it is called.
-        nodes = pre_order([expr], lambda node: [] if isinstance(node, e.Function) else children(node))
-        return any(isinstance(node, e.RefWrite) or (isinstance(node, e.Call) and self._calls_effects(node.op, entered)) for node in nodes)
-
-    def _calls_effects(self, callee: e.Expr, entered: frozenset[Any]) -> bool:
-        if isinstance(callee, e.Op):
-            return callee.name in _EFFECTS
-        if isinstance(callee, e.Constructor):
-            return False
-        key = callee.vid if isinstance(callee, e.Var) else getattr(callee, "name_hint", callee)
-        if key in entered:
-            return False
-        function: Any = callee
-        if isinstance(callee, e.Var):
-            function = self._functions.get(callee.vid)
-        elif isinstance(callee, e.GlobalVar):
-            function = self._mod[callee]
-        return not isinstance(function, e.Function) or self._has_effects(function.body, entered | {key})
 
 
 def _count_uses(expr: e.Expr, uses: Counter[e.Id], seen: set[e.Expr]) -> None:

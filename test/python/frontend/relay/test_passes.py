@@ -67,6 +67,22 @@ def test_dead_lets_are_dropped_but_for_effects():
     assert sum(isinstance(node, relay.Let) for node in nodes(kept)) == 2
 
 
+def test_values_of_references_are_read_where_they_were():
+    mod = relay.parse("""
+def @main(%x: int32) {
+  let %r = ref(%x);
+  let %k = fn (%d: int32) { let %o = ref_read(%r); let %u = ref_write(%r, %o + %d); %o };
+  let %a = %k(%x * 10);
+  let %b = %k(%a);
+  let %c = ref_read(%r);
+  let %u = ref_write(%r, 0);
+  (%a, %b, %c)
+}""")
+    for step in (transform.ToGraphNormalForm(), transform.DeadCodeElimination(inline_once=True)):
+        found = relay.create_executor("debug", step(transform.InferType()(mod))).evaluate()(3)
+        assert [int(value.numpy()) for value in found] == [3, 33, 36]
+
+
 def test_values_used_once_take_the_place_of_their_variables():
     once = transform.DeadCodeElimination(inline_once=True)
     found = main_of("def @main(%x: int) { let %a = %x + 1; let %f = fn (%y: int) -> int { %a + %y }; (%f(1), %f(2)) }", once)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from relayc.dialects.functions import symbol_name
-from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.errors import NeedsControl, RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.frontend.relay import analysis
 from relayc.frontend.relay.ast.expr import Expr, Function, GlobalVar
@@ -189,7 +189,9 @@ def gradient(expr: Expr, mod: RelayModule | None = None, mode: str = "higher_ord
 
 
 class DialectPass(Pass):
-    """A pass on the relay dialect, on programs of the language: they are lowered, and raised afterwards.
+    """A pass on the relay dialect, on the functions of a program of the language that have a form in it.
+
+    They are lowered, and raised afterwards.
 
     Args:
       name: of the pass.
@@ -212,17 +214,39 @@ class DialectPass(Pass):
         return infer_module(found)
 
     def _changed(self, typed: RelayModule) -> RelayModule:
-        """A module after the pass. Functions that one which keeps operators does not change do not take the form of what is raised."""
-        lowered = lower(typed)
-        if not self._keeps:
-            return raised(self._pass(lowered), typed)
+        """A module after the pass.
+
+        Functions that have no form in the dialect stay as they are, and those that a pass which keeps operators does not change.
+        """
+        try:
+            lowered = lower(typed)
+        except NeedsControl:
+            part = _on_tensors(typed)
+            if not part.functions:
+                return typed
+            lowered = lower(part)
         before = _texts(lowered)
         changed = self._pass(lowered)
         after, found = _texts(changed), raised(changed, typed)
         for var, function in typed.functions.items():
-            if before.get(var.name_hint, "") == after.get(var.name_hint) and not has_other_forms(function):
+            name = var.name_hint
+            same = self._keeps and before.get(name) == after.get(name) and not has_other_forms(function)
+            if same or name not in before:
                 found[var] = function
         return found
+
+
+def _on_tensors(mod: RelayModule) -> RelayModule:
+    """The functions that have a form in the dialect, with all that they call."""
+
+    def has_form(name: str) -> bool:
+        try:
+            lower(unused.remove_unused_functions(mod, [name]))
+        except NeedsControl:
+            return False
+        return True
+
+    return unused.remove_unused_functions(mod, [var.name_hint for var in mod.functions if has_form(var.name_hint)])
 
 
 def _texts(mod: IRModule) -> dict[str, str]:

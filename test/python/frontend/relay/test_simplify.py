@@ -66,6 +66,23 @@ def test_functions_that_do_not_change_keep_their_form():
     assert list(mod["main"].body.attrs["pad_width"]) == [(0, 0), (0, 0), (1, 0), (1, 2)]
 
 
+def test_passes_on_the_dialect_leave_functions_with_data_types_references_and_type_parameters():
+    mod = relay.parse("""
+type Shape[a] { Circle(a), Empty }
+def @area(%s: Shape[Tensor[(3), float32]]) -> Tensor[(3), float32] { match? (%s) { Circle(%r) => %r * 1f } }
+def @same[a](%x: a) -> a { %x }
+def @plain(%x: Tensor[(3), float32]) -> Tensor[(3), float32] { exp(%x * 1f) }
+def @main(%x: Tensor[(3), float32], %s: Shape[Tensor[(3), float32]]) { (ref(@area(%s)), @plain(@same(%x * 1f))) }
+""")
+    for step in (transform.SimplifyExpr(), transform.FuseOps()):
+        found = step(mod)
+        assert {var.name_hint for var in found.functions} == {"area", "same", "plain", "main"}
+        for name in ("area", "same", "main"):
+            relay.assert_structural_equal(found[name], mod[name])
+    assert "Primitive" in str(found["plain"])
+    assert operators(transform.SimplifyExpr()(mod)["plain"]) == ["exp"]
+
+
 def test_types_named_by_tensors_are_attributes():
     x, like = relay.var("x", shape=(2, 3)), relay.var("like", shape=(3,), dtype="int32")
     value = relay.var("value", relay.TensorType((), "float32"))

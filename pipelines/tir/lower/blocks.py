@@ -78,9 +78,9 @@ class BlockEmitter:
 
     def _init_at_start(self, use: Use, state: State, safe: bool) -> None:
         """Emits the init of a block under a run-time test for the first step of its reduction, where loops do not determine it."""
-        if state.lanes is not None:
-            raise ScheduleError(f"block {use.block.name}: expected lanes along elements or along steps, found both in one loop")
         at, zero = [self.bodies.at(use.points[i], state.point) for i in use.block.reduction], emit.index_constant(0)
+        if state.lanes is not None and any(index.coefficient(state.lanes.var) != 0 or index.has_vector() for index in at):
+            raise ScheduleError(f"block {use.block.name}: expected lanes along elements or along steps, found both in one loop")
         conditions = [emit.compare("eq", emit.materialize(index), zero) for index in at]
         self._when(conditions, use, lambda: self.bodies.run(use, state, True, safe))
 

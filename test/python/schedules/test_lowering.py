@@ -349,3 +349,17 @@ def test_registers_at_indices_that_are_not_linear(kind: str) -> None:
 
     x = np.arange(7)
     np.testing.assert_array_equal(relayc.compile_kernel(mod, schedule=schedule)(x), np.minimum(x, 3))
+
+
+def test_lanes_along_elements_around_a_fused_loop_of_steps_and_elements() -> None:
+    a, b, k = te.placeholder((9, 3), name="A"), te.placeholder((3, 6), name="B"), te.reduce_axis((0, 3), "k")
+    mod = te.create_prim_func([a, b, te.compute((9, 6), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")])
+
+    def schedule(s: Schedule) -> None:
+        i, j, k = s.get_loops("C")
+        s.reorder(i, k, j)
+        s.vectorize(i)
+        s.split(s.fuse(k, j), [None, 4])
+
+    x, y = np.arange(27, dtype=np.float32).reshape(9, 3), np.arange(18, dtype=np.float32).reshape(3, 6) - 7
+    np.testing.assert_array_equal(relayc.compile_kernel(mod, schedule=schedule)(x, y), x @ y)

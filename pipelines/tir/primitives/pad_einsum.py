@@ -11,6 +11,7 @@ from relayc.pipelines.tir.analysis.dependence import loops_of_iterators
 from relayc.pipelines.tir.analysis.reducers import find_reducer
 from relayc.pipelines.tir.editing.bodies import set_buffer
 from relayc.pipelines.tir.primitives.registry import find_block, primitive
+from relayc.pipelines.tir.tree.indices import smallest, write
 from relayc.pipelines.tir.tree.members import Block, Loop, ScheduleError
 from relayc.pipelines.tir.tree.steps import Access
 from relayc.pipelines.tir.tree.structure import Nest
@@ -112,10 +113,10 @@ def _copy(nest: Nest, name: str, extents: Sequence[Size], inner: Sequence[Size],
     element = source.type.element_type
     with ir.InsertionPoint(block.body):
         at, inside = list(block.body.arguments), []
-        for i, (value, limit, extent) in enumerate(zip(block.body.arguments, inner, extents, strict=True)):
+        for i, (var, limit, extent) in enumerate(zip(block.vars, inner, extents, strict=True)):
             if limit != extent:
-                inside.append(emit.compare("ult", value, emit.index_constant(limit)))
-                at[i] = emit.smaller(value, limit - 1)
+                inside.append(emit.compare("ult", var.value, emit.index_constant(limit)))
+                at[i] = write(smallest(Index.of(var), Index(limit - 1)))
         found = emit.create("memref.load", [element], [source, *at])
         if inside:
             condition = inside[0]

@@ -133,6 +133,15 @@ def test_a_block_of_strided_elements_counts_the_first_ones_only() -> None:
     np.testing.assert_array_equal(found, given + 1)
 
 
+def test_the_index_of_a_padded_copy() -> None:
+    a = te.placeholder((3,), name="A")
+    schedule = Schedule(te.create_prim_func([a, te.compute((3,), lambda i: a[i] * 2.0, name="B")]))
+    schedule.pad_einsum("B", [4])
+    given = np.arange(3, dtype=np.float32)
+    (found,) = run(from_source(check_round_trip(schedule.mod)), [given], {})
+    np.testing.assert_array_equal(found, given * 2)
+
+
 def test_names_that_collide_are_kept() -> None:
     text = """
 @T.prim_func(name="f.1")

@@ -158,6 +158,16 @@ def test_large_products_have_large_tiles_and_few_tiles_split_a_long_depth() -> N
     assert 64 <= 8 * long.splits <= 132
 
 
+def test_wanted_numbers_become_those_of_a_tile() -> None:
+    """One or two groups of 64 rows, and a multiple of the unit of columns, up to 256."""
+    wanted, sizes = target(132), Sizes(4096, 4096, 4096, 1, 2)
+    assert isinstance(wanted, CudaTarget)
+    cases = ((32, 64, 96, (64, 96)), (32, 127, 100, (64, 96)), (64, 128, 100, (128, 64)), (32, 300, 999, (128, 256)))
+    for unit, rows, columns, found in cases:
+        tile = Product(sizes, 2, unit).fitted(GroupTile(rows, columns, 2), wanted)
+        assert (tile.rows, tile.columns) == found
+
+
 def test_no_part_of_the_depth_is_empty() -> None:
     for turns in range(1, 40):
         product = Product(Sizes(64, 64, 64 * turns, 1, 2), 2)

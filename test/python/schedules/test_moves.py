@@ -38,6 +38,15 @@ def _windows(taps: int) -> Kernel:
     return Kernel(te.create_prim_func([x, b]), [array], expected)
 
 
+def _rows_of_four() -> Kernel:
+    """A vector A, whose elements are rows of four of B."""
+    x = te.placeholder((12,), name="X")
+    a = te.compute((12,), lambda i: x[i] + 1.0, name="A")
+    b = te.compute((3, 4), lambda p, q: a[4 * p + q] * 2.0, name="B")
+    array = np.arange(12, dtype=np.float32)
+    return Kernel(te.create_prim_func([x, b]), [array], (array.reshape(3, 4) + 1) * 2)
+
+
 def _windows_at_their_elements(s: Schedule) -> None:
     outer, _ = s.split("i", [None, 4])
     s.reverse_compute_at("B", outer)
@@ -214,6 +223,16 @@ def test_what_is_not_legal_is_refused_by_name(case: str) -> None:
     kernel, steps, words = REFUSED[case]
     with pytest.raises(ScheduleError, match=words):
         steps(Schedule(kernel().mod))
+
+
+def test_a_row_moves_to_where_all_of_it_is_written() -> None:
+    kernel = _rows_of_four()
+    s = Schedule(kernel.mod)
+    outer, half, _ = s.split("i", [None, 2, 2])
+    with pytest.raises(ScheduleError, match="block B: dimension 0 of A: expected an index that tells"):
+        s.reverse_compute_at("B", half)
+    s.reverse_compute_at("B", outer)
+    kernel.check(s)
 
 
 def test_a_chain_at_the_tiles_of_its_last_block() -> None:

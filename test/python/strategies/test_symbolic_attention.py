@@ -97,6 +97,11 @@ def test_tiles_agree_with_numpy(name: str) -> None:
     assert "x86.amx.tile_mulf" in kernel.tir
 
 
+def test_tiles_of_a_known_number_of_queries_and_more_keys_than_fit() -> None:
+    symbolic = Symbolic(("1", "1", "1", "17", "m", "64", "64"), [{"m": m} for m in (100, 4000)], dtype="bfloat16")
+    check(symbolic, TILES, "attention_tiles")
+
+
 @pytest.mark.skipif(not tiles_supported(), reason="AMX")
 @pytest.mark.parametrize("name", ["self", "cache"])
 def test_tiles_of_this_machine(name: str) -> None:

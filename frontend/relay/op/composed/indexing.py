@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from math import prod
 
+from relayc.dialects.relay.errors import check
 from relayc.frontend.converter import Tensor, axis_of, constant, emit
 from relayc.frontend.relay.op.composed.registry import composed
 from relayc.frontend.sizes import positions, shape_tensor, size_tensor, sizes
@@ -21,9 +22,10 @@ def reverse_sequence(data: Tensor, seq_lengths: Tensor, *, seq_axis: int = 1, ba
     """Reverses the first elements of each sequence: as many as its length says."""
     from relayc.frontend.onnx.indexing import ReverseSequence
 
-    steps = data.shape[axis_of(seq_axis, data.rank)]
-    lengths = emit("minimum", cast(seq_lengths, "int64"), size_tensor(steps))
-    return ReverseSequence(data, lengths, batch_axis=axis_of(batch_axis, data.rank), time_axis=axis_of(seq_axis, data.rank))
+    time, batch = axis_of(seq_axis, data.rank), axis_of(batch_axis, data.rank)
+    check(time != batch, "seq_axis", f"another axis than batch_axis, {batch_axis}", seq_axis)
+    lengths = emit("minimum", cast(seq_lengths, "int64"), size_tensor(data.shape[time]))
+    return ReverseSequence(data, lengths, batch_axis=batch, time_axis=time)
 
 
 @composed("strided_set")

@@ -14,6 +14,7 @@ from ml_dtypes import iinfo
 
 from relayc.dialects.relay.attributes import REQUIRED
 from relayc.dialects.relay.errors import check
+from relayc.dialects.relay.kinds import FLOAT
 from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.narrow import widened
 from relayc.dialects.relay.qnn import COMPUTE_DTYPES, FUNCTIONS, RELAY_ROUNDINGS, centred
@@ -25,6 +26,8 @@ from relayc.frontend.steps import cast, cast_as, reshape
 
 WAYS = ("rounding", "compute_dtype")
 """The attributes that the configuration is for."""
+_REAL = ("float16", "bfloat16", "float32", "float64")
+"""The element types of real numbers, which are not quantized."""
 _CONFIG: contextvars.ContextVar[tuple[str, str]] = contextvars.ContextVar("relayc_requantize", default=("UPWARD", "int64"))
 
 
@@ -110,6 +113,7 @@ def quantize(
     saturate: bool = True,
 ) -> Tensor:
     """round(data / scale) + zero point, with halves away from zero or to even (TONEVEN), limited to the numbers of the element type."""
+    FLOAT.require("data", data.type)
     steps = emit("divide", data, cast(_along(output_scale, data, axis), data.dtype))
     if rounding == "TONEVEN":
         return _nearest(cast(steps, "float32"), output_zero_point, axis, out_dtype, saturate)
@@ -356,6 +360,8 @@ def _product(name: str, operands: str, order: str, attributes: Mapping[str, Any]
 
     @composed(f"qnn.{name}", order, operands=operands, attributes=attributes)
     def product(data: Tensor, weight: Tensor, data_zero: Tensor, weight_zero: Tensor, *scales: Tensor, **attrs: Any) -> Tensor:
+        for what, found in (("data", data), ("weight", weight)):
+            check(found.dtype not in _REAL, what, "integers", found.dtype)
         layout = attrs.pop("weight_layout", weight_layout)
         if layout != weight_layout:
             weight = emit("layout_transform", weight, src_layout=layout, dst_layout=weight_layout)

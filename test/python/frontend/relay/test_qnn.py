@@ -219,3 +219,18 @@ def test_legalize_replaces_calls():
     finally:
         relay.op.get("exp").reset_attr("FTVMLegalize")
     assert found.op.name == "multiply"
+
+
+def test_operands_that_are_not_of_the_operator_are_refused():
+    real, whole = relay.var("r", shape=(2, 3)), relay.var("i", shape=(2, 3), dtype="int64")
+    scale, zero = scalars(0.5, 1)
+    for call, message in (
+        (qnn.quantize(whole, scale, zero), "data: expected a floating-point element type"),
+        (qnn.dense(real, real, zero, zero, scale, scale, units=2), "data: expected integers, found float32"),
+        (
+            relay.reverse_sequence(real, relay.const([1, 2, 3], "int32"), 1, -1),
+            "seq_axis: expected another axis than batch_axis, -1, found 1",
+        ),
+    ):
+        with pytest.raises(RelayError, match=message):
+            relay.transform.InferType()(relay.IRModule.from_expr(call))

@@ -108,3 +108,22 @@ def test_atomic_operations_race_with_others_only():
     assert (y == x.sum()).all()
     with pytest.raises(RuntimeError, match=r"thread 0 at .*memref\.(load|atomic_rmw)"):
         checked(kernel("k", arguments, body.replace("BETWEEN", ""), 64, 1, shared))(x, y)
+
+
+def test_pointers_beside_each_other_are_no_race():
+    body = """
+    %start = memref.extract_aligned_pointer_as_index %s : memref<64xi64, SHARED> -> index
+    %c8 = arith.constant 8 : index
+    %offset = arith.muli %t0, %c8 : index
+    %index = arith.addi %start, %offset : index
+    %address = arith.index_cast %index : index to i64
+    %place = llvm.inttoptr %address : i64 to !llvm.ptr<3>
+    %v = memref.load %x[%t0] : memref<64xi64>
+    %pointer = llvm.inttoptr %v : i64 to !llvm.ptr
+    llvm.store %pointer, %place : !llvm.ptr, !llvm.ptr<3>
+    %read = llvm.load %place : !llvm.ptr<3> -> !llvm.ptr
+    %w = llvm.ptrtoint %read : !llvm.ptr to i64
+    memref.store %w, %y[%t0] : memref<64xi64>""".replace("SHARED", SHARED)
+    x, y = values((64,), "int64"), np.zeros(64, np.int64)
+    checked(kernel("k", "%x: memref<64xi64>, %y: memref<64xi64>", body, 64, 1, f"%s: memref<64xi64, {SHARED}>"))(x, y)
+    np.testing.assert_array_equal(y, x)

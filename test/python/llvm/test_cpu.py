@@ -111,6 +111,22 @@ def test_integer_powers(element):
         np.testing.assert_array_equal(y, x**n)
 
 
+def test_operations_on_whole_buffers_become_loops():
+    text = """
+func.func @k(%x: memref<6xf32>, %y: memref<6xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%x : memref<6xf32>) outs(%y : memref<6xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %a : f32
+    linalg.yield %c : f32
+  }
+  return
+}"""
+    x, y = np.arange(6, dtype=np.float32), np.zeros(6, np.float32)
+    call(compile_text(text), "k", x, y)
+    np.testing.assert_array_equal(y, 2 * x)
+
+
 def test_runaway_vectors_are_refused():
     text = elementwise("huge", "%y = arith.addf %x0, %x0 : TYPE", "f32", 1 << 20, 1 << 20)
     with pytest.raises(CodegenError, match=r"@huge at .*: expected vectors of at most 4096 bytes, found vector<1048576xf32>"):

@@ -131,3 +131,11 @@ def test_families(name: str) -> None:
         (expected,) = run_program(body, arrays)
     (result,) = run_program(body, arrays)
     np.testing.assert_allclose(result, expected, rtol=0, atol=TOLERANCE)
+
+
+def test_keys_that_all_heads_share() -> None:
+    """They are no heads of their own: the products stay."""
+    q, k, v = normal(4, 5, 8), normal(1, 6, 8, seed=1), normal(4, 6, 8, seed=2)
+    weights = np.exp(q @ k.transpose(0, 2, 1))
+    (result,) = run_program(lambda *values: [attend(*values, lambda scores: scores)], [q, k, v])
+    np.testing.assert_allclose(result, weights / weights.sum(-1, keepdims=True) @ v, rtol=0, atol=TOLERANCE)

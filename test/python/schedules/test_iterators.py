@@ -185,6 +185,27 @@ for j in range(12):
             STEPS[step](Schedule(module(scan, ROW)))
 
 
+def test_an_element_that_its_only_iterator_changes() -> None:
+    schedule = Schedule(
+        module(
+            """
+for i in range(12):
+    with T.block("Z"):
+        vi = T.axis.spatial(12, i)
+        B[vi] = A[vi]
+for j in range(12):
+    with T.block("B"):
+        vj = T.axis.spatial(12, j)
+        B[vj] = B[vj] + A[vj]
+""",
+            ROW,
+        )
+    )
+    schedule.parallel("j")
+    a = np.random.default_rng(0).integers(-9, 9, 12).astype(np.float32)
+    np.testing.assert_array_equal(run(schedule.mod, [a])[0], 2 * a)
+
+
 def test_points_that_several_iterations_compute() -> None:
     """Rows 4*i + j of tiles that overlap: a reduction starts anew in each."""
     overlap = module(

@@ -11,7 +11,7 @@ from relayc.frontend.common.positions import nonzero, positions_where
 from relayc.frontend.converter import Tensor, axis_of, constant, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.pytorch.elementwise import to_dtype
-from relayc.frontend.pytorch.operands import along, flat, operand, where
+from relayc.frontend.pytorch.operands import along, flat, operand, promoted, where
 from relayc.frontend.pytorch.registry import aten, node
 from relayc.frontend.pytorch.shape import strided_places
 from relayc.frontend.sizes import positions, size_tensor, sizes
@@ -298,13 +298,12 @@ def bucketize(
     right: bool = False,
     **rest: Any,
 ) -> Tensor:
+    """Of each value the number of edges before it. Counted, so that a `sorter` need not be applied; a NaN comes after all edges."""
     edges = sorted_sequence if boundaries is None else boundaries
     assert edges is not None
-    values = self if isinstance(self, Tensor) else operand(self, edges.dtype)
-    values = cast(values, edges.dtype)
-    if rest.get("side") == "right":
-        right = True
-    if edges.rank == 1:
-        below = emit("less_equal" if right else "less", edges, reshape(values, (*values.shape, 1)))
-        return cast(emit("sum", cast(below, "int64"), axis=(values.rank,)), node().dtype)
-    return emit("searchsorted", edges, values, right=right, dtype=node().dtype)
+    dtype = promoted(edges, self)
+    values, edges = operand(self, dtype), cast(edges, dtype)
+    rows = reshape(edges, (*edges.shape[:-1], 1, edges.shape[-1])) if edges.rank > 1 else edges
+    right = right or rest.get("side") == "right"
+    behind = emit("greater" if right else "greater_equal", rows, reshape(values, (*values.shape, 1)))
+    return cast(emit("sum", cast(emit("logical_not", behind), "int64"), axis=(values.rank,)), node().dtype)

@@ -103,6 +103,23 @@ def test_sizes_of_data():
     assert str(module.inputs[0]) == "float32[n, 4]"
 
 
+def test_places_among_edges():
+    """NaN, edges of another type, a sequence for each row, and one that a sorter orders."""
+    values = torch.tensor([[1.5, float("nan"), -2.0], [2.0, 7.0, float("inf")]])
+    rows = torch.tensor([[3.0, -1.0, 2.0, 2.0], [9.0, 0.0, 7.0, 1.0]])
+
+    def places(values, rows):
+        edges, order = torch.tensor([-1, 1, 2, 7]), rows.argsort(1)
+        return (
+            *(torch.bucketize(values, edges, right=right) for right in (False, True)),
+            torch.searchsorted(edges, 1.5),
+            torch.searchsorted(rows.sort(1).values, values),
+            torch.searchsorted(rows, values, sorter=order, side="right", out_int32=True),
+        )
+
+    agrees(model_of(places), (values, rows))
+
+
 def test_a_size_that_is_an_element():
     def function(x, n):
         k = n.item()

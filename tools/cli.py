@@ -58,6 +58,7 @@ from relayc.tools.commands import (
     say,
 )
 from relayc.tools.inputs import (
+    load_inputs,
     output_file,
     parse_seconds,
     parse_seed,
@@ -306,8 +307,9 @@ def bisect(arguments: argparse.Namespace, console: Console) -> None:
     if arguments.failure:
         if arguments.inputs is None:
             raise CommandError("--failure needs --inputs")
-        with np.load(arguments.inputs) as file, progress_bar("searching", arguments.quiet):
-            failure = command.find_failure(arguments.model, Compiler(whole), Compiler(parts), dict(file), report)
+        inputs = load_inputs(arguments.inputs, ())
+        with progress_bar("searching", arguments.quiet):
+            failure = command.find_failure(arguments.model, Compiler(whole), Compiler(parts), inputs, report)
         if failure is not None:
             command.show_failure(failure, folder, console)
             raise CommandError(f"the model fails: {failure.symptom}")
@@ -338,10 +340,7 @@ def _bisect_passes(arguments: argparse.Namespace, options: dict[str, Any], conso
     from relayc.pipelines.evaluate.equivalence import check
     from relayc.tools.bisect.command import show_passes
 
-    inputs = None
-    if arguments.inputs is not None:
-        with np.load(arguments.inputs) as file:
-            inputs = [dict(file)]
+    inputs = None if arguments.inputs is None else [load_inputs(arguments.inputs, ())]
     with progress_bar("evaluating after every pass", arguments.quiet):
         found = check(arguments.model, inputs=inputs, sizes={name: [size] for name, size in arguments.size} or None, **options)
     show_passes(found, console)

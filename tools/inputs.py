@@ -2,10 +2,12 @@
 
 import argparse
 import sys
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -13,6 +15,10 @@ from relayc.files import open_file
 from relayc.runtime import Module, TensorSpec
 from relayc.runtime.artifact import is_numpys, is_object_dtype, numpy_dtype
 from relayc.symbolic import Range, evaluate, parse, symbols_of
+
+UNREADABLE = (ValueError, EOFError, RuntimeError, BadZipFile, zlib.error)
+"""What numpy.load raises, or reading one of the arrays, for a file that is damaged or holds something else; zipfile raises RuntimeError
+for an encrypted file, and NotImplementedError for another compression."""
 
 
 def parse_shape(text: str) -> tuple[str, list[int | str]]:
@@ -213,7 +219,7 @@ def load_inputs(path: Path, specs: Sequence[TensorSpec]) -> dict[str, np.ndarray
             if not isinstance(file, np.lib.npyio.NpzFile):
                 raise ValueError("one bare array")
             arrays = {name: file[name] for name in file.files}
-    except (ValueError, EOFError) as error:
+    except UNREADABLE as error:
         raise ValueError(f"{path}: expected an .npz file of numeric arrays, as numpy.savez writes it") from error
     for spec in specs:
         array = arrays.get(spec.name)

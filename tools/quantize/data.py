@@ -13,6 +13,7 @@ import numpy as np
 from onnx import ValueInfoProto, helper
 
 from relayc.nearest import nearest
+from relayc.tools.inputs import UNREADABLE
 
 BATCH = 16
 """Rows of an .npz file that make one sample, where the model takes batches of any size."""
@@ -167,7 +168,7 @@ def _load(file: Path) -> Any:
             return found
         with found:
             return {name: found[name] for name in found.files}
-    except (ValueError, EOFError) as error:
+    except UNREADABLE as error:
         raise ValueError(f"{file}: expected numeric arrays, as numpy.save and numpy.savez write them") from error
 
 

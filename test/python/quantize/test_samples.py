@@ -116,10 +116,12 @@ def test_files_that_are_no_samples(tmp_path):
     (tmp_path / "bad.npz").write_bytes(b"nothing")
     np.savez(tmp_path / "uneven.npz", x=np.ones((2, 3)), z=np.ones((3, 3)))
     np.savez(tmp_path / "few.npz", x=np.ones((2, 3)), z=np.ones((2, 3)))
+    (tmp_path / "short.npz").write_bytes((tmp_path / "few.npz").read_bytes()[:-1])
     for name, what in {
         "empty": "expected .npy or .npz files, found none",
         "x.npy": "expected a folder, an .npz file or a script",
         "bad.npz": "expected numeric arrays",
+        "short.npz": "expected numeric arrays",
         "uneven.npz": "expected arrays of as many samples each along the first axis, found x: 2, z: 3",
         "few.npz": "expected 4 rows or more, as the model takes batches of 4, found 2",
     }.items():

@@ -222,11 +222,17 @@ def test_opt_is_relayc_opt(tmp_path, capsys):
         ("model", ["--shape", "x=4,3", "--inputs", "{tmp}/missing.npz"], "No such file"),
         ("model", ["--shape", "x=4,3", "--inputs", "{model}"], "expected an .npz file"),
         ("model", ["--shape", "x=4,3", "--inputs", "{tmp}/bare.npy"], "expected an .npz file"),
+        ("model", ["--shape", "x=4,3", "--inputs", "{tmp}/short.npz"], "expected an .npz file"),
+        ("model", ["--shape", "x=4,3", "--inputs", "{tmp}/changed.npz"], "expected an .npz file"),
     ],
 )
 def test_an_error_is_one_line_and_exit_code_1(model, tmp_path, capsys, content, arguments, message):
     path = model if content == "model" else str(tmp_path / "other.onnx")
     np.save(tmp_path / "bare.npy", np.zeros((4, 3), np.float32))
+    np.savez(tmp_path / "whole.npz", x=np.zeros((4, 3), np.float32))
+    whole = (tmp_path / "whole.npz").read_bytes()
+    (tmp_path / "short.npz").write_bytes(whole[:-1])
+    (tmp_path / "changed.npz").write_bytes(whole.replace(bytes(8), bytes(7) + b"1", 1))
     if isinstance(content, bytes):
         (tmp_path / "other.onnx").write_bytes(content)
     code, out, err = run(capsys, "run", path, *[a.format(tmp=tmp_path, model=model) for a in arguments])

@@ -19,7 +19,7 @@ import numpy as np
 from executed import ROOT, Executed
 
 EXECUTIONS = 2
-SHARES = {"test/python/frontend/test_onnx_conformance.py": 4, "test/python/strategies/": 6, "test/python/test_golden.py": 4}
+SHARES = {"test/python/frontend/test_onnx_conformance.py": 8, "test/python/strategies/": 6, "test/python/test_golden.py": 4}
 """Of the tests of a folder or file, one case in so many runs at least."""
 WHOLE = tuple(
     f"test/python/{name}" for name in ("bench/", "export/", "serve/", "tools/", "test_cache.py", "test_packaging.py", "test_pages.py")

@@ -360,8 +360,8 @@ def _product(name: str, operands: str, order: str, attributes: Mapping[str, Any]
 
     @composed(f"qnn.{name}", order, operands=operands, attributes=attributes)
     def product(data: Tensor, weight: Tensor, data_zero: Tensor, weight_zero: Tensor, *scales: Tensor, **attrs: Any) -> Tensor:
-        for what, found in (("data", data), ("weight", weight)):
-            check(found.dtype not in _REAL, what, "integers", found.dtype)
+        for what, operand in (("data", data), ("weight", weight)):
+            check(operand.dtype not in _REAL, what, "integers", operand.dtype)
         layout = attrs.pop("weight_layout", weight_layout)
         if layout != weight_layout:
             weight = emit("layout_transform", weight, src_layout=layout, dst_layout=weight_layout)

@@ -198,7 +198,7 @@ class DialectPass(Pass):
       keeps: whether composed operators stay as they are, and functions that the pass does not change; it does not look into the operators.
 
     Raises:
-      RelayError: the pass gives operations that the language has not, or the program has no form in the dialect.
+      RelayError: the pass gives operations that the language has not, or the program is invalid.
     """
 
     def __init__(self, name: str, keeps: bool = False) -> None:
@@ -225,9 +225,9 @@ class DialectPass(Pass):
             if not part.functions:
                 return typed
             lowered = lower(part)
-        before = _texts(lowered)
+        before = _texts(lowered, self._keeps)
         changed = self._pass(lowered)
-        after, found = _texts(changed), raised(changed, typed)
+        after, found = _texts(changed, self._keeps), raised(changed, typed)
         for var, function in typed.functions.items():
             name = var.name_hint
             same = self._keeps and before.get(name) == after.get(name) and not has_other_forms(function)
@@ -249,10 +249,10 @@ def _on_tensors(mod: RelayModule) -> RelayModule:
     return unused.remove_unused_functions(mod, [var.name_hint for var in mod.functions if has_form(var.name_hint)])
 
 
-def _texts(mod: IRModule) -> dict[str, str]:
-    """The functions of a program of the dialect by name, as text."""
+def _texts(mod: IRModule, printed: bool) -> dict[str, str]:
+    """The functions of a program of the dialect by name, as text; the texts are empty if nobody compares them."""
     with mod.context:
-        return {symbol_name(function): str(function) for function in mod.module.body.operations}
+        return {symbol_name(function): str(function) if printed else "" for function in mod.module.body.operations}
 
 
 def _of_dialect(name: str, keeps: bool = False) -> Callable[[], Pass]:

@@ -1,8 +1,8 @@
-"""Which cases of a test run by default: those that stand for the others, by the lines of the compiler that a record says they execute.
+"""Chooses the cases of tests that run by default, by a record of the lines of the compiler that each case executes.
 
-Every test keeps a case. Cases are added, cheapest for what they add first, until each line that any case executes is executed by
-`EXECUTIONS` tests. Of some tests more cases run (`SHARES`), as their faults are in numbers, not in lines; of others all, as they work in
-other processes, whose lines are not recorded (`WHOLE`).
+Every test keeps one case. The choice then adds the case with the most new lines per second, until `EXECUTIONS` tests execute each line, or
+all tests that execute it are chosen. Line coverage does not show faults that depend on sizes: `SHARES` adds cases of tests of sizes. The
+record lacks the lines that other processes execute: tests that start processes run whole (`WHOLE`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from executed import ROOT, Executed
 
 EXECUTIONS = 2
 SHARES = {"test/python/frontend/test_onnx_conformance.py": 8, "test/python/strategies/": 6, "test/python/test_golden.py": 4}
-"""Of the tests of a folder or file, one case in so many runs at least."""
+"""At least one case in so many runs, of the tests in a folder or file."""
 WHOLE = tuple(
     f"test/python/{name}" for name in ("bench/", "export/", "serve/", "tools/", "test_cache.py", "test_packaging.py", "test_pages.py")
 )
@@ -28,7 +28,7 @@ CASES = ROOT / "test" / "python" / "cases.json"
 
 
 def choose(executed: Executed) -> int:
-    """Writes `CASES`: of each test with cases that are left out how many it has, and the names of those that run."""
+    """Writes `CASES`: for each test that does not run whole the number of its cases, and the names of the cases that run."""
     CASES.unlink(missing_ok=True)
     cases = {test: names for test, names in _cases(_collected()).items() if len(names) > 1}
     lines, seconds = executed.lines_by_test(), executed.seconds
@@ -50,10 +50,7 @@ def choose(executed: Executed) -> int:
 
 
 def left_out(names: Sequence[str]) -> set[str]:
-    """Of the tests that pytest has collected those that are cases for which others stand.
-
-    A test runs whole where it has other cases than when they were chosen.
-    """
+    """The names of collected cases that do not run by default. A test whose cases have changed since the choice runs whole."""
     chosen, cases = json.loads(CASES.read_text()) if CASES.exists() else {}, _cases(names)
     found = set()
     for test, (count, *kept) in chosen.items():
@@ -63,7 +60,7 @@ def left_out(names: Sequence[str]) -> set[str]:
 
 
 def _cases(names: Iterable[str]) -> defaultdict[str, list[str]]:
-    """The cases of tests by the tests. A method of ONNX's own test classes is a case of its class."""
+    """The names of the cases of each test. A method of ONNX's own test classes is a case of its class."""
     found = defaultdict(list)
     for name in names:
         test, bracket, case = name.partition("[")

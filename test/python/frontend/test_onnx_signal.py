@@ -68,7 +68,7 @@ def test_real_signals(length):
     close(dft(pairs(half).astype("float32"), length, onesided=1, inverse=1), x)
 
 
-@pytest.mark.parametrize(("given", "length"), [(20, 31), (31, 20), (700, 512), (200, 512), (1, 8)])
+@pytest.mark.parametrize(("given", "length"), [(20, 31), (31, 20), (700, 512), (200, 512)])
 def test_signals_are_cut_or_filled_up(given, length):
     x = signal(2, given, 1)
     close(dft(x, length), pairs(np.fft.fft(x[..., 0].astype("float64"), length)))

@@ -26,8 +26,6 @@ from relayc.frontend.steps import cast, cast_as, reshape
 
 WAYS = ("rounding", "compute_dtype")
 """The attributes that the configuration is for."""
-_REAL = ("float16", "bfloat16", "float32", "float64")
-"""The element types of real numbers, which are not quantized."""
 _CONFIG: contextvars.ContextVar[tuple[str, str]] = contextvars.ContextVar("relayc_requantize", default=("UPWARD", "int64"))
 
 
@@ -361,7 +359,7 @@ def _product(name: str, operands: str, order: str, attributes: Mapping[str, Any]
     @composed(f"qnn.{name}", order, operands=operands, attributes=attributes)
     def product(data: Tensor, weight: Tensor, data_zero: Tensor, weight_zero: Tensor, *scales: Tensor, **attrs: Any) -> Tensor:
         for what, operand in (("data", data), ("weight", weight)):
-            check(operand.dtype not in _REAL, what, "integers", operand.dtype)
+            check(not operand.type.is_float, what, "integers", operand.dtype)
         layout = attrs.pop("weight_layout", weight_layout)
         if layout != weight_layout:
             weight = emit("layout_transform", weight, src_layout=layout, dst_layout=weight_layout)

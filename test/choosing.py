@@ -1,8 +1,9 @@
-"""Chooses the cases of tests that run by default, by a record of the lines of the compiler that each case executes.
+"""Chooses the tests that run by default, by a record of the lines of the compiler that each test executes.
 
-Every test keeps one case. The choice then adds the case with the most new lines per second, until `EXECUTIONS` tests execute each line, or
-all tests that execute it are chosen. Line coverage does not show faults that depend on sizes: `SHARES` adds cases of tests of sizes. The
-record lacks the lines that other processes execute: tests that start processes run whole (`WHOLE`).
+Tests of less than `SHORT` seconds run, each with one case at least. The choice then adds the test or case with the most new lines per
+second, as long as these are at least `WORTH`: first lines that no chosen test executes, then lines that one of them does. Line coverage
+does not show faults that depend on sizes: `SHARES` adds cases of tests of sizes. The record lacks the lines that other processes execute:
+tests that start processes run whole (`WHOLE`).
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ import subprocess
 import sys
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from executed import ROOT, Executed
 
-EXECUTIONS = 2
+SHORT = 1.0
+WORTH = (2.0, 20.0)
+"""Lines per second for which a test is added: lines that no other chosen test executes, and lines that one other does."""
 SHARES = {"test/python/frontend/test_onnx_conformance.py": 8, "test/python/strategies/": 6, "test/python/test_golden.py": 4}
 """At least one case in so many runs, of the tests in a folder or file."""
 WHOLE = tuple(
@@ -28,20 +31,22 @@ CASES = ROOT / "test" / "python" / "cases.json"
 
 
 def choose(executed: Executed) -> int:
-    """Writes `CASES`: for each test that does not run whole the number of its cases, and the names of the cases that run."""
+    """Writes `CASES`: for each test that does not run whole the number of its cases, and the names of the cases that run. A test without
+    cases is its only case, without a name."""
     CASES.unlink(missing_ok=True)
-    cases = {test: names for test, names in _cases(_collected()).items() if len(names) > 1}
+    cases = _cases(_collected())
     lines, seconds = executed.lines_by_test(), executed.seconds
     fixed = {*lines} - {_name(test, case) for test, names in cases.items() for case in names}
     for test, names in cases.items():
         recorded = [name for case in names if (name := _name(test, case)) in lines]
-        fixed |= {min(recorded, key=seconds)} if recorded else set()
         fixed |= {name for name in recorded if _is_of_share(name)}
+        fixed |= {name for name in [min(recorded, key=seconds, default="")] if name and seconds(name) < SHORT}
     chosen = _cover(lines, seconds, fixed)
     found = {}
     for test, names in sorted(cases.items()):
-        kept = [case for case in names if _name(test, case) in chosen]
-        if kept and len(kept) < len(names):
+        recorded = [case for case in names if _name(test, case) in lines]
+        kept = [case for case in recorded if _name(test, case) in chosen]
+        if recorded and len(kept) < len(names):
             found[test] = [len(names), *kept]
     CASES.write_text("{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in found.items()) + "\n}\n")
     left, total = (sum(map(seconds, tests)) for tests in (chosen, lines))
@@ -49,8 +54,8 @@ def choose(executed: Executed) -> int:
     return 0
 
 
-def left_out(names: Sequence[str]) -> set[str]:
-    """The names of collected cases that do not run by default. A test whose cases have changed since the choice runs whole."""
+def left_out(names: Iterable[str]) -> set[str]:
+    """The names of collected tests and cases that do not run by default. A test whose cases have changed since the choice runs whole."""
     chosen, cases = json.loads(CASES.read_text()) if CASES.exists() else {}, _cases(names)
     found = set()
     for test, (count, *kept) in chosen.items():
@@ -60,19 +65,21 @@ def left_out(names: Sequence[str]) -> set[str]:
 
 
 def _cases(names: Iterable[str]) -> defaultdict[str, list[str]]:
-    """The names of the cases of each test. A method of ONNX's own test classes is a case of its class."""
+    """The names of the cases of each test that may run in part. A method of ONNX's own test classes is a case of its class."""
     found = defaultdict(list)
     for name in names:
-        test, bracket, case = name.partition("[")
-        if not bracket and "::OnnxBackend" in name:
+        test, _, case = name.removesuffix("]").partition("[")
+        if not case and "::OnnxBackend" in name:
             test, case = name.rsplit("::", 1)
-        if case and not test.startswith(WHOLE):
-            found[test].append(case.removesuffix("]"))
+        if not test.startswith(WHOLE):
+            found[test].append(case)
     return found
 
 
 def _name(test: str, case: str) -> str:
-    return f"{test}::{case}" if test.rpartition("::")[2].startswith("OnnxBackend") else f"{test}[{case}]"
+    if test.rpartition("::")[2].startswith("OnnxBackend"):
+        return f"{test}::{case}"
+    return f"{test}[{case}]" if case else test
 
 
 def _collected() -> list[str]:
@@ -86,25 +93,26 @@ def _is_of_share(name: str) -> bool:
 
 
 def _cover(lines: dict[str, np.ndarray], seconds: Callable[[str], float], fixed: set[str]) -> set[str]:
-    """The fixed tests and a greedy choice of others, such that each line is executed `EXECUTIONS` times if that many tests execute it."""
+    """The fixed tests and a greedy choice of others by their new lines per second (see `WORTH`)."""
     counts = np.zeros(1 + max(int(numbers.max(initial=0)) for numbers in lines.values()), np.int32)
-    for numbers in lines.values():
-        counts[numbers] += 1
-    wanted, chosen = np.minimum(counts, EXECUTIONS), set(fixed)
-    for test in fixed:
-        wanted[lines[test]] -= 1
+    chosen = set(fixed)
+    for test in chosen:
+        counts[lines[test]] += 1
+    for executions, least in enumerate(WORTH):
 
-    def worth(test: str) -> float:
-        return int((wanted[lines[test]] > 0).sum()) / max(seconds(test), 0.01)
+        def worth(test: str) -> float:
+            return int((counts[lines[test]] <= executions).sum()) / max(seconds(test), 0.01)  # noqa: B023 (called in this turn)
 
-    queue = [(-worth(test), test) for test in lines if test not in fixed]
-    heapq.heapify(queue)
-    while queue:
-        _, test = heapq.heappop(queue)
-        gain = worth(test)
-        if gain and queue and gain < -queue[0][0]:  # others have covered some of its lines
-            heapq.heappush(queue, (-gain, test))
-        elif gain:
-            chosen.add(test)
-            wanted[lines[test]] -= 1
+        queue = [(-worth(test), test) for test in lines if test not in chosen]
+        heapq.heapify(queue)
+        while queue:
+            _, test = heapq.heappop(queue)
+            gain = worth(test)
+            if queue and gain < -queue[0][0]:  # others have covered some of its lines
+                heapq.heappush(queue, (-gain, test))
+            elif gain < least:
+                break
+            else:
+                chosen.add(test)
+                counts[lines[test]] += 1
     return chosen

@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType
@@ -198,6 +198,11 @@ class Executed:
             begin += 8 * size
         del found[IMPORTING]
         return {test: np.unique(np.concatenate(parts)) for test, parts in found.items()}
+
+    @property
+    def tests(self) -> Collection[str]:
+        """The names of all tests."""
+        return self._seconds.keys()
 
     def seconds(self, test: str) -> float:
         """How long a test takes."""

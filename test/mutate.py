@@ -4,9 +4,10 @@
     python test/mutate.py run --count 600 --seed 1     # plants faults all over, in proportion to what there is to get wrong
     python test/mutate.py run --package symbolic --package pipelines/te
     python test/mutate.py run --changed main..HEAD     # in lines that a range of revisions changed
-    python test/mutate.py choose                       # which cases of tests run by default (see choosing.py)
+    python test/mutate.py choose                       # which tests run by default (see choosing.py)
 
-Of each fault only the tests that execute its lines run until one fails: those first that are fast, and like those that found others.
+Of each fault only the tests that execute its lines run until one fails: those first that are fast, and like those that found others. They
+are those that run by default, or all recorded ones with RELAYC_TEST_ALL=1 in the environment.
 Survivors are printed as diffs, then a score for each package. OUT/faults.json keeps what has been found out: the same command goes on
 where it was ended. Faults that change no behaviour are listed with the reason in equivalent_faults.json.
 
@@ -31,14 +32,14 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from choosing import choose
+from choosing import choose, left_out
 from executed import LIT, Executed, file_of
 from faults import Fault, faults_of, is_fault
 from planting import Trial, try_all
@@ -227,14 +228,15 @@ class Checkout:
             return code, out.read()
 
 
-def chosen_tests(executed: Executed, fault: Fault, limit: float, seed: int, found: Counter[str]) -> dict[str, float]:
+def chosen_tests(executed: Executed, fault: Fault, limit: float, seed: int, found: Counter[str], left: Collection[str]) -> dict[str, float]:
     """The tests of a fault that are most likely to find it in a short time (see `NEAR`), for half of the seconds, and some of the others
     for the rest, so that all kinds of tests are among them; with their seconds.
 
     Args:
       found: how many faults the tests of each file have found so far.
+      left: tests that do not run.
     """
-    tests = executed.tests_of(fault.path, fault.lines)
+    tests = [test for test in executed.tests_of(fault.path, fault.lines) if test not in left]
     near = {test for line in uses_of(fault, (ROOT / fault.path).read_text()) for test in executed.tests_of(fault.path, (line, line))}
 
     def cost(test: str) -> float:
@@ -305,6 +307,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     began = time.monotonic()
     faults = chosen(candidates(options), options.count, options.seed)
     executed, outcomes = Executed(options.out), Outcomes(options.out / "faults.json", console)
+    left = set() if "RELAYC_TEST_ALL" in os.environ else left_out(executed.tests)
     in_copy: list[Trial] = []
 
     def trials() -> Iterator[Trial]:
@@ -312,7 +315,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         for fault in faults:
             if fault in outcomes.of:
                 continue
-            trial = Trial(fault, chosen_tests(executed, fault, options.limit, options.seed, outcomes.found_by()))
+            trial = Trial(fault, chosen_tests(executed, fault, options.limit, options.seed, outcomes.found_by(), left))
             if trial.tests:
                 yield trial
             else:
@@ -373,7 +376,7 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     measured = commands.add_parser("record", help="run the tests, and record which line each executes")
     measured.add_argument("tests", nargs="*", default=["test/python"], help="files or folders of tests (default: all)")
-    commands.add_parser("choose", help="write which cases of tests run by default, by the lines that they execute")
+    commands.add_parser("choose", help="write which tests run by default, by the lines that they execute")
     planted = commands.add_parser("run", help="plant faults")
     planted.add_argument("--count", type=int, default=600, metavar="N", help="faults (default 600)")
     planted.add_argument("--seed", type=int, default=0, help="of the choice of faults (default 0)")

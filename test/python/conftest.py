@@ -100,7 +100,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out cases that `choosing` did not choose, unless RELAYC_TEST_ALL is set."""
-    left = set() if "RELAYC_TEST_ALL" in os.environ else left_out([item.nodeid for item in items])
+    """Leaves out tests that `choosing` did not choose, unless RELAYC_TEST_ALL is set or the command names files or tests to run whole."""
+    is_named = not config.option.keyword and any(".py" in argument for argument in config.args)
+    left = set() if is_named or "RELAYC_TEST_ALL" in os.environ else left_out(item.nodeid for item in items)
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left])
     items[:] = [item for item in items if item.nodeid not in left]

@@ -12,7 +12,7 @@ import numpy as np
 from relayc.dialects.relay.attributes import AttrSpec, attr_spec
 from relayc.dialects.relay.base import OPS, Ints, Op, Operand, TensorType, View, check, declare
 from relayc.dialects.relay.conditions import require_equal
-from relayc.dialects.relay.kinds import FLOAT
+from relayc.dialects.relay.kinds import FLOAT, Kind
 from relayc.dialects.relay.names import ir_name
 from relayc.dialects.relay.shapes import broadcast_shapes, normalize_axis
 from relayc.dialects.relay.types import MLIR_NAMES
@@ -20,6 +20,9 @@ from relayc.dialects.relay.types import MLIR_NAMES
 RELAY_ROUNDINGS = ("UPWARD", "TONEAREST")
 ROUNDINGS: tuple[str, ...] = (*RELAY_ROUNDINGS, "TONEVEN")
 COMPUTE_DTYPES = ("int64", "float32", "float64")
+QUANTIZED = Kind(
+    "an integer element type, or floats of 8 bits or less", lambda t: t.dtype not in ("bool", "string") and not (t.is_float and t.is_computed)
+)
 
 
 def _check_parameters(data: TensorType, axis: int, scale: TensorType, zero: TensorType, what: str) -> None:
@@ -83,6 +86,7 @@ class Dequantize(Op, name="qnn_dequantize", relay_name="qnn.dequantize"):
 
     @staticmethod
     def infer(op: View) -> TensorType:
+        QUANTIZED.require("data", op.data)
         _check_parameters(op.data, op.axis, op.input_scale, op.input_zero_point, "input")
         FLOAT.require("out_dtype", _result(op.data, op.out_dtype))
         return _result(op.data, op.out_dtype)

@@ -16,6 +16,14 @@ func.func @main(%x: tensor<2x3xui8>, %r: tensor<2x3xf32>, %s: tensor<f32>, %z: t
 
 // -----
 
+// CHECK: relay.qnn_dequantize at {{.*}}: data: expected an integer element type, or floats of 8 bits or less, found tensor<2x3xf32>
+func.func @main(%x: tensor<2x3xui8>, %r: tensor<2x3xf32>, %s: tensor<f32>, %z: tensor<ui8>, %v: tensor<2xf32>) {
+  %0 = "relay.qnn_dequantize"(%r, %s, %z) : (tensor<2x3xf32>, tensor<f32>, tensor<ui8>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
 // CHECK: relay.qnn_dequantize at {{.*}}: input_scale: expected a floating-point element type, found tensor<ui8>
 func.func @main(%x: tensor<2x3xui8>, %r: tensor<2x3xf32>, %s: tensor<f32>, %z: tensor<ui8>, %v: tensor<2xf32>) {
   %0 = "relay.qnn_dequantize"(%x, %z, %z) : (tensor<2x3xui8>, tensor<ui8>, tensor<ui8>) -> tensor<2x3xf32>

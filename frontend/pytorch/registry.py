@@ -8,8 +8,9 @@ the schema's default. What is the same in several operators under other names is
     def leaky_relu(self, negative_slope):
         return emit("nn.leaky_relu", self, alpha=negative_slope)
 
-`keep` takes the operator out of torch's decompositions, because relayc has a kernel or a pattern for the whole of it. Shapes and dtypes of
-results are torch's (`node()`): a converter infers neither, and what it gives is compared with them.
+`keep` takes the operator out of torch's decompositions, because relayc has a kernel or a pattern for the whole of it, or because the
+decomposition gives another dtype than eager. Shapes and dtypes of results are torch's (`node()`): a converter infers neither, and what it
+gives is compared with them.
 """
 
 import contextvars

@@ -11,12 +11,12 @@ from relayc.frontend.converter import Tensor, axis_of, constant, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.pytorch.operands import along, operand, where
 from relayc.frontend.pytorch.registry import aten, node
-from relayc.frontend.sizes import positions, size_tensor
+from relayc.frontend.sizes import expect, positions, size_tensor
 from relayc.frontend.steps import binary, broadcast_to, cast, filled, reshape, strided_slice, subtract, transpose
 from relayc.symbolic import Size, maximum, minimum
 
 
-@aten("view", "reshape", "_unsafe_view", "unsqueeze", "squeeze", "flatten", "unflatten", "view_as", "reshape_as", "ravel")
+@aten("view", "reshape", "_unsafe_view", "unsqueeze", "flatten", "unflatten", "view_as", "reshape_as", "ravel")
 def view(self: Tensor) -> Tensor:
     if node().dtype != self.dtype:
         return emit("reinterpret", self, dtype=node().dtype)
@@ -24,6 +24,17 @@ def view(self: Tensor) -> Tensor:
 
 
 aten("atleast_1d", "atleast_2d", "atleast_3d")(view)
+
+
+@aten("squeeze")
+def squeeze(self: Tensor, dim: Any = None) -> Tensor:
+    """torch exports a dimension of unknown size as another one than 1, and its program drops the dimension where it is 1 after all: then
+    this program, whose ranks are fixed, fails."""
+    axes = range(self.rank) if dim is None else (axis_of(d, self.rank) for d in (dim if isinstance(dim, (tuple, list)) else (dim,)))
+    for size in [self.shape[axis] for axis in axes] if self.rank else ():
+        if not isinstance(size, int):
+            expect(size, "ne", 1)
+    return view(self)
 
 
 @aten("expand", "expand_as", "broadcast_to")
@@ -262,13 +273,13 @@ def tril(self: Tensor, diagonal: Size = 0) -> Tensor:
 # ---- parts that are written -------------------------------------------------------------------------------------------------------------
 
 
-@aten("slice_scatter")
+@aten("slice_scatter", keep=True)
 def slice_scatter(self: Tensor, src: Tensor, dim: int, start: Any, end: Any, step: int) -> Tensor:
-    axis = axis_of(dim, self.rank)
+    axis, src = axis_of(dim, self.rank), _like(src, self)
     size, count = self.shape[axis], src.shape[axis]
     begin = 0 if start is None else start
     if isinstance(begin, int) and begin < 0:
-        begin = size + begin
+        begin = maximum(0, size + begin)
     if step == 1:
         stop = begin + count
         parts = [] if begin == 0 else [strided_slice(self, (0,), (begin,), (1,), (axis,))]
@@ -284,16 +295,16 @@ def slice_scatter(self: Tensor, src: Tensor, dim: int, start: Any, end: Any, ste
     return where(reshape(inside, along(size, axis, self.rank)), taken, self)
 
 
-@aten("select_scatter")
+@aten("select_scatter", keep=True)
 def select_scatter(self: Tensor, src: Tensor, dim: int, index: Size) -> Tensor:
     axis = axis_of(dim, self.rank)
     at = self.shape[axis] + index if isinstance(index, int) and index < 0 else index
     here = emit("equal", positions(self.shape[axis]), size_tensor(at))
-    row = reshape(src, (*self.shape[:axis], 1, *self.shape[axis + 1 :]))
+    row = reshape(_like(src, self), (*self.shape[:axis], 1, *self.shape[axis + 1 :]))
     return where(reshape(here, along(self.shape[axis], axis, self.rank)), row, self)
 
 
-@aten("diagonal_scatter")
+@aten("diagonal_scatter", keep=True)
 def diagonal_scatter(self: Tensor, src: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
     first, second = axis_of(dim1, self.rank), axis_of(dim2, self.rank)
     rest = [a for a in range(self.rank) if a not in (first, second)]
@@ -303,16 +314,21 @@ def diagonal_scatter(self: Tensor, src: Tensor, offset: int, dim1: int, dim2: in
     here = emit("equal", emit("subtract", j, i), constant(offset, "int64"))
     at = subtract(i if offset >= 0 else j, constant(0, "int64"))
     at = emit("minimum", broadcast_to(at, (rows, columns)), size_tensor(src.shape[-1] - 1))
-    taken = emit("take", src, at, axis=len(rest), mode="clip")
+    taken = emit("take", _like(src, self), at, axis=len(rest), mode="clip")
     found = where(here, taken, transpose(self, order))
     return transpose(found, [order.index(a) for a in range(self.rank)])
 
 
 @aten("copy")
 def copy(self: Tensor, src: Tensor) -> Tensor:
+    return broadcast_to(_like(src, self), self.shape)
+
+
+def _like(src: Tensor, self: Tensor) -> Tensor:
+    """A tensor that is written into another one, in its element type."""
     from relayc.frontend.pytorch.elementwise import to_dtype
 
-    return broadcast_to(to_dtype(src, self.dtype), self.shape)
+    return to_dtype(src, self.dtype)
 
 
 @aten("fill")

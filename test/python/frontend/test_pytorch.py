@@ -327,6 +327,28 @@ def test_slices_begin_at_sizes():
     agrees(Ends(), given(9, 4), dynamic_shapes=(dims, dims, None), more=[given(1, 1), given(39, 7), given(5, 5)])
 
 
+def test_what_is_written_into_a_tensor_becomes_its_type():
+    def function(x, bits, rows):
+        written = (
+            torch.select_scatter(bits, rows.flatten(), 0, -1),
+            torch.slice_scatter(bits, rows, 1, 1, 4, 2),
+            torch.slice_scatter(x, rows.repeat(1, 2), 0, -9, 2),
+        )
+        return *written, torch.diagonal_scatter(x, rows[0, :2], 2), torch.select_scatter(x, rows[:, 0], 1, 1)
+
+    agrees(model_of(function), (torch.randn(2, 4), torch.tensor([[True, False] * 2] * 2), torch.tensor([[0, 2], [3, 0]])))
+
+
+def test_a_dimension_that_squeeze_would_drop_is_an_error():
+    x, dims = torch.randn(3, 5, 1), ({0: torch.export.Dim.AUTO, 1: torch.export.Dim.AUTO},)
+    squeezes = {lambda x: x.squeeze(): (3, 1, 1), lambda x: x.squeeze((1, -1)): (3, 1, 1), lambda x: x.squeeze(0): (1, 5, 1)}
+    for function, wrong in squeezes.items():
+        module = relayc.compile(relayc.from_pytorch(torch.export.export(model_of(function), (x,), dynamic_shapes=dims)))
+        same(module(x), function(x))
+        with pytest.raises(ValueError, match=f"x_{wrong.index(1)} is 1 in x, expected at least 2"):
+            module(torch.randn(wrong))
+
+
 def test_sizes_take_part_in_numbers():
     def function(x):
         return x * (x.shape[0] ** -0.5) + x.shape[0] / 3, F.interpolate(x[None, None], scale_factor=(2.0, 1.5), mode="nearest")

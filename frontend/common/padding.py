@@ -12,7 +12,7 @@ from relayc.symbolic import Dim, Size, bounds, maximum
 
 
 def pad(x: Tensor, pads: Sequence[Size], value: Tensor | None, mode: str, axes: Sequence[int]) -> Tensor:
-    """Adds to both ends of each axis, or takes away where `pads` is negative."""
+    """Adds to both ends of each axis, or takes away where `pads` is negative. `wrap` repeats what is left, as ONNX Runtime and torch do."""
     n = len(axes)
     if len(pads) != 2 * n:
         raise ModelError(f"pads: expected {2 * n} values, found {list(pads)}")
@@ -21,11 +21,11 @@ def pad(x: Tensor, pads: Sequence[Size], value: Tensor | None, mode: str, axes: 
     width: list[tuple[Size, Size]] = [(0, 0)] * x.rank
     for axis, before, after in zip(axes, pads[:n], pads[n:], strict=True):
         width[axis] = (before, after)
-    if not _is_pad_of_relay(x, width, mode):
-        return gathered_pad(x, width, mode)
-    if mode == "constant":
+    if mode in ("constant", "wrap"):
         x = _cropped(x, width)
         width = [(maximum(before, 0), maximum(after, 0)) for before, after in width]
+    if not _is_pad_of_relay(x, width, mode):
+        return gathered_pad(x, width, mode)
     if all(pair == (0, 0) for pair in width):
         return x
     return emit("nn.pad", x, value or filled((), 0, x.dtype), pad_width=[w for pair in width for w in pair], pad_mode=mode)

@@ -13,7 +13,7 @@ from relayc.frontend.pytorch.operands import along, operand, where
 from relayc.frontend.pytorch.registry import aten, node
 from relayc.frontend.sizes import expect, positions, size_tensor
 from relayc.frontend.steps import binary, broadcast_to, cast, filled, reshape, strided_slice, subtract, transpose
-from relayc.symbolic import Size, maximum, minimum
+from relayc.symbolic import Size, maximum
 
 
 @aten("view", "reshape", "_unsafe_view", "unsqueeze", "flatten", "unflatten", "view_as", "reshape_as", "ravel")
@@ -237,10 +237,6 @@ def pad_(self: Tensor, padding: Any = None, value: Any = None, mode: str = "cons
     axes = [self.rank - 1 - i for i in range(len(pairs))]
     value = operand(value or 0, self.dtype)
     begins_ends = [p for p, _ in pairs] + [p for _, p in pairs]
-    if mode == "circular" and any(isinstance(p, int) and p < 0 for p in begins_ends):
-        # torch repeats what a crop leaves.
-        self = pad(self, [minimum(p, 0) for p in begins_ends], value, "constant", axes)
-        begins_ends = [maximum(p, 0) for p in begins_ends]
     return pad(self, begins_ends, value, _MODES[mode], axes)
 
 

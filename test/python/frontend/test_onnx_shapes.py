@@ -179,6 +179,7 @@ SIZED = {
     "pad": ([node("Pad", ["x", "k"], ["y"])], {"k": [1, 0, 2, 0]}, ["n + 3", "6"]),
     "pad by reflection": ([node("Pad", ["x", "k"], ["y"], mode="reflect")], {"k": [1, 0, 2, 0]}, ["n + 3", "6"]),
     "pad by wrapping": ([node("Pad", ["x", "k"], ["y"], mode="wrap")], {"k": [1, 0, 2, 0]}, ["n + 3", "6"]),
+    "pad by wrapping what is cropped": ([node("Pad", ["x", "k"], ["y"], mode="wrap")], {"k": [-1, 2, 2, -1]}, ["n + 1", "7"]),
     "crop or pad": ([node("CenterCropPad", ["x", "k"], ["y"], axes=[0])], {"k": [4]}, ["4", "6"]),
     "tile": ([node("Tile", ["x", "k"], ["y"])], {"k": [2, 3]}, ["2*n", "18"]),
     "split": ([node("Split", ["x"], ["y", "z", "w"], num_outputs=3)], {}, None),

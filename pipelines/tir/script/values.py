@@ -180,7 +180,7 @@ def condition(x: ExprLike, what: str) -> Flag:
     if isinstance(x, (bool, np.bool_)):
         return truth(bool(x))
     check(isinstance(x, Scalar) and x.dtype == "bool", what, "a condition", repr(x))
-    return Flag(lambda: x.value if str(x.value.type) == "i1" else scalar.to_flag(x.value))
+    return Flag(lambda: scalar.to_flag(x.value))
 
 
 # ---- conversions
@@ -273,12 +273,9 @@ def _dtype_beside(x: ExprLike, other: ExprLike) -> str:
 
 
 def _value_in(x: ExprLike, dtype: str) -> ir.Value:
-    if is_number(x):
-        return constant(x, dtype)
-    found = expr(x, "operand")
     if dtype == "bool":
-        return condition(found, "operand").emit()
-    return _converted(found, dtype)
+        return condition(x, "operand").emit()
+    return constant(x, dtype) if is_number(x) else _converted(expr(x, "operand"), dtype)
 
 
 def binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
@@ -348,7 +345,7 @@ def compare(name: str, a: ExprLike, b: ExprLike) -> Flag:
             "eq": [(left, right + one), (right, left + one)],
         }.get(name)
         return Flag(lambda: scalar.compare(name, written(left), written(right), INDEX_DTYPE), less)
-    if isinstance(a, Scalar) and isinstance(b, (bool, int)) and a.dtype == "bool" and str(a.value.type) == "i8":
+    if isinstance(a, Scalar) and isinstance(b, (bool, int)) and a.dtype == "bool":
         # A bool in memory is a byte.
         x, y, dtype = a.value, constant(int(b), "int8"), "int8"
     else:
@@ -404,7 +401,7 @@ def select(cond: ExprLike, a: ExprLike, b: ExprLike, what: str) -> Expr:
     left, right = index_of(a), index_of(b)
     if left is not None and right is not None:
         return IndexExpr(opaque(scalar.select(flag.emit(), written(left), written(right))))
-    if all(isinstance(x, (Flag, bool, np.bool_)) for x in (a, b)):
+    if all(isinstance(x, (bool, np.bool_)) or (isinstance(x, Expr) and x.dtype == "bool") for x in (a, b)):
         x, y = condition(a, what), condition(b, what)
         return Flag(lambda: scalar.select(flag.emit(), x.emit(), y.emit()))
     left_value, right_value, dtype = _in_common(a, b, what)

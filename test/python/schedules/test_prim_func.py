@@ -3,7 +3,9 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from schedules.test_script import check_round_trip
 
+from relayc.dialects.relay import IRModule
 from relayc.pipelines.evaluate.tir import run
 from relayc.symbolic import symbol
 from relayc.tir import Schedule, ScheduleError, ScriptError, T, from_source, prim_func, replay
@@ -179,7 +181,8 @@ def test_elements_at_computed_indices() -> None:
     np.testing.assert_array_equal(run(main, [a, at])[0], a[at + 1][:, [1, 2, 0]])
 
 
-def elementwise(expression: str, dtypes: list[str], result: str, count: int = 12) -> object:
+def elementwise(expression: str, dtypes: list[str], result: str, count: int = 12) -> IRModule:
+    """A function of an expression of each element, whose text is read as the same function."""
     arguments = [f'x{i}: T.Buffer(({count},), "{d}")' for i, d in enumerate(dtypes)]
     operands = [f"x{i}[v]" for i in range(len(dtypes))]
     body = expression.format(*operands, v="v")
@@ -190,7 +193,9 @@ def main({", ".join(arguments)}, out: T.Buffer(({count},), "{result}")):
             v = T.axis.spatial({count}, i)
             out[v] = {body}
 """
-    return from_source(text)
+    made = from_source(text)
+    check_round_trip(made)
+    return made
 
 
 X = np.array([-3, -1.5, -1, -0.25, 0, 0.25, 0.5, 0.75, 1, 1.5, 2, 300], np.float32)
@@ -215,11 +220,30 @@ J = np.array([3, 2, -2, 5, 7, -1, 2, 2, -3, 10, 9, 4], np.int8)
         ("T.op('math.fma', {0}, {1}, T.float32(3))", (X, Y), X * Y + 3),
         ("{0} + T.infinity('float32')", (X,), X + np.float32(np.inf)),
         ("T.if_then_else(T.isnan({0} / ({1} - {1})), 1.0, 0.0)", (X, X), (X == 0).astype(np.float32)),
+        ("T.max(2, 3) * {0} + T.max(1.5, 2) - T.sqrt(4) - T.exp(0.0)", (X,), X * 3 - 1),
+        ("T.cast(T.And({0} > 0.0, {1} > 0.0, {1} < 3.0), 'float32')", (X, Y), (X > 0) & (Y > 0) & (Y < 3)),
+        ("T.cast(T.Or({0} < -2.0, {1} < 0.0, {1} == 3.0), 'float32')", (X, Y), (X < -2) | (Y < 0) | (Y == 3)),
+        ("T.cast(T.Not({0} != 0.5) & ({1} > 0.0) | False, 'float32')", (X, Y), (X == 0.5) & (Y > 0)),
+        ("T.cast(T.Select({0} < 0.5, {1} < 1.0, True), 'float32') + T.cast(True, 'float32')", (X, Y), np.where(X < 0.5, Y < 1, True) + 1.0),
+        ("{0}.astype('bool').astype('float32') - T.cast({0}.astype('float64') / 3.0, 'float32')", (X,), (X != 0) - (X / 3)),
+        ("T.abs(-{v} + 5) * {0} + {v} * {v}", (X,), abs(5 - np.arange(12)) * X + np.arange(12) ** 2),
+        ("{0} + T.Select({0} < 0.5, {v}, 3)", (X,), X + np.where(X < 0.5, np.arange(12), 3)),
+        ("T.fmod({0}, {1}) + T.pow(T.abs({0}), 1.5)", (X, Y), np.fmod(X, Y) + abs(X) ** 1.5),
+        ("T.if_then_else(T.isinf({1} / {0}) or not T.isfinite({0}), 7.0, {0})", (X, Y), np.where(X == 0, 7, X)),
+        ("T.float32(T.max_value('int32')) + T.float32(T.min_value('int8')) + {0}", (X,), np.float32(2**31 - 128) + X),
+        ("T.op('arith.index_cast', {v}, result='int32') * {0}", (X,), np.arange(12) * X),
+        ("{0} + T.op('arith.index_cast', T.int32(3) * T.int32(5), result='index')", (X,), X + 15),
+        ("T.Select(T.op('arith.cmpf', {0}, {1}, predicate='ult'), {0}, {1})", (X, Y), np.minimum(X, Y)),
+        ("T.Select(T.op('arith.trunci', T.int8(1), result='bool'), {0}, 1.0)", (X,), X),
     ],
 )
 def test_floats(expression: str, arrays: tuple[np.ndarray, ...], expected: np.ndarray) -> None:
     found = run(elementwise(expression, ["float32"] * len(arrays), "float32"), list(arrays))[0]
     np.testing.assert_allclose(found, expected.astype(np.float32), rtol=2e-6, atol=1e-6)
+
+
+def _leading_zeros(x: np.ndarray) -> np.ndarray:
+    return np.array([8 - int(v).bit_length() for v in x.view(np.uint8)])
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -233,6 +257,15 @@ def test_floats(expression: str, arrays: tuple[np.ndarray, ...], expected: np.nd
         ("T.cast(T.float32({0}) * 0.5, 'int8')", ["int8"], (I,), np.trunc(I * 0.5).astype(np.int8)),
         ("T.max({0}, -5)", ["int8"], (I,), np.maximum(I, -5)),
         ("T.cast({0} < {1}, 'int8') + 1", ["int8", "int8"], (I, J), (I < J) + np.int8(1)),
+        ("T.popcount({0}) * 16 + T.clz({1})", ["int8", "int8"], (I, J), np.bitwise_count(I.view(np.uint8)) * 16 + _leading_zeros(J)),
+        ("~{0} - T.bitwise_and({0}, {1})", ["int8", "int8"], (I, J), ~I - (I & J)),
+        ("T.bitwise_xor(T.bitwise_or({0}, {1}), T.shift_left({0}, 1))", ["int8", "int8"], (I, J), (I | J) ^ (I << 1)),
+        ("T.shift_right({0}, 2) + T.truncmod({0}, {1})", ["int8", "int8"], (I, J), (I >> 2) + np.fmod(I, J)),
+        ("T.floordiv({0}, {1}) - T.floormod({0}, {1})", ["int8", "int8"], (I, J), I // J - I % J),
+        ("T.min({0}, T.max_value('int8')) - T.max({1}, T.min_value('int8'))", ["int8", "int8"], (I, J), I - J),
+        ("T.Cast('int8', T.int32({0}) * {v} // 4)", ["int8"], (I,), I.astype(np.int32) * np.arange(12) // 4),
+        ("T.truncdiv({v} + 1, 3) * 4 + T.truncmod({v}, 4)", ["int8"], (I,), (np.arange(12) + 1) // 3 * 4 + np.arange(12) % 4),
+        ("T.cast({v} // 2 * 2 == {v}, 'int8') - T.cast({v} != 3, 'int8')", ["int8"], (I,), np.arange(12) % 2 * -1 + (np.arange(12) == 3)),
     ],
 )
 def test_integers(expression: str, dtypes: list[str], arrays: tuple[np.ndarray, ...], expected: np.ndarray) -> None:
@@ -244,9 +277,25 @@ def test_unsigned_integers_and_bools() -> None:
     u = I.view(np.uint8)
     found = run(elementwise("{0} // 3 + T.cast({0} > 100, 'uint8')", ["uint8"], "uint8"), [u])[0]
     np.testing.assert_array_equal(found.view(np.uint8), u // 3 + (u > 100))
+    for expression, expected in (
+        ("T.max({0}, 200) - T.min({0}, 7)", np.maximum(u, 200) - np.minimum(u, 7)),
+        ("{0} >> 1", u >> 1),
+        ("T.cast(T.cast({0}, 'int32') - 3, 'uint8')", u - np.uint8(3)),
+        ("T.cast(T.cast({0}, 'float32') * 0.5, 'uint8')", u // 2),
+    ):
+        np.testing.assert_array_equal(run(elementwise(expression, ["uint8"], "uint8"), [u])[0].view(np.uint8), expected, expression)
     b = I % 2 == 0
-    found = run(elementwise("({0} and {1} > 0.0) or not {0}", ["bool", "float32"], "bool"), [b, X])[0]
-    np.testing.assert_array_equal(found.view(bool), (b & (X > 0)) | ~b)
+    for expression, expected in (
+        ("({0} and {1} > 0.0) or not {0}", (b & (X > 0)) | ~b),
+        ("{0} == 1 and {1} > 0.0", b & (X > 0)),
+        ("{0} == ({1} > 0.0)", b == (X > 0)),
+        ("({1} > 0.0) != True", X <= 0),
+        ("~{0} & ({1} > 0.0)", ~b & (X > 0)),
+        ("{0} != 0 or {v} < 3", b | (np.arange(12) < 3)),
+        ("T.bool(2) if {1} > 0.0 else {0}", b | (X > 0)),
+        ("0", np.zeros(12, bool)),
+    ):
+        np.testing.assert_array_equal(run(elementwise(expression, ["bool", "float32"], "bool"), [b, X])[0].view(bool), expected, expression)
     np.testing.assert_array_equal(run(elementwise("1.0 if {0} else {1}", ["bool", "float32"], "float32"), [b, X])[0], np.where(b, 1, X))
 
 
@@ -308,6 +357,81 @@ def main(a: T.handle, b: T.handle) -> None:
 """)
     a = random(3, 4)
     np.testing.assert_array_equal(run(made, [a], {"n": 3})[0], a - 1)
+
+
+def test_other_ways_to_write_axes_annotations_and_names() -> None:
+    """What TVM's scripts write in other ways too: ranges of axes, annotations as texts, names that are assigned again."""
+    made = from_source(
+        """
+def main(A: "T.Buffer((6,), 'uint8')", B: T.Buffer((6,), "uint8")):
+    C = T.alloc_buffer((6,), "uint8")
+    "a text between statements"
+    step: T.int32 = 2
+    for i in T.thread_binding(6, "threadIdx.x", annotations={"sizes": [1, 2], "note": "n"}):
+        with T.block("C"):
+            v = T.axis.opaque((0, 6), i)
+            wide = T.cast(A[v], "int32")
+            unused = A[v]
+            shifted = wide
+            shifted += step
+            C[v] = T.cast(shifted, "uint8")
+    if ROWS == 6:
+        for i in range(6):
+            with T.block("B"):
+                v = T.axis.spatial(6, i)
+                x: T.uint8 = C[v]
+                B[v] = T.max(x, 200) if ROWS > 3 else x
+""",
+        {"ROWS": ROWS},
+    )
+    text = check_round_trip(made)
+    assert 'annotations={"note": "n", "sizes": [1, 2]}' in text and 'T.axis.remap("O", [i])' in text
+    x = np.array([0, 1, 197, 199, 253, 255], np.uint8)
+    np.testing.assert_array_equal(run(made, [x])[0].view(np.uint8), np.maximum(x + np.uint8(2), 200))
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("B[v] if T.op('gpu.barrier', result=None) == None else None", 'T.op("gpu.barrier", result=None, attributes='),
+        ("T.op('arith.maxui', B[v], B[v])", 'T.op("arith.maxui", B[v], B[v])'),
+        ("T.op('arith.maxsi', B[v], B[v], )", "T.max(B[v], B[v])"),
+        (
+            "T.cast(T.op('arith.cmpi', B[v], B[v], predicate='ult'), 'int8')",
+            'T.cast(T.op("arith.cmpi", B[v], B[v], predicate="ult"), "int8")',
+        ),
+        ("T.cast(T.op('arith.cmpi', B[v], B[v], predicate='slt'), 'int8')", 'T.cast(B[v] < B[v], "int8")'),
+        ("T.op('arith.extui', B[v], result='int16')", 'T.op("arith.extui", B[v], result="int16")'),
+        ("T.op('math.ctpop', T.index(v))", 'T.op("math.ctpop", v)'),
+        ("T.op('math.absi', B[v])", "T.abs(B[v])"),
+        ("T.op('arith.fptosi', T.float32(B[v]), result='int8')", 'T.op("arith.fptosi", T.cast(B[v], "float32"), result="int8")'),
+        ("T.op('arith.truncf', T.float64(B[v]), result='float16')", 'T.op("arith.truncf", T.cast(B[v], "float64"), result="float16")'),
+        ("T.op('math.exp', T.float16(B[v]))", 'T.op("math.exp", T.cast(B[v], "float16"))'),
+        ("T.op('arith.bitcast', T.float16(B[v]), result='i16')", 'T.reinterpret("int16", T.cast(B[v], "float16"))'),
+        ("T.op('arith.xori', B[v] == 0, B[v] == 1)", 'T.op("arith.xori", B[v] == 0, B[v] == 1)'),
+        ("T.op('arith.addi', B[v] == 0, B[v] == 1)", 'T.op("arith.addi", B[v] == 0, B[v] == 1)'),
+        (
+            "T.op('arith.addi', B[v], B[v], attributes={'overflowFlags': '#arith.overflow<nsw>'})",
+            'T.op("arith.addi", B[v], B[v], attributes=',
+        ),
+        ("T.op('arith.index_cast', 3, result='int8')", 'T.cast(T.index(3), "int8")'),
+        ("T.op('arith.addi', B[v], T.int8(-3), result='i8')", "B[v] + -3"),
+        ("min(3, 4) + T.max(*[B[v], 2])", "T.max(B[v], 2)"),
+        ("B[v] + 1 if ROWS < 3 and v > 1 else B[v]", "B[v]"),
+    ],
+)
+def test_operations_that_no_expression_makes_are_written_by_name(expression: str, expected: str) -> None:
+    text = f"""
+def main(A: T.Buffer((6,), "int8"), B: T.Buffer((6,), "int8"), C: T.Buffer((6,), "int8")):
+    for i in range(6):
+        with T.block("C"):
+            v = T.axis.spatial(6, i)
+            found = {expression}
+            C[v] = A[v]
+            C[v] = T.cast(found, "int8")
+"""
+    printed = check_round_trip(from_source(text, {"ROWS": ROWS})).replace("vi", "v")
+    assert expected in printed, printed
 
 
 HEAD = 'def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):\n'
@@ -423,6 +547,58 @@ BLOCK = HEAD + "    for i in range(8):\n        with T.block('B'):\n            
         ("def main(a: T.handle):\n    pass", 1, "a: expected a T.match_buffer of it at the start of the function, found none"),
         ("def main(*A):\n    pass", 1, "main: expected plain arguments, found others"),
         ("x = 3", 1, "expected functions, found Assign"),
+        ("def main(A: 3):\n    pass", 1, "A: expected T.Buffer, T.handle, or T.int64 of a size, found 3"),
+        (HEAD + "    a, b = 1, 2, 3", 2, "assignment: expected 2 values, found 3"),
+        (HEAD + "    a, b = 1", 2, "assignment: expected 2 values, found 1"),
+        (HEAD + "    a = b = 1", 2, "assignment: expected one target, found 2"),
+        (HEAD + "    x = T.serial(8)", 2, "x: expected a value, found a loop or a block (for, with)"),
+        (HEAD + "    x: T.int32", 2, "assignment: expected a name and its value, found x: T.int32"),
+        (HEAD + "    A.x += 1", 2, "assignment: expected a name or an element, found A.x"),
+        (HEAD + "    A[0] @= 1", 2, "assignment: expected an operator of a script, found MatMult"),
+        (HEAD + "    B[0] = 1 @ 2", 2, "expected an operator of a script, found MatMult"),
+        (HEAD + "    B[0] = 1 in A", 2, "expected a comparison of values, found in"),
+        (HEAD + "    B[0] = T.max(**3)", 2, "expected a dictionary behind **, found 3"),
+        (BLOCK + "T.block_attr({**{}})", 5, "expected keys and values, found **"),
+        (HEAD + "    three = 3\n    B[0] = three(1)", 3, "expected a function, found 3"),
+        (
+            HEAD + "    with T.serial(8):\n        pass",
+            2,
+            "with: expected T.block, or T.init at the start of the statements of a block, found ",
+        ),
+        (HEAD + "    for i in range(8):\n        last = i\n    B[last] = 0.0", 4, "expected a name that is known here, found last"),
+        (
+            HEAD
+            + "    kept = []\n    for i in range(8):\n        B[i] = i if kept.append(i) else 0.0\n    if kept[0] < 3:\n        B[0] = 0.0",
+            5,
+            "i: expected a loop around this place, found one that has ended",
+        ),
+        (
+            HEAD + "    kept = []\n    for i in range(8):\n        with T.block('x'):\n            v = T.axis.S(8, i)\n"
+            "            B[v] = i if kept.append(v) else 0.0\n    with T.block('y'):\n        B[kept[0]] = 0.0",
+            8,
+            "v: expected an iterator of this block, found one of another (an axis binds it)",
+        ),
+        (
+            BLOCK + "B[vi] = A[vi]\n            for j in sorted([vi, 3]):\n                pass",
+            6,
+            "expected a condition that is known while",
+        ),
+        (BLOCK + "B[vi] = vi / 2", 5, "/: expected floats (// and % round down; T.truncdiv and T.truncmod towards 0), found int"),
+        (BLOCK + "B[T.index(A[vi] > 0.0)] = 0.0", 5, "T.cast: expected an index, found a condition"),
+        (BLOCK + "B[vi] = T.And(*[])", 5, "T.And: expected one condition or more, found none"),
+        (BLOCK + "B[vi] = T.float32((A[vi] > 0.0) ^ True)", 5, "bitwise_xor: expected integers, found a condition"),
+        (BLOCK + "B[vi] = T.float32((A[vi] > 0.0) < True)", 5, "<: expected numbers, found conditions"),
+        (BLOCK + "B[vi] = T.truncdiv(T.int32(A[vi]), 0)", 5, "truncdiv: expected a divisor other than 0, found 0"),
+        (BLOCK + "B[vi] = T.truncdiv(vi - 4, 2)", 5, "truncdiv: expected a dividend that is not negative (// and % round down), found "),
+        (BLOCK + "B[vi] = T.truncdiv(A[vi], 2.0)", 5, "truncdiv: expected integers, found float32"),
+        (BLOCK + "B[vi] = T.int8(128)", 5, "T.int8: expected a number that int8 holds, found 128"),
+        (BLOCK + "B[vi] = T.int8(-129)", 5, "T.int8: expected a number that int8 holds, found -129"),
+        (BLOCK + "B[vi] = T.And()", 5, "T.And: expected one condition or more, found none"),
+        (BLOCK + "B[vi] = T.popcount(A[vi])", 5, "T.popcount: expected an integer (T.cast), found float32"),
+        (BLOCK + "B[vi] = T.isnan(T.int8(3))", 5, "T.isnan: expected a float (T.cast), found int8"),
+        (BLOCK + "vj = T.axis.spatial((1, 8), i)", 5, "T.axis.spatial: expected an extent, or a range that starts at 0, found (1, 8)"),
+        (BLOCK + "vj = T.axis.remap('SS', [i])", 5, "T.axis.remap: expected 1 letters of S, R and O, found 'SS'"),
+        (BLOCK + "vj = T.axis.remap('S', [i + 1])", 5, "T.axis.remap: expected loops that start at 0, found "),
     ],
 )
 def test_errors_say_where(text: str, line: int, message: str) -> None:

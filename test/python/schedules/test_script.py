@@ -16,6 +16,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay import IRModule
 from relayc.pipelines.context.passes import PassContext, load_passes
 from relayc.pipelines.evaluate.tir import run
+from relayc.pipelines.tir.script.printer import show
 from relayc.pipelines.tir.tree.create import create_nest
 from relayc.tir import Schedule, ScheduleError, ScriptError, T, from_source, prim_func, script
 from relayc.tools.opt import run_passes
@@ -192,5 +193,8 @@ def test_show_prints_the_text(capsys: pytest.CaptureFixture[str]) -> None:
     schedule = Schedule(KERNELS["total"]().mod)
     schedule.show()
     assert capsys.readouterr().out == schedule.script()
+    mod = KERNELS["total"]().mod
     with pytest.raises(ScheduleError, match="script: expected a function of blocks and loops, found none"):
-        script(KERNELS["total"]().mod)
+        script(mod)
+    show(mod)
+    assert capsys.readouterr().out == f"// script: expected a function of blocks and loops, found none\n{mod}"

@@ -55,8 +55,6 @@ def _check(nest: Nest, described: Dependence, depth: int) -> None:
         kinds = described.kinds(inside)
         if REDUCTION in kinds and len(kinds) > 1:
             raise ScheduleError(f"expected loops of elements or of steps, found {inside.name}, which is both")
-        if not kinds and inside.extent != 1:
-            raise ScheduleError(f"expected each loop to move {block}, found {inside.name}, which repeats it")
     assert block.init is not None  # checked before
     inner = blocks_of(block.starts)
     used = {v for b in inner for index in (*b.points, *(g.index for g in b.guards)) for v in variables(index)}

@@ -1,6 +1,6 @@
 """Primitives that move and change blocks: what they are refused for, and what they make, for kernels of several blocks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,10 @@ from relayc import te
 from relayc.dialects.relay import IRModule
 from relayc.pipelines.evaluate.tir import run
 from relayc.pipelines.tir.analysis.regions import region_of
+from relayc.pipelines.tir.primitives.registry import PRIMITIVES
 from relayc.pipelines.tir.strategy.packing import Packing
 from relayc.pipelines.tir.tree.layouts import affine_map
-from relayc.tir import Schedule, ScheduleError, T, prim_func
+from relayc.tir import Schedule, ScheduleError, T, from_source, prim_func, replay
 
 DENSE, SOFTMAX = dense, softmax
 
@@ -59,6 +60,21 @@ def _read_in_part(rows: int, columns: int) -> Kernel:
     b = te.compute((columns,), lambda k: a[0, k] * 2.0, name="B")
     array = np.random.default_rng(3).standard_normal((rows, 8)).astype(np.float32)
     return Kernel(te.create_prim_func([x, b]), [array], (array[0, :columns] + 1) * 2)
+
+
+def _read_twice() -> Kernel:
+    """A, which B and C read."""
+    x = te.placeholder((8,), name="X")
+    a = te.compute((8,), lambda i: x[i] + 1.0, name="A")
+    b, c = (te.compute((8,), lambda i, f=f: a[i] * f, name=n) for n, f in (("B", 2.0), ("C", 3.0)))
+    return Kernel(te.create_prim_func([x, b, c]), [], np.empty(0))
+
+
+def _two_results() -> Kernel:
+    """Two results of a block A, of which B reads both."""
+    x = te.placeholder((8,), name="X")
+    a = te.compute((8,), lambda i: (x[i] + 1.0, x[i] * 2.0), name="A")
+    return Kernel(te.create_prim_func([x, te.compute((8,), lambda i: a[0][i] + a[1][i], name="B")]), [], np.empty(0))
 
 
 def _inlined_with_padding(s: Schedule) -> None:
@@ -144,9 +160,280 @@ REFUSED: dict[str, tuple[Callable[[], Kernel], Callable[[Schedule], Any], str]] 
         "index_map: expected indices by .*, found 0.5",
     ),
     "two blocks": (DENSE, lambda s: (s.compute_at("D", "p"), s.blockize("p")), "loop p: expected one block in loops in it, found 2"),
+    "several reads": (
+        _mirrored,
+        lambda s: s.reindex("B", ("read", "A")),
+        "block B: expected one element of A at each point, found accesses",
+    ),
+    "in the loops of a producer": (
+        DENSE,
+        lambda s: (s.compute_at("D", "p"), s.reindex("R", ("read", "D"))),
+        "block R: expected loops without D, which uses D too, found both in loop p",
+    ),
+    "nothing makes its input": (
+        _mirrored,
+        lambda s: s.reverse_compute_inline("A"),
+        "block A: expected a block that makes its input, found none",
+    ),
+    "not its only consumer": (
+        _read_twice,
+        lambda s: s.reverse_compute_inline("B"),
+        "block B: producer A: expected B to be its only consumer, found also C",
+    ),
+    "two results": (_two_results, lambda s: s.compute_inline("A"), "block A: expected one store, found 2"),
+    "steps and elements in one loop": (
+        DENSE,
+        lambda s: (s.split("k", [None, 2]), s.reorder("k_0", "j"), s.fuse("j", "k_1"), s.rfactor("k_0", 0)),
+        "expected loops of elements or of steps, found j_k_1_fused, which is both",
+    ),
     "no such block": (DENSE, lambda s: s.compute_at("Z", "p"), "expected a block of @main, out of C, D, R, found 'Z'"),
     "no such loop": (DENSE, lambda s: s.compute_at("D", "zz"), "expected a loop of @main, out of .*, found 'zz'"),
 }
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_not_legal_is_refused_by_name(case: str) -> None:
+    kernel, steps, words = REFUSED[case]
+    with pytest.raises(ScheduleError, match=words):
+        steps(Schedule(kernel().mod))
+
+
+def _written(statements: str) -> IRModule:
+    """A function of A of 8 x 6 that gives B of 8, with buffers t and S of 8, and u of 9."""
+    head = 'def main(A: T.Buffer((8, 6), "float32"), B: T.Buffer((8,), "float32")):\n'
+    buffers = "".join(f"    {name} = T.alloc_buffer(({size},))\n" for name, size in (("t", 8), ("u", 9), ("S", 8)))
+    return from_source(head + buffers + statements)
+
+
+def _block(name: str, store: str, axes: str = "i", kinds: Sequence[str] = "S", depth: int = 1, init: str = "") -> str:
+    """A block in the loops around it."""
+    lines = [f'with T.block("{name}"):']
+    lines += [f"    v{a} = T.axis.{k}({8 if a in 'ipq' else 6}, {a})" for a, k in zip(axes, kinds, strict=True)]
+    lines += ["    with T.init():", f"        {init}"] if init else []
+    return "".join("    " * depth + line + "\n" for line in [*lines, f"    {store}"])
+
+
+def _loops(*heads: str, depth: int = 1) -> str:
+    return "".join("    " * (depth + i) + f"for {h}:\n" for i, h in enumerate(heads))
+
+
+_COPY = _loops("p in range(8)") + _block("B", "B[vp] = t[vp]", "p", depth=2)
+_SUM = dict(axes="ik", kinds="SR", init="S[vi] = 0.0")
+_COPY_SUM = _loops("p in range(8)") + _block("B", "B[vp] = S[vp]", "p", depth=2)
+_ADDED = _loops("i in range(8)") + _block("t", "t[vi] = t[vi] + A[vi, 0]", depth=2) + _COPY
+_GAPS = (
+    _loops("i in range(4)", "u0 in range(2)")
+    + '            with T.block("t"):\n                v = T.axis.S(8, u0 * 4 + i)\n                t[v] = A[v, 0]\n'
+)
+_REPEATED = (
+    _loops("i in range(8)", "k in range(6)", "r in range(2)") + _block("S", "S[vi] = S[vi] + A[vi, vk]", depth=4, **_SUM) + _COPY_SUM
+)
+
+WRITTEN: dict[str, tuple[str, Callable[[Schedule], Any], str]] = {
+    "adds without a start": (
+        _ADDED,
+        lambda s: s.compute_at("t", "p"),
+        "block t: expected it not to add to t without a start, found that it reads it",
+    ),
+    "inlined that reads itself": (_ADDED, lambda s: s.compute_inline("t"), "block t: expected it not to read t, which it writes"),
+    "in the order of its loops": (
+        _loops("i in range(8)") + _block("t", "t[vi] = A[vi, 0]", kinds=["opaque"], depth=2) + _COPY,
+        lambda s: s.compute_at("t", "p"),
+        "block t: expected parallel and reduction iterators, found opaque",
+    ),
+    "reordered in another order": (
+        _loops("i in range(2)", "j in range(4)") + "            B[i * 4 + j] = A[i * 4 + j, 0]\n",
+        lambda s: s.reorder("j", "i"),
+        "expected i, j in this order, which an opaque iterator of block B runs along",
+    ),
+    "of no consumer": (
+        _loops("i in range(8)")
+        + _block("t", "t[vi] = A[vi, 0]", depth=2)
+        + _loops("p in range(8)")
+        + _block("B", "B[vp] = A[vp, 1]", "p", depth=2),
+        lambda s: s.compute_at("t", "p"),
+        "block t: expected a block that is read, found no consumer",
+    ),
+    "elements with gaps": (
+        _GAPS + _COPY,
+        lambda s: s.reverse_compute_at("B", "i"),
+        "block B: expected that an iteration of loop i writes a box of t",
+    ),
+    "a cache of elements with gaps": (
+        _GAPS
+        + _loops("p in range(1)", depth=2)
+        + '            with T.block("B"):\n                v = T.axis.S(8, i + p)\n                B[v] = t[v]\n',
+        lambda s: s.cache_write("t", 0, "local"),
+        "block t: expected that an iteration of loop i writes a box of t",
+    ),
+    "regions that differ": (
+        _loops("i in range(8)")
+        + _block("t", "t[vi] = A[vi, 0]", depth=2)
+        + _block("u", "u[vi + 1] = A[vi, 1]", depth=2)
+        + _loops("p in range(8)")
+        + _block("B", "B[vp] = t[vp] + u[vp]", "p", depth=2),
+        lambda s: s.reverse_compute_at("B", "i"),
+        r"block B: dimension 0 of u: expected one region for all reads, found 1 from 1\*i \+ 0 and 1 from 1\*i \+ 1",
+    ),
+    "inputs made together": (
+        _loops("i in range(8)")
+        + _block("t", "t[vi] = A[vi, 0]", depth=2)
+        + _block("u", "u[vi] = A[vi, 1]", depth=2)
+        + _loops("p in range(8)")
+        + _block("B", "B[vp] = t[vp] + u[vp]", "p", depth=2),
+        lambda s: s.reverse_compute_inline("B"),
+        "block B: expected its other inputs to be done before u, found t",
+    ),
+    "steps that are repeated": (_REPEATED, lambda s: s.rfactor("k", 0), "expected each loop to move block S, found r, which repeats it"),
+    "a reduction that is not alone": (
+        _loops("k0 in range(3)", "k1 in range(2)", "i in range(8)")
+        + _block("S", "S[vi] = S[vi] + A[vi, vk]", depth=4, **_SUM).replace("T.axis.R(6, k)", "T.axis.R(6, k0 * 2 + k1)")
+        + _loops("q in range(8)", depth=2)
+        + _block("t", "t[vq] = A[vq, 0]", "q", depth=3)
+        + _COPY_SUM,
+        lambda s: s.rfactor("k1", 0),
+        "expected block S alone in k0, found block t",
+    ),
+    "elements loaded twice": (
+        _loops("i in range(8)", "k in range(6)") + _block("S", "S[vi] = S[vi] + S[vi] * A[vi, vk]", depth=3, **_SUM) + _COPY_SUM,
+        lambda s: s.rfactor("k", 0),
+        "expected block S to load each element that it reduces once, found 2 loads",
+    ),
+    "an element that is changed first": (
+        _loops("i in range(8)", "k in range(6)")
+        + _block("S", "x = S[vi]\n                S[vi] = T.Select(x * 2.0 > A[vi, vk], x, A[vi, vk])", depth=3, **_SUM)
+        + _COPY_SUM,
+        lambda s: s.rfactor("k", 0),
+        "expected block S to combine elements with values, found arith.mulf",
+    ),
+    "a start that reads": (
+        _loops("i in range(8)")
+        + _block("t", "t[vi] = A[vi, 0]", depth=2)
+        + _loops("k in range(6)", depth=2)
+        + _block("S", "S[vi] = S[vi] + A[vi, vk]", depth=3, **{**_SUM, "init": "S[vi] = t[vi]"})
+        + _COPY_SUM,
+        lambda s: s.decompose_reduction("S", "i"),
+        "expected an init that i changes nothing of, found one of t, which block t writes",
+    ),
+    "a start behind a use": (
+        _loops("i in range(8)")
+        + _block("Z", "S[vi] = 1.0", depth=2)
+        + _loops("k in range(6)", depth=2)
+        + _block("S", "S[vi] = S[vi] + A[vi, vk]", depth=3, **_SUM)
+        + _COPY_SUM,
+        lambda s: s.decompose_reduction("S", "i"),
+        "expected block S to be the first that uses what it writes in i, found block Z",
+    ),
+    "elements of several points": (
+        _loops("i in range(8)") + _block("t", "t[7 - vi] = A[vi, 0]", depth=2) + _COPY,
+        lambda s: s.compute_inline("t"),
+        "block t: expected another element of t at each point, found t",
+    ),
+    "a result of other iterators": (
+        _loops("i in range(8)", "j in range(6)") + _block("t", "t[vi] = A[vi, vj]", "ij", "SS", depth=3) + _COPY,
+        lambda s: s.reindex("t", ("write", 0)),
+        r"block t: expected that t is written by its parallel iterators, found those at \[0\]",
+    ),
+    "reindexed at computed indices": (
+        _loops("i in range(8)") + _block("B", "B[vi] = A[T.cast(t[vi], 'int32'), 1]", depth=2),
+        lambda s: s.reindex("B", ("read", "A")),
+        "block B: expected indices of its iterators, found ",
+    ),
+    "a copy for readers before and behind": (
+        _loops("i in range(8)")
+        + _block("t", "t[vi] = A[vi, 0]", depth=2)
+        + _block("S", "S[vi] = t[vi]", depth=2)
+        + _loops("p in range(8)")
+        + _block("B", "B[vp] = t[vp] + S[vp]", "p", depth=2),
+        lambda s: s.cache_read("S", "t", "local"),
+        "buffer t: expected readers that stand all behind t in the same loops, or all behind its loops, found S, B",
+    ),
+    "loops of two nests": (
+        _loops("i in range(8)", "j in range(1)") + _block("t", "t[vi] = A[vi, 0]", depth=3) + _COPY,
+        lambda s: s.reorder("i", "p", "j"),
+        "expected loops inside of each other, found p beside j",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRITTEN)
+def test_what_is_not_legal_in_a_function_of_blocks_is_refused(case: str) -> None:
+    statements, steps, words = WRITTEN[case]
+    with pytest.raises(ScheduleError, match=words):
+        steps(Schedule(_written(statements)))
+
+
+def test_arguments_of_primitives_are_checked() -> None:
+    s = Schedule(dense(symbols="m").mod)
+    for words, steps in {
+        "expected one loop or more, found none": lambda: s.fuse(),
+        r"factors of j: expected numbers of 1 or more, found \[None, 0\]": lambda: s.split("j", [None, 0]),
+        r"factors of i: expected None among them, as its extent is m, found \[2, 4\]": lambda: s.split("i", [2, 4]),
+        r"factors of j: expected a product of 10 or more, its extent, found \[3, 3\]": lambda: s.split("j", [3, 3]),
+        "value of key: expected a number, a text, None, an affine map, or a list of these, found {}": lambda: s.annotate("j", "key", {}),
+        "index_map: expected a list of indices, found": lambda: s.transform_layout("C", "C", lambda i, j: i),
+        "sample_categorical: expected candidates and the position of one, found \\[\\] and None": lambda: s.sample_categorical([]),
+        "expected candidates and the position of one, found \\[3, 4\\] and 2": lambda: s.sample_categorical([3, 4], decision=2),
+        "expected candidates and the position of one, found \\[3, 4\\] and -1": lambda: s.sample_categorical([3, 4], decision=-1),
+        "sample_perfect_tile: expected a loop whose extent is a number, found i of m": lambda: s.sample_perfect_tile("i", 2),
+        "sample_perfect_tile of j: expected 1 factor or more, found 0": lambda: s.sample_perfect_tile("j", 0),
+        "sample_perfect_tile of j: expected 1 factors of 10, the last at most 9, found none": lambda: s.sample_perfect_tile("j", 1, 9),
+        r"of j: expected 2 factors of 10, the last at most 4, found \[2, 5\]": lambda: s.sample_perfect_tile("j", 2, 4, [2, 5]),
+    }.items():
+        with pytest.raises(ScheduleError, match=words):
+            steps()
+    assert [str(b) for b in (*s.get_producers("D"), s.get_block("D"), *s.get_consumers("D"))] == ["C", "D", "R"]
+    assert [str(b) for b in s.get_producers("C")] == []
+    with s.mod.context:
+        for name, given, words in (
+            ("add_unit_loop", {}, "expected a loop or a block, found None and None"),
+            ("annotate", {"key": "a", "value": 1, "loop": "i", "block": "C"}, "expected a loop or a block, found i and C"),
+            ("tensorize", {"tensor_intrin": "dot_f32_4x24", "loop": "i", "block": "C"}, "expected a loop or a block, found both or none"),
+        ):
+            with pytest.raises(ScheduleError, match=words):
+                PRIMITIVES[name](s.nest, **given)
+
+
+def test_knobs_of_equal_names_and_scripts_that_are_not_right() -> None:
+    kernel = dense()
+    s = Schedule(kernel.mod)
+    first, second = (s.sample_categorical([1, 2], decision=1, name="size") for _ in range(2))
+    s.split("j", [None, first])
+    s.split("i", [None, second])
+    s.annotate("k", "weight", 0.5)
+    s.set_scope("C", 0, "local")
+    s.set_scope("C", 0, "global")
+    assert "tir.scope" not in str(s.mod)
+    text = str(s.trace)
+    assert '"size_2"' in text
+    found = replay(text, kernel.mod, {"size": 1, "size_2": 2})
+    assert '"i_1"' in str(found) and "%c7" in str(found)
+    assert str(replay(text, kernel.mod)) == str(s.mod)
+    for script, decisions, words in (
+        (text, {"size": 3}, "knob size: expected one of .*1.*2.*, found 3"),
+        (text, {"sizes": 2, "size_2": 1}, "decisions: expected knobs of the script, found sizes"),
+        ("module {}", {}, "script: expected a transform.named_sequence, found none"),
+        ("nonsense", {}, "script: expected a module with a transform.named_sequence, found "),
+    ):
+        with pytest.raises(ScheduleError, match=words):
+            replay(script, kernel.mod, decisions)
+
+
+@pytest.mark.parametrize("kernel", [_mirrored, _rows_of_four], ids=lambda f: f.__name__)
+def test_a_layout_of_quotients_is_inlined(kernel: Callable[[], Kernel]) -> None:
+    made = kernel()
+    s = Schedule(made.mod)
+    s.transform_layout("A", "A", lambda i: [i // 4, i % 4])
+    s.compute_inline("A")
+    made.check(s)
+
+
+def test_partial_sums_of_multiply_adds() -> None:
+    text = _loops("i in range(8)", "k in range(6)") + _block("S", 'S[vi] = T.op("math.fma", A[vi, vk], A[vi, vk], S[vi])', depth=3, **_SUM)
+    s = Schedule(_written(text + _COPY_SUM))
+    s.rfactor("k", 0)
+    array = np.arange(48, dtype=np.float32).reshape(8, 6)
+    np.testing.assert_array_equal(run(s.mod, [array])[0], (array * array).sum(1))
 
 
 @prim_func
@@ -216,13 +503,6 @@ def test_text_with_stores_outside_of_blocks_is_refused() -> None:
         Schedule(STORES)
     with pytest.raises(ScheduleError, match="expected MLIR text of blocks and loops, or of the te stage, found"):
         Schedule("nonsense")
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_is_not_legal_is_refused_by_name(case: str) -> None:
-    kernel, steps, words = REFUSED[case]
-    with pytest.raises(ScheduleError, match=words):
-        steps(Schedule(kernel().mod))
 
 
 def test_a_row_moves_to_where_all_of_it_is_written() -> None:

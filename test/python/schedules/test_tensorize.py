@@ -1,6 +1,6 @@
 """Tensor intrinsics: what they fit, and where they differ."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 from schedules.te_kernels import dense
@@ -9,7 +9,7 @@ from relayc import te
 from relayc.dialects.relay import IRModule
 from relayc.pipelines.tir.editing.intrinsics import TensorIntrin
 from relayc.pipelines.tir.primitives.matching import Match, match_block
-from relayc.tir import Schedule, ScheduleError, replay
+from relayc.tir import Schedule, ScheduleError, T, from_source, prim_func, replay
 
 
 def product(m: int, n: int, k: "int | te.Var", transposed: bool = False, swapped: bool = False) -> IRModule:
@@ -136,3 +136,152 @@ def test_descriptions_are_checked() -> None:
         TensorIntrin.register("many", dense().mod, lambda call: None)
     with pytest.raises(ScheduleError, match="tensor intrinsic text: description: expected a module of the te stage"):
         TensorIntrin.register("text", "no module", lambda call: None)
+
+
+def pointwise(
+    element: Callable[..., object], dtype: str = "float32", shape: tuple[int, ...] = (4, 6), given: Sequence[object] = (8, 12)
+) -> IRModule:
+    """y of what `element` gives of x and z, which are larger, at each index."""
+    x, z = te.placeholder(given, dtype, name="x"), te.placeholder((8,), dtype, name="z")
+    return te.create_prim_func([x, z, te.compute(shape, lambda *at: element(x, z, *at), name="y")])
+
+
+def _in_place() -> IRModule:
+    return from_source("""
+def main(x: T.Buffer((8, 12), "float32"), z: T.Buffer((8,), "float32"), y: T.Buffer((4, 6), "float32")):
+    t = T.alloc_buffer((8, 12))
+    for i, j in T.grid(4, 6):
+        with T.block("y"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            t[vi, vj] = t[vi, vj] * z[vi]
+    for p, q in T.grid(4, 6):
+        with T.block("last"):
+            vi, vj = T.axis.remap("SS", [p, q])
+            y[vi, vj] = t[vi, vj] + x[vi, vj]
+""")
+
+
+def _total() -> IRModule:
+    return from_source("""
+def main(x: T.Buffer((8, 12), "float32"), z: T.Buffer((8,), "float32"), y: T.Buffer((4,), "float32")):
+    for i, j in T.grid(4, 6):
+        with T.block("y"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                y[vi] = 0.0
+            y[vi] = y[vi] + x[vi, vj] * z[vi]
+""")
+
+
+@prim_func(accumulates=True)
+def _added(x: T.Buffer((8, 12), "float32"), z: T.Buffer((8,), "float32"), y: T.Buffer((4,), "float32")):
+    for i, j in T.grid(4, 6):
+        with T.block("y"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            y[vi] = y[vi] + x[vi, vj] * z[vi]
+
+
+@prim_func
+def _of_rows(x: T.Buffer(("rows", 12), "float32"), z: T.Buffer((8,), "float32"), y: T.Buffer((4, 6), "float32")):
+    for i, j in T.grid(4, 6):
+        with T.block("y"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            y[vi, vj] = x[vi, vj] * z[vi]
+
+
+def scaled(x: te.Tensor, z: te.Tensor, i: te.Var, j: te.Var) -> object:
+    return x[i, j] * z[i]
+
+
+BODIES: dict[str, tuple[Callable[[], IRModule], Callable[[], IRModule], str]] = {
+    "the same": (lambda: pointwise(scaled), lambda: pointwise(scaled), ""),
+    "operands in another order": (lambda: pointwise(scaled), lambda: pointwise(lambda x, z, i, j: z[i] * x[i, j]), ""),
+    "another row": (lambda: pointwise(scaled), lambda: pointwise(lambda x, z, i, j: x[i + 2, j + 3] * z[i + 1]), ""),
+    "an index as a number": (
+        lambda: pointwise(lambda x, z, i, j: scaled(x, z, i, j) * (i + 1).astype("float32")),
+        lambda: pointwise(lambda x, z, p, q: scaled(x, z, p, q) * (p + 1).astype("float32")),
+        "",
+    ),
+    "another index as a number": (
+        lambda: pointwise(lambda x, z, i, j: scaled(x, z, i, j) * (i + 1).astype("float32")),
+        lambda: pointwise(lambda x, z, p, q: scaled(x, z, p, q) * (q + 1).astype("float32")),
+        "expected the number .*, found ",
+    ),
+    "another operation": (
+        lambda: pointwise(scaled),
+        lambda: pointwise(lambda x, z, i, j: x[i, j] + z[i]),
+        "expected arith.mulf, found arith.addf",
+    ),
+    "another constant": (
+        lambda: pointwise(lambda x, z, i, j: x[i, j] * z[i] - 1.0),
+        lambda: pointwise(lambda x, z, i, j: x[i, j] * z[i] - 2.0),
+        "expected 1.0.*, found 2.0",
+    ),
+    "operands of - in another order": (
+        lambda: pointwise(lambda x, z, i, j: x[i, j] - z[i]),
+        lambda: pointwise(lambda x, z, i, j: z[i] - x[i, j]),
+        "x: expected that its last dimension is contiguous in z",
+    ),
+    "another dtype": (lambda: pointwise(scaled, "float64"), lambda: pointwise(scaled), "y: expected f64, found f32 of y"),
+    "values of another dtype": (
+        lambda: pointwise(lambda x, z, i, j: (x[i, j] * z[i]).astype("float32"), "float16"),
+        lambda: pointwise(lambda x, z, i, j: (x[i, j] * z[i]).astype("float32"), "bfloat16"),
+        "expected a value of f16, found one of bf16",
+    ),
+    "two places": (
+        lambda: pointwise(lambda x, z, i, j: x[i, j] * x[i, j] + z[i]),
+        lambda: pointwise(lambda x, z, i, j: x[i, j] * x[i, j + 1] + z[i]),
+        "x: expected one place for all its uses, found x",
+    ),
+    "two results": (
+        lambda: _two_results(),
+        lambda: pointwise(scaled),
+        "expected 2 stores, found 1",
+    ),
+    "a tensor that is not used": (
+        lambda: pointwise(lambda x, z, i, j: x[i, j] * 2.0),
+        lambda: pointwise(lambda x, z, i, j: x[i, j] * 2.0),
+        "expected that z is used",
+    ),
+    "rows that are fused": (
+        lambda: pointwise(scaled),
+        lambda: pointwise(lambda x, z, i, j: x[i // 2, j] * z[i]),
+        "expected linear indices of x, found",
+    ),
+    "every other row": (
+        lambda: pointwise(lambda x, z, i, j: x[i * 2, j] * z[i]),
+        lambda: pointwise(lambda x, z, i, j: x[i * 2, j] * z[i]),
+        "x: expected a description with an iterator of its own for dimension 0, found ",
+    ),
+    "rows of a number that no loop has": (
+        lambda: _of_rows,
+        lambda: pointwise(scaled),
+        "expected the extent of a loop that is rows, found none",
+    ),
+    "a result in the place of an operand": (
+        lambda: pointwise(scaled),
+        _in_place,
+        "expected y and x in different buffers, found one for both",
+    ),
+    "a reduction": (lambda: pointwise(scaled), lambda: _total(), "loop j: expected a parallel one, found that it is reduction"),
+    "a reduction that only adds": (lambda: _added, lambda: _total(), "expected no reduction, found one"),
+    "a reduction that starts": (lambda: _total(), lambda: _total(), ""),
+}
+
+
+def _two_results() -> IRModule:
+    x, z = te.placeholder((8, 12), name="x"), te.placeholder((8,), name="z")
+    return te.create_prim_func([x, z, *te.compute((4, 6), lambda i, j: (x[i, j] * z[i], x[i, j] + z[i]), name="y")])
+
+
+@pytest.mark.parametrize("case", BODIES)
+def test_bodies_are_compared(case: str) -> None:
+    description, block, words = BODIES[case]
+    TensorIntrin.register("probe", description(), lambda call: None)
+    s = Schedule(block())
+    loop = s.get_loops("y")[0]
+    if not words:
+        assert str(s.tensorize(loop, "probe")) == "y_o"
+        return
+    with pytest.raises(ScheduleError, match=words):
+        s.tensorize(loop, "probe")

@@ -138,9 +138,6 @@ def _shuffled(value: ir.Value, distance: int) -> ir.Value:
     """The value of the thread whose lane number differs in one bit (shuffle xor)."""
     type_ = value.type
     i32 = ir.IntegerType.get_signless(32)
-    if isinstance(type_, ir.IndexType):
-        wide = ir.IntegerType.get_signless(64)
-        return emit.create("arith.index_cast", [type_], [_shuffled(emit.create("arith.index_cast", [wide], [value]), distance)])
     bits = type_.width
     whole = ir.IntegerType.get_signless(bits)
     if isinstance(type_, ir.FloatType) and bits != 32:

@@ -171,6 +171,7 @@ class _Launches:
         """
         if use.tensor is not None and use.tensor.threads > 1:
             self._check_group(use)
+        _check_steps(use)
         used = set[Var]().union(*map(variables, use.points), *(variables(g.index) for g in use.guards))
         point: dict[Var, Index] = {}
         guards: list[Guard] = []
@@ -274,16 +275,23 @@ def _thread_steps(use: Use) -> list[Loop]:
     """The loops of the steps of a reduction that are bound to threads."""
     if not use.has_init and not use.block.is_reduction:
         return []
-    if use.is_mixed and any(loop.kind.startswith(THREAD) and loop.extent != 1 for loop in use.loops if loop.name in _mixed_loops(use)):
-        raise ScheduleError(f"{use.block}: expected loops bound to threads that are of elements or of steps, found one of both")
     return [loop for loop in use.loops if loop.name in use.reduction_loops and loop.kind.startswith(THREAD) and loop.extent != 1]
 
 
-def _mixed_loops(use: Use) -> set[str]:
-    """The loops that determine both the step and the element of a reduction."""
-    parallel = use._variables(use.block.parallel)
+def _check_steps(use: Use) -> None:
+    """Raises ScheduleError for steps of a reduction in different blocks of threads, or along threads that also determine its element."""
     steps = use._variables(use.block.reduction)
-    return {loop.name for loop in use.loops if loop.var in parallel & steps}
+    for loop in use.loops:
+        if not is_bound(loop) or loop.extent == 1 or loop.var not in steps:
+            continue
+        if loop.kind.startswith(BLOCK):
+            raise ScheduleError(
+                f"loop {loop.name}: expected iterations that are independent, found a reduction of {use.block} that runs along it"
+            )
+        if use.is_mixed:
+            raise ScheduleError(
+                f"{use.block}: expected loops that are of elements or of steps where threads share the steps, found one of both"
+            )
 
 
 def _begins(use: Use, loop: str) -> bool:

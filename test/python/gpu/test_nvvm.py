@@ -1,9 +1,15 @@
 """Instructions of NVIDIA's warps and copies, against their pseudocode in the PTX ISA."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from gpu_kernels import emulated, kernel
 from oracle import values
+
+from relayc.dialects.mlir import ir, make_context
+from relayc.pipelines.targets.cuda.device.errors import DeviceCodeError
+from relayc.pipelines.targets.cuda.device.threads import _NUMBERS, _shuffle
 
 SHARED = "#gpu.address_space<workgroup>"
 
@@ -264,3 +270,152 @@ def test_a_product_of_a_warp_group_reads_matrices_across_the_depth():
         column = number // 4 * 8 + thread % 4 * 2 + number % 2
         # Products are exact in f32, the sum of 16 is rounded some times.
         assert abs(y[thread, number] - expected[row, column]) <= 2.0**-20 * (np.abs(a[row]) @ np.abs(b[column]))
+
+
+NUMBERS = [
+    *(f"gpu.{kind} {axis}" for kind in ("thread_id", "block_id", "block_dim", "grid_dim", "global_id") for axis in "xyz"),
+    "gpu.lane_id",
+    *(f"gpu.{name} : index" for name in ("subgroup_id", "num_subgroups", "subgroup_size")),
+]
+REGISTERS = [
+    *(f"{kind}.{axis}" for kind in ("tid", "ctaid", "ntid", "nctaid") for axis in "xyz"),
+    *("laneid", "warpid", "nwarpid", "warpsize"),
+]
+
+
+def changed(text: str, change: Callable[[ir.Operation], None]) -> str:
+    """The text of a module in which each operation of the gpu dialect is changed."""
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        found: list[ir.Operation] = []
+        module.operation.walk(lambda op: (found.append(op), ir.WalkResult.ADVANCE)[1])
+        for op in found:
+            if op.name.startswith("gpu."):
+                with ir.InsertionPoint(op):
+                    change(op)
+        return str(module)
+
+
+def test_where_a_thread_is():
+    """Blocks of 5 x 4 x 3 threads, whose second warp has 28 lanes, in a grid of 2 x 3 x 2."""
+    lines = [f"%n{i} = {op}" for i, op in enumerate(NUMBERS * 3)]
+    for i, name in enumerate(REGISTERS, len(lines)):
+        lines += [f"%r{i} = nvvm.read.ptx.sreg.{name} : i32", f"%n{i} = arith.index_cast %r{i} : i32 to index"]
+    count = 3 * len(NUMBERS) + len(REGISTERS)
+    for i in range(count):
+        lines += [f"%c{i} = arith.constant {i} : index", f"%v{i} = arith.index_cast %n{i} : index to i32"]
+        lines += [f"memref.store %v{i}, %y[%n12, %n13, %n14, %c{i}] : memref<10x12x6x{count}xi32>"]  # gpu.global_id
+    y = np.full((10, 12, 6, count), -1, np.int32)
+    text = kernel("k", f"%y: memref<10x12x6x{count}xi32>", "\n    ".join(lines), (5, 4, 3), (2, 3, 2))
+    # The emulation of the operations; what they are for a block whose size is known, and for any block.
+    blocks = iter([*[None] * len(NUMBERS), *[(5, 4, 3)] * len(NUMBERS), *[()] * len(NUMBERS)])
+
+    def lower(op: ir.Operation) -> None:
+        if op.name in _NUMBERS and (block := next(blocks)) is not None:
+            op.results[0].replace_all_uses_with(_NUMBERS[op.name](op, block or None))
+
+    emulated(changed(text, lower))["k"](y)
+    everywhere = np.stack(np.meshgrid(*map(np.arange, (10, 12, 6)), indexing="ij"), -1)
+    block, grid = np.array([5, 4, 3]), np.array([2, 3, 2])
+    thread, number = everywhere % block, everywhere // block
+    size, shape = np.broadcast_to(block, everywhere.shape), np.broadcast_to(grid, everywhere.shape)
+    linear = thread @ np.array([1, 5, 20])
+    warps = [linear % 32, linear // 32, np.full(linear.shape, 2), np.full(linear.shape, 32)]
+    expected = [*(part[..., i] for part in (thread, number, size, shape, everywhere) for i in range(3)), *warps]
+    expected = [*expected * 3, *(part[..., i] for part in (thread, number, size, shape) for i in range(3)), *warps]
+    for name, found, wanted in zip([*NUMBERS * 3, *REGISTERS], np.moveaxis(y, -1, 0), expected, strict=True):
+        np.testing.assert_array_equal(found, wanted, name)
+
+
+def test_lanes_that_all_agree():
+    """vote.uni and match.all, of warps in which all lanes, some, or none have the value 3."""
+    body = """
+    %all = arith.constant -1 : i32
+    %three = arith.constant 3 : i32
+    %v = memref.load %x[%t1, %t0] : memref<3x32xi32>
+    %is = arith.cmpi eq, %v, %three : i32
+    %a = nvvm.vote.sync uni %all, %is -> i1
+    %m = nvvm.match.sync all %all, %v : i32 -> !llvm.struct<(i32, i1)>
+    %b = llvm.extractvalue %m[1] : !llvm.struct<(i32, i1)>
+    %lanes = llvm.extractvalue %m[0] : !llvm.struct<(i32, i1)>
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %p = arith.extui %a : i1 to i32
+    %q = arith.extui %b : i1 to i32
+    memref.store %p, %y[%t1, %t0, %c0] : memref<3x32x3xi32>
+    memref.store %q, %y[%t1, %t0, %c1] : memref<3x32x3xi32>
+    memref.store %lanes, %y[%t1, %t0, %c2] : memref<3x32x3xi32>"""
+    x = np.stack([np.full(32, 3), np.arange(32) % 2 + 3, np.arange(32) + 4]).astype(np.int32)
+    y = np.zeros((3, 32, 3), np.int32)
+    emulated(kernel("k", "%x: memref<3x32xi32>, %y: memref<3x32x3xi32>", body, (32, 3)))["k"](x, y)
+    for found, wanted in zip(y, ([1, 1, -1], [0, 0, 0], [1, 0, 0]), strict=True):
+        np.testing.assert_array_equal(found, np.broadcast_to(wanted, (32, 3)))
+
+
+SHUFFLED = ("i64", "i8", "f16", "vector<2xf16>", "vector<3xf16>")
+
+
+def lower_shuffle(op: ir.Operation) -> None:
+    if op.name == "gpu.shuffle":
+        _shuffle(op)
+        op.erase()
+
+
+def test_values_of_all_widths_are_shuffled_in_words():
+    """Each lane gives its number, and a multiple of it where there are several elements; lanes of 16 exchange with those 3 higher."""
+    lines = ["%three = arith.constant 3 : i32", "%sixteen = arith.constant 16 : i32", "%n = arith.index_cast %t0 : index to i32"]
+    for i, type_ in enumerate(SHUFFLED):
+        element = type_.rstrip(">").split("x")[-1] if "<" in type_ else type_
+        bits = f"i{element[1:]}"
+        to_bits = "extsi %n : i32 to i64" if bits == "i64" else f"trunci %n : i32 to {bits}"
+        lines += [f"%bb{i} = arith.{to_bits}"]
+        casted = f"arith.uitofp %bb{i} : {bits} to {element}" if element[0] == "f" else f"arith.addi %bb{i}, %bb{i} : {bits}"
+        lines += [f"%ee{i} = {casted}"]
+        add = "addf" if element[0] == "f" else "addi"
+        count = int(type_[7]) if "<" in type_ else 0
+        lines += [f"%p{i}_0 = arith.{add} %ee{i}, %ee{i} : {element}"]
+        lines += [f"%p{i}_{k} = arith.{add} %p{i}_{k - 1}, %ee{i} : {element}" for k in range(1, count)]
+        if count:
+            lines += [f"%gg{i} = vector.from_elements {', '.join(f'%p{i}_{k}' for k in range(count))} : {type_}"]
+        lines += [f"%ss{i}, %ok{i} = gpu.shuffle down {f'%gg{i}' if count else f'%p{i}_0'}, %three, %sixteen : {type_}"]
+        lines += [
+            f"%l{i} = "
+            + (f"vector.extract %ss{i}[{count - 1}] : {element} from {type_}" if count else f"arith.{add} %ss{i}, %z{i} : {element}")
+        ]
+        lines.insert(0, f"%z{i} = arith.constant {'0.0' if element[0] == 'f' else '0'} : {element}")
+        out = "fptosi" if element[0] == "f" else "trunci" if element == "i64" else "extui"
+        lines += [
+            f"%o{i} = arith.{out} %l{i} : {element} to i32",
+            f"%c{i} = arith.constant {i} : index",
+            f"memref.store %o{i}, %y[%t0, %c{i}] : memref<32x5xi32>",
+        ]
+        lines += [f"%v{i} = arith.extui %ok{i} : i1 to i32", f"memref.store %v{i}, %valid[%t0, %c{i}] : memref<32x5xi32>"]
+    text = kernel("k", "%y: memref<32x5xi32>, %valid: memref<32x5xi32>", "\n    ".join(lines), 32)
+    lanes = np.arange(32)
+    valid = lanes % 16 + 3 < 16
+    found = np.zeros((2, 32, 5), np.int32)
+    emulated(changed(text, lower_shuffle))["k"](found[0], found[1])
+    for i, type_ in enumerate(SHUFFLED):
+        # The elements are the lane, or twice the lane where the type is that of integers; the last of `count` is (count + 1) times one.
+        one = np.where(valid, lanes + 3, lanes) * (1 if "f" in type_ else 2)
+        expected = one * (int(type_[7]) + 1 if "<" in type_ else 2)
+        np.testing.assert_array_equal(found[0, :, i], expected % 256 if "i8" in type_ else expected, type_)
+        np.testing.assert_array_equal(found[1, :, i], valid, type_)
+
+
+@pytest.mark.parametrize(
+    ("shuffle", "message"),
+    [
+        ("%w = arith.constant 33 : i32\n%s, %o = gpu.shuffle xor %w, %w, %w : i32", "width: expected a power of two up to 32, found 33"),
+        ("%w = arith.constant 12 : i32\n%s, %o = gpu.shuffle xor %w, %w, %w : i32", "width: expected a power of two up to 32, found 12"),
+        ("%w = arith.constant 0 : i32\n%s, %o = gpu.shuffle xor %w, %w, %w : i32", "width: expected a power of two up to 32, found "),
+        (
+            "%w = arith.constant 32 : i32\n%v = arith.constant 1 : i24\n%s, %o = gpu.shuffle xor %v, %w, %w : i24",
+            "expected a value of 8 to 64 bits or a vector of such, found i24",
+        ),
+    ],
+)
+def test_what_no_shuffle_is_of_is_an_error(shuffle: str, message: str):
+    with pytest.raises(DeviceCodeError, match=f"gpu.shuffle: {message}"):
+        changed(kernel("k", "", shuffle, 32), lower_shuffle)

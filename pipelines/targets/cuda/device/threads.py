@@ -152,9 +152,6 @@ def _by_words(value: ir.Value, exchange: Callable[[ir.Value], ir.Value], op: ir.
     i32, type_ = ir.IntegerType.get_signless(32), value.type
     if isinstance(type_, (ir.F32Type,)) or type_ == i32:
         return exchange(value)
-    if isinstance(type_, ir.IndexType):
-        i64 = ir.IntegerType.get_signless(64)
-        return emit.create("arith.index_cast", [type_], [_by_words(emit.create("arith.index_cast", [i64], [value]), exchange, op)])
     if isinstance(type_, ir.VectorType):
         return _of_vector(value, exchange, op)
     width = type_.width if isinstance(type_, (ir.IntegerType, ir.FloatType)) else 0
@@ -176,8 +173,6 @@ def _by_words(value: ir.Value, exchange: Callable[[ir.Value], ir.Value], op: ir.
 def _of_vector(value: ir.Value, exchange: Callable[[ir.Value], ir.Value], op: ir.Operation) -> ir.Value:
     """Applies `exchange` to a vector; elements of 8 and 16 bits are exchanged together if they fill words."""
     type_, i32 = ir.VectorType(value.type), ir.IntegerType.get_signless(32)
-    if type_.rank != 1:
-        raise DeviceCodeError(f"{place_of(op)}: gpu.shuffle: expected a vector of one dimension, found {type_}")
     width = type_.element_type.width
     bits = width * type_.shape[0]
     if width < 32 and bits % 32 == 0:

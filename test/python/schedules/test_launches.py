@@ -1,0 +1,269 @@
+"""Functions of blocks and loops that are bound to threads: what no launch can be made of, and what launches give, by emulation."""
+
+import numpy as np
+import pytest
+
+import relayc
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay import IRModule
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.tir.lower.function import lower_function
+from relayc.tir import Schedule, ScheduleError, from_source
+
+HEAD = """
+def main(A: T.Buffer((64, 32), "float32"), B: T.Buffer((64, 32), "float32")):
+    t = T.alloc_buffer((64, 32), scope="shared")
+    r = T.alloc_buffer((64, 32), scope="local")
+"""
+
+
+def written(text: str) -> IRModule:
+    """A function of A that gives B, both of 64 x 32, with buffers t in shared memory and r in registers.
+
+    A line `NAME: STORE` is a block, whose iterators are the loops around it; `NAME: STORE over K` has a reduction over the loop K.
+    """
+    lines = list[str]()
+    around = list[tuple[int, str, str]]()
+    for line in text.strip("\n").splitlines():
+        depth = len(line) - len(line.lstrip())
+        around = [a for a in around if a[0] < depth]
+        said = line.strip()
+        if said.startswith("for "):
+            names, loop = said.removeprefix("for ").rstrip(":").split(" in ", 1)
+            extents = loop[loop.index("(") + 1 :].split(",")
+            around += [(depth, name, extent.strip(" )")) for name, extent in zip(names.split(", "), extents, strict=False)]
+            lines.append(line)
+        elif ":" in said and said.split(":")[0].isidentifier():
+            name, store = said.split(": ", 1)
+            store, _, step = store.partition(" over ")
+            space = " " * depth
+            lines.append(f'{space}with T.block("{name}"):')
+            for _, loop, extent in around:
+                lines.append(f"{space}    v{loop} = T.axis.{'reduce' if loop == step else 'spatial'}({extent}, {loop})")
+            if step:
+                lines += [f"{space}    with T.init():", f"{space}        {store.split(' = ')[0]} = 0.0"]
+            lines.append(f"{space}    {store}")
+        else:
+            lines.append(line)
+    return from_source(HEAD + "\n".join(f"    {line}" for line in lines))
+
+
+def lower(mod: IRModule | Schedule, arch: str = "sm_80") -> str:
+    s = mod if isinstance(mod, Schedule) else Schedule(mod)
+    with s.mod.context, ir.Location.unknown(), ir.InsertionPoint((made := ir.Module.create()).body):
+        lower_function(s.nest, Target("cuda", arch=arch))
+    return str(made)
+
+
+X, Y, BLOCKS = '"threadIdx.x"', '"threadIdx.y"', '"blockIdx.x"'
+J, P, K, Q = (f"for {name} in T.thread_binding(32, {X}):\n" for name in "jpkq")
+PIPELINE = 'annotations={"software_pipeline_stage": [0, 1]}'
+ASYNC = 'annotations={"software_pipeline_stage": [0, 1], "software_pipeline_async_stages": [0]}'
+BOX = 'annotations={"tensor_copy": 1}'
+
+REFUSED: dict[str, tuple[str, str]] = {
+    "too many threads": (
+        f"for i in T.thread_binding(64, {Y}):\n  {J}    B: B[vi, vj] = A[vi, vj]",
+        "loops i of 64, j of 32: expected at most 1024 threads of a block, found 2048",
+    ),
+    "an axis twice": (
+        f"for i in T.thread_binding(64, {X}):\n  {J}    B: B[vi, vj] = A[vi, vj]",
+        "block B: expected one loop around it that is bound to threadIdx.x, found i and j",
+    ),
+    "grids of two sizes": (
+        f"for o in range(2):\n  for i in T.thread_binding(64, {BLOCKS}):\n    B: B[vi, vo] = A[vi, vo]\n"
+        f"  for j in T.thread_binding(32, {BLOCKS}):\n    C: B[vo + 2, vj] = A[vo + 2, vj]",
+        "loop j: expected 64 iterations, as i, which is bound to blockIdx.x too, found 32",
+    ),
+    "steps and elements in one loop": (
+        f'for f in T.thread_binding(64, {X}):\n  with T.block("B"):\n    i = T.axis.spatial(8, f // 8)\n    k = T.axis.reduce(8, f % 8)\n'
+        "    with T.init():\n      B[i, 0] = 0.0\n    B[i, 0] = B[i, 0] + A[i, k]",
+        "block B: expected loops that are of elements or of steps where threads share the steps, found one of both",
+    ),
+    "steps of a loop that threads share with another one of both": (
+        f'for k in T.thread_binding(4, {X}):\n  for f in range(64):\n    with T.block("B"):\n      i = T.axis.spatial(8, f // 8)\n'
+        "      v = T.axis.reduce(32, k * 8 + f % 8)\n      with T.init():\n        B[i, 0] = 0.0\n      B[i, 0] = B[i, 0] + A[i, v]",
+        "block B: expected loops that are of elements or of steps where threads share the steps, found one of both",
+    ),
+    "steps of several blocks": (
+        f"for i in T.thread_binding(32, {X}):\n  for k in T.thread_binding(32, {BLOCKS}):\n    B: B[vi, 0] = B[vi, 0] + A[vi, vk] over k",
+        "loop k: expected iterations that are independent, found a reduction of block B that runs along it",
+    ),
+    "two blocks in shared steps": (
+        f"for i in range(64):\n  {K}    S: t[vi, 0] = t[vi, 0] + A[vi, vk] over k\n    B: B[vi, vk] = A[vi, vk]",
+        "loop k: expected nothing but block S in the loops of a reduction that threads share, found block S, block B",
+    ),
+    "elements in shared steps": (
+        f"{K}  for i in range(64):\n    B: B[vi, 0] = B[vi, 0] + A[vi, vk] over k",
+        "loop i: expected it outside of k, along which threads reduce, found it inside",
+    ),
+    "sums of each block": (
+        f'for b in T.thread_binding(4, {BLOCKS}):\n  for k in range(32):\n    with T.block("B"):\n      v = T.axis.reduce(32, k)\n'
+        "      with T.init():\n        B[0, 0] = 0.0\n      B[0, 0] = B[0, 0] + A[0, v]",
+        "block B: expected a shared or local buffer, which reduces the same in each iteration of the loop that is bound to blockIdx.x",
+    ),
+    "two results of shared steps": (
+        f'{K}  with T.block("B"):\n    v = T.axis.reduce(32, k)\n    with T.init():\n      B[0, 0] = 0.0\n'
+        "      B[0, 1] = 0.0\n    B[0, 0] = B[0, 0] + A[0, v]\n    B[0, 1] = T.max(B[0, 1], A[0, v])",
+        "block B: expected one element that is combined with a value where threads share the steps, found others",
+    ),
+    "sums at quotients": (
+        f"for i in range(64):\n  {K}    B: B[vi % 4, vi // 4] = B[vi % 4, vi // 4] + A[vi, vk] over k",
+        "block B: expected an element at an index that is linear in the loops, found ",
+    ),
+    "a pipeline that is unrolled": (
+        f"for i in T.unroll(64, {PIPELINE}):\n  {J}    t: t[vi, vj] = A[vi, vj]\n  {P}    B: B[vi, vp] = t[vi, vp]",
+        "loop i: annotation software_pipeline_stage: expected a serial loop, found one that is unrolled",
+    ),
+    "a stage that is no list": (
+        f"for i in T.serial(64, {PIPELINE.replace('[0, 1]', '1')}):\n  {J}    B: B[vi, vj] = A[vi, vj]",
+        "loop i: annotation software_pipeline_stage: expected a list of numbers from 0 on, found 1",
+    ),
+    "stages below 0": (
+        f"for i in T.serial(64, {PIPELINE.replace('[0, 1]', '[0, -1]')}):\n  {J}    B: B[vi, vj] = A[vi, vj]",
+        r"loop i: annotation software_pipeline_stage: expected a list of numbers from 0 on, found \[0, -1\]",
+    ),
+    "copies that are read behind": (
+        f"for o in range(1):\n  for i in T.serial(64, {PIPELINE}):\n    {J}      t: t[vi, vj] = A[vi, vj]\n"
+        f"    {P}      B: B[vi, vp] = t[vi, vp]\n"
+        f"  {Q}    C: B[0, vq] = t[0, vq]",
+        "loop i: annotation software_pipeline_stage: buffer t: expected it in the loop alone, found block C outside",
+    ),
+    "copies in registers": (
+        f"for i in T.serial(64, {PIPELINE}):\n  {J}    r: r[vi, vj] = A[vi, vj]\n  {P}    B: B[vi, vp] = r[vi, vp]",
+        "expected copies to shared buffers that the rest only reads, found block r, which writes a local one",
+    ),
+    "copies that the rest changes": (
+        f"for i in T.serial(64, {PIPELINE}):\n  {J}    t: t[vi, vj] = A[vi, vj]\n"
+        f"  {P}    u: t[vi, vp] = A[vi, vp]\n"
+        f"{Q}  B: B[0, vq] = A[0, vq]",
+        "expected copies to shared buffers that the rest only reads, found block t, which writes one that is written there too",
+    ),
+    "an asynchronous sum": (
+        f"for i in T.serial(64, {ASYNC}):\n  {J}    t: t[vi, vj] = T.exp(A[vi, vj])\n  {P}    B: B[vi, vp] = t[vi, vp]",
+        "block t: expected a copy from global to shared memory, of what software_pipeline_async_stages names, found math.exp",
+    ),
+    "an asynchronous number": (
+        f"for i in T.serial(64, {ASYNC}):\n  {J}    t: t[vi, vj] = 1.0\n  {P}    B: B[vi, vp] = t[vi, vp] + A[0, 0]",
+        "block t: expected a copy from .*, found an iterator or a constant",
+    ),
+    "an asynchronous choice": (
+        f"for i in T.serial(64, {ASYNC}):\n  {J}    t: t[vi, vj] = T.Select(A[vi, vj] > 0.0, A[vi, vj], 0.0)\n"
+        f"  {P}    B: B[vi, vp] = t[vi, vp]",
+        "block t: expected a copy from .*, under conditions that indices are below numbers, found arith.cmpf",
+    ),
+    "asynchronous columns": (
+        f"for i in T.serial(8, {ASYNC}):\n  for j in T.thread_binding(8, {X}):\n    for l in T.vectorized(4):\n"
+        "      t: t[vi, vj * 4 + vl] = A[vj * 4 + vl, vi]\n"
+        f"  {P}    B: B[vi, vp] = t[vi, vp]",
+        "block t: expected a copy from .*, of elements side by side, found lanes at ",
+    ),
+    "asynchronous parts of vectors": (
+        f"for i in T.serial(8, {ASYNC}):\n  for j in T.thread_binding(8, {X}):\n    for l in T.vectorized(4):\n"
+        "      t: t[vi, vj * 4 + vl] = T.if_then_else(vj * 4 + vl < 30, A[vi, T.min(vj * 4 + vl, 29)], 0.0)\n"
+        f"  {P}    B: B[vi, vp] = t[vi, vp]",
+        "block t: expected a copy from .*, of 4 elements that are there or not, found them up to 30 at ",
+    ),
+    "lanes that wait": (
+        f"for j in T.thread_binding(8, {X}):\n  for l in T.vectorized(4):\n    t: t[0, vj * 4 + vl] = A[0, vj * 4 + vl]\n"
+        "    B: B[0, vj * 4 + vl] = t[0, 31 - vj * 4 - vl]",
+        "loop l: expected blocks in its lanes that need no barrier, found block t and block B, between which threads have to wait",
+    ),
+    "a shared buffer of two nests": (
+        f"{J}  t: t[0, vj] = A[0, vj]\n{P}  B: B[0, vp] = t[0, vp]",
+        "buffer t: expected a shared buffer in one nest, found it in several: block t, block B",
+    ),
+    "too much shared memory": (
+        'big = T.alloc_buffer((64, 1024), scope="shared")\n'
+        f"{J}  for i in range(64):\n    for k in range(1024):\n      t: big[vi, vk] = A[vi, vj]\n"
+        "  for p in range(64):\n    for q in range(1024):\n      B: B[vp, vj] = big[vp, vq]",
+        "shared buffers big: expected at most [0-9]+ bytes for a block of threads, found 262144",
+    ),
+    "an operation without a result": (
+        f'{J}  with T.block("B"):\n    v = T.axis.spatial(32, j)\n    T.op("gpu.barrier", result=None)\n    B[0, v] = A[0, v]',
+        "block B: expected operations on elements, found gpu.barrier",
+    ),
+    "a box of two blocks": (
+        f"for i in T.serial(64, {BOX}):\n  for j in range(32):\n    t: t[vi, vj] = A[vi, vj]\n    B: B[vi, vj] = A[vi, vj]",
+        "loop i: annotation tensor_copy: expected serial loops around one block, found block t, block B",
+    ),
+    "a box of lanes": (
+        f"for i in T.serial(64, {BOX}):\n  for j in T.vectorized(32):\n    t: B[vi, vj] = A[vi, vj]",
+        "loop i: annotation tensor_copy: expected serial loops around one block, found one that is vectorized",
+    ),
+    "boxes and other copies": (
+        f"for i in T.serial(2, {PIPELINE.replace('[0, 1]', '[0, 0, 1]')}):\n  for q in T.serial(32, {BOX}):\n    u: t[vi, vq] = A[vi, vq]\n"
+        f"  {J}    t: t[vi + 2, vj] = A[vi, vj]\n"
+        f"  {P}    B: B[vi, vp] = t[vi, vp] + t[vi + 2, vp]",
+        "loop i: annotation software_pipeline_stage: expected copies all of which are of boxes .*, or none, found both",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_not_legal_is_an_error(case: str) -> None:
+    text, words = REFUSED[case]
+    with pytest.raises(ScheduleError, match=words):
+        lower(written(text), "sm_90a" if "box" in case else "sm_80")
+
+
+GIVEN = np.random.default_rng(5).integers(-9, 10, (64, 32)).astype(np.float32)
+
+
+def _in_row(row: np.ndarray) -> np.ndarray:
+    expected = np.zeros_like(GIVEN)
+    expected[0] = row
+    return expected
+
+
+RUN: dict[str, tuple[str, np.ndarray]] = {
+    "loops of two sizes": (
+        f"for o in range(2):\n  for i in T.thread_binding(32, {X}):\n    t: t[vo, vi] = A[vo, vi]\n"
+        f"  for p in T.thread_binding(8, {X}):\n    B: B[vo, vp] = t[vo, 31 - vp] * 2.0\n"
+        f"  for q in T.thread_binding(16, {X}):\n    C: B[vo, vq + 8] = t[vo, vq]",
+        np.concatenate([GIVEN[:2, :23:-1] * 2, GIVEN[:2, :16]], 1),
+    ),
+    "virtual threads": (
+        f'for i in T.thread_binding(4, "vthread.x"):\n  for j in T.thread_binding(8, {X}):\n    B: B[0, vi * 8 + vj] = A[vi, vj] + 1.0',
+        GIVEN[:4, :8].reshape(1, 32) + 1,
+    ),
+    "a block in no loop of the grid": (
+        f"for o in range(2):\n  for b in T.thread_binding(4, {BLOCKS}):\n    B: B[vo, vb] = A[vo, vb]\n"
+        f"  for q in range(3):\n    C: B[vo, vq + 4] = A[vo, vq]",
+        np.concatenate([GIVEN[:2, :4], GIVEN[:2, :3]], 1),
+    ),
+    "sums that two axes share": (
+        f'for i in range(3):\n  for k in T.thread_binding(8, {Y}):\n    for l in T.thread_binding(4, {X}):\n      with T.block("B"):\n'
+        "        vi = T.axis.spatial(3, i)\n        v = T.axis.reduce(32, k * 4 + l)\n        with T.init():\n          B[vi, 0] = 1.0\n"
+        "        B[vi, 0] = B[vi, 0] + A[vi, v]",
+        GIVEN[:3].sum(1, keepdims=True) + 1,
+    ),
+    "sums of registers": (
+        f"for i in T.thread_binding(64, {X}):\n  for u in T.unroll(2):\n    for k in range(16):\n"
+        '      with T.block("r"):\n        vi = T.axis.spatial(64, i)\n        vu = T.axis.spatial(2, u)\n'
+        "        v = T.axis.reduce(16, k)\n"
+        "        with T.init():\n          r[vi, vu] = 0.0\n        r[vi, vu] = r[vi, vu] + A[vi, v * 2 + vu]\n"
+        "  for w in T.unroll(2):\n    B: B[vi, vw] = r[vi, vw]",
+        GIVEN.reshape(64, 16, 2).sum(1),
+    ),
+    **{
+        f"{'asynchronous ' if asynchronous else ''}copies {ahead} ahead of {steps} steps": (
+            f'for i in T.serial({steps}, annotations={{"software_pipeline_stage": [0, {ahead}]'
+            + (', "software_pipeline_async_stages": [0]' if asynchronous else "")
+            + f"}}):\n  for j in T.thread_binding(8, {X}):\n    for l in T.vectorized(4):\n"
+            f"      t: t[vi, vj * 4 + vl] = T.if_then_else(vj * 4 + vl < 28, A[vi, T.min(vj * 4 + vl, 27)], 0.0)\n"
+            f"  {P}    B: B[vi, vp] = t[vi, 31 - vp]",
+            np.where(np.arange(32) < 28, GIVEN[:steps], 0)[:, ::-1],
+        )
+        for ahead, steps, asynchronous in ((2, 5, True), (3, 2, True), (1, 1, True), (2, 7, False))
+    },
+}
+
+
+@pytest.mark.parametrize("case", RUN)
+def test_launches_give_what_is_written(case: str) -> None:
+    text, expected = RUN[case]
+    with relayc.PassContext(config={"gpu.check_races": True}):
+        kernel = relayc.compile_kernel(written(text), target=Target("cuda", arch="sm_80", emulate=True))
+    rows, columns = expected.shape
+    np.testing.assert_array_equal(np.asarray(kernel(GIVEN))[:rows, :columns], expected)

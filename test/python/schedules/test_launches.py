@@ -267,3 +267,83 @@ def test_launches_give_what_is_written(case: str) -> None:
         kernel = relayc.compile_kernel(written(text), target=Target("cuda", arch="sm_80", emulate=True))
     rows, columns = expected.shape
     np.testing.assert_array_equal(np.asarray(kernel(GIVEN))[:rows, :columns], expected)
+
+
+ON_CPU: dict[str, tuple[str, np.ndarray]] = {
+    "an element that is read, written and read again at quotients": (
+        "g = T.alloc_buffer((4, 16))\nfor o in range(4):\n  for p in range(16):\n    g: g[vo, vp] = A[vo, vp]\nfor i in range(64):\n"
+        "  B: B[vi, 0] = g[vi % 4, vi // 4]\n  h: g[vi % 4, vi // 4] = A[vi, 1]\n  C: B[vi, 1] = g[vi % 4, vi // 4]",
+        np.stack([GIVEN[:4, :16].T.ravel(), GIVEN[:, 1]], 1),
+    ),
+    "lanes that are stored apart": (
+        "for i in range(16):\n  for j in T.vectorized(32):\n    B: B[vi * 4 + vj // 8, vj % 8] = A[vi, vj] + 1.0",
+        GIVEN[:16].reshape(64, 8) + 1,
+    ),
+    "lanes that are stored in another order, the last ones not": (
+        'for i in range(16):\n  for o in range(2):\n    for j in T.vectorized(8):\n      with T.block("B"):\n'
+        "        vi = T.axis.spatial(16, i)\n"
+        "        v = T.axis.spatial(13, o * 8 + j)\n        T.where(o * 8 + j < 13)\n        B[vi, v % 4 * 4 + v // 4] = A[vi, v]\n"
+        "  for q in range(3):\n    C: B[vi, vq * 4 + 7] = 0.0",
+        np.insert(GIVEN[:16, :13], [13] * 3, 0, 1).reshape(16, 4, 4).transpose(0, 2, 1).reshape(16, 16),
+    ),
+    "steps in lanes": (
+        "for i in range(64):\n  for k in T.vectorized(32):\n    B: B[vi, 0] = B[vi, 0] + A[vi, vk] over k",
+        GIVEN.sum(1, keepdims=True),
+    ),
+    "steps in lanes at quotients": (
+        "for i in range(64):\n  for k in T.vectorized(32):\n    B: B[vi % 4, vi // 4] = B[vi % 4, vi // 4] + A[vi, vk] over k",
+        GIVEN.sum(1).reshape(16, 4).T,
+    ),
+    "steps in lanes, the last ones not": (
+        'for i in range(64):\n  for o in range(2):\n    for k in T.vectorized(8):\n      with T.block("B"):\n'
+        "        vi = T.axis.spatial(64, i)\n"
+        "        v = T.axis.reduce(13, o * 8 + k)\n        T.where(o * 8 + k < 13)\n        with T.init():\n"
+        "          B[vi % 4, vi // 4] = 0.0\n"
+        "        B[vi % 4, vi // 4] = T.max(B[vi % 4, vi // 4], A[vi, v])",
+        np.maximum(GIVEN[:, :13].max(1), 0).reshape(16, 4).T,
+    ),
+    "elements beyond the ends in lanes": (
+        "for i in range(64):\n  for j in T.vectorized(32):\n"
+        "    B: B[vi, vj] = T.if_then_else(T.And(vj >= 3, vj < 30), A[vi, vj - 3], 0.0) + T.if_then_else(vj < 29, A[vi, vj + 3], 1.0)",
+        np.where((np.arange(32) >= 3) & (np.arange(32) < 30), np.roll(GIVEN, 3, 1), 0)
+        + np.where(np.arange(32) < 29, np.roll(GIVEN, -3, 1), 1),
+    ),
+    "registers of loops that are unrolled and vectorized": (
+        "for i in range(64):\n  for u in T.unroll(4):\n    for j in T.vectorized(8):\n      "
+        "r: r[vi, vu * 8 + vj] = A[vi, vu * 8 + vj] * 2.0\n"
+        "  for w in T.unroll(8):\n    for q in T.vectorized(4):\n      B: B[vi, vq * 8 + vw] = r[vi, vq * 8 + vw] + 1.0",
+        GIVEN * 2 + 1,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ON_CPU)
+def test_lanes_and_registers_give_what_is_written(case: str) -> None:
+    text, expected = ON_CPU[case]
+    found = np.asarray(relayc.compile_kernel(written(text))(GIVEN))
+    rows, columns = expected.shape
+    np.testing.assert_array_equal(found[:rows, :columns], expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "for i in T.unroll(64):\n  for j in T.unroll(32):\n    for l in T.unroll(5000):\n      B: B[vi, vj] = A[vi, vj]",
+            "loop l: expected at most",
+        ),
+        (
+            "for i in range(64):\n  for j in T.vectorized(8):\n    for l in T.vectorized(4):\n"
+            "      B: B[vi, vj * 4 + vl] = A[vi, vj * 4 + vl]",
+            "vectorize: expected one vectorized loop around a block, found l inside of another one",
+        ),
+        (
+            'for i in range(64):\n  for k in T.vectorized(32):\n    with T.block("B"):\n      vi = T.axis.spatial(64, i)\n'
+            "      v = T.axis.reduce(32, k)\n      with T.init():\n        B[vi, 0] = 0.0\n      B[vi, 0] = A[vi, v] - B[vi, 0]",
+            "vectorize: expected one operation that combines an element with another one, found arith.subf",
+        ),
+    ],
+)
+def test_what_no_code_of_a_cpu_can_be_made_of(text: str, words: str) -> None:
+    with pytest.raises(ScheduleError, match=words):
+        relayc.compile_kernel(written(text))

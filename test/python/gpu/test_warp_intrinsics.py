@@ -33,8 +33,8 @@ def product(m, n, k, kind, across):
     return te.create_prim_func([a, b, c])
 
 
-def one_warp(kind="f16", across=False, columns=16, ahead=1, asynchronous=True, lanes=None, store=True, threads=True, pitch=None):
-    """A schedule with blocks of one warp, 16 rows by some columns, in the steps of one instruction."""
+def one_warp(kind="f16", across=False, columns=16, ahead=1, asynchronous=True, lanes=None, store=True, threads=True, pitch=None, rows=16):
+    """A schedule with blocks of one warp, some rows by some columns, in the steps of one instruction."""
     steps, elements = (32, 16) if kind == "s8" else (16, 8)
     total = "i32" if kind == "s8" else "f32"
     tile_b = f"b_trans_{kind}_{steps}x{columns}" if across else f"b_{kind}_{columns}x{steps}"
@@ -42,17 +42,17 @@ def one_warp(kind="f16", across=False, columns=16, ahead=1, asynchronous=True, l
     def schedule(s):
         out = s.cache_write("C", 0, "warp")
         i, j = s.get_loops(out)
-        (i0, i1), (j0, j1) = s.split(i, [None, 16]), s.split(j, [None, columns])
+        (i0, i1), (j0, j1) = s.split(i, [None, rows]), s.split(j, [None, columns])
         s.reorder(i0, j0, i1, j1)
         s.bind(i0, "blockIdx.y")
         s.bind(j0, "blockIdx.x")
         s.compute_at("C", j0)
         if store:
-            s.tensorize(i1, f"mma_store_{total}_16x{columns}")
+            s.tensorize(i1, f"mma_store_{total}_{rows}x{columns}")
         *_, ci, cj, k = s.get_loops("C")
         k0, k1 = s.split(k, [None, steps])
         s.reorder(k0, ci, cj, k1)
-        for number, load in ((0, f"a_{kind}_16x{steps}"), (1, tile_b)):
+        for number, load in ((0, f"a_{kind}_{rows}x{steps}"), (1, tile_b)):
             tile = s.cache_read("C", number, "shared")
             if pitch is not None:
                 s.storage_align(tile, 0, 0, 32, pitch)
@@ -63,7 +63,7 @@ def one_warp(kind="f16", across=False, columns=16, ahead=1, asynchronous=True, l
             s.vectorize(lane)
             fragments = s.cache_read("C", number, "warp")
             s.tensorize(s.get_loops(fragments)[-2], f"ldmatrix_{load}")
-        s.tensorize(ci, f"mma_{kind}_16x{columns}x{steps}")
+        s.tensorize(ci, f"mma_{kind}_{rows}x{columns}x{steps}")
         s.annotate(k0, "software_pipeline_stage", [0, ahead, 0, ahead, ahead])
         if asynchronous:
             s.annotate(k0, "software_pipeline_async_stages", [0])
@@ -72,15 +72,15 @@ def one_warp(kind="f16", across=False, columns=16, ahead=1, asynchronous=True, l
 
 
 @pytest.mark.parametrize(
-    ("kind", "across", "columns", "ahead", "asynchronous"),
-    [("bf16", True, 16, 2, True), ("s8", False, 8, 3, True), ("f16", True, 8, 1, False)],
+    ("kind", "across", "columns", "ahead", "asynchronous", "rows"),
+    [("bf16", True, 16, 2, True, 16), ("s8", False, 8, 3, True, 16), ("f16", True, 8, 1, False, 32)],
 )
-def test_tiles_of_warps_are_products(kind, across, columns, ahead, asynchronous):
+def test_tiles_of_warps_are_products(kind, across, columns, ahead, asynchronous, rows):
     """Of integers up to 3, whose sums of 96 products every type has exactly; races are checked for."""
     dtype, total = TYPES[kind]
     m, n, k = 32, 16, 96
     a, b = (RNG.integers(-3, 4, shape).astype(dtype) for shape in ((m, k), (k, n) if across else (n, k)))
-    schedule = one_warp(kind, across, columns, ahead, asynchronous)
+    schedule = one_warp(kind, across, columns, ahead, asynchronous, rows=rows)
     with PassContext(config={"gpu.check_races": True}):
         kernel = relayc.compile_kernel(product(m, n, k, kind, across), schedule=schedule, target=EMULATED)
     np.testing.assert_array_equal(kernel(a, b), a.astype(total) @ (b if across else b.T).astype(total))

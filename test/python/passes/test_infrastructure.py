@@ -1,9 +1,11 @@
 """Passes, PassContext, Sequential and instruments."""
 
 import threading
+from collections.abc import Callable
 
 import pytest
 
+import relayc
 from relayc.dialects.relay import IRModule, RelayError
 from relayc.pipelines import (
     DEFAULT_OPT_LEVEL,
@@ -20,6 +22,7 @@ from relayc.pipelines import (
     function_pass,
     module_pass,
 )
+from relayc.pipelines.context.backend import Backend, find_backend
 from relayc.pipelines.context.instruments import flag_of
 from relayc.pipelines.context.passes import PASSES, load_passes
 from relayc.tools import opt
@@ -374,3 +377,38 @@ def test_instruments_are_overridden():
     with pytest.raises(RuntimeError, match="broken"):
         default.override_instruments([second])
     assert PassContext.current() is default and not default.instruments
+
+
+_TARGET = relayc.Target("cpu")
+_CPU = find_backend("cpu")
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: PassContext(opt_level=-1), ValueError, "PassContext: expected an opt_level of 0 or more, found -1"),
+        (lambda: PassContext(opt_level="3"), ValueError, "PassContext: expected an opt_level of 0 or more, found '3'"),
+        (
+            lambda: PassContext(required_pass="FoldConstant"),
+            TypeError,
+            "required_pass: expected names of passes, found the text 'FoldConstant'",
+        ),
+        (
+            lambda: PassContext(disabled_pass="FoldConstant"),
+            TypeError,
+            "disabled_pass: expected names of passes, found the text 'FoldConstant'",
+        ),
+        (lambda: relayc.compile(None, stop_after="relais"), ValueError, "stop_after: expected one of .*relay.*, found 'relais'"),
+        (lambda: relayc.compile(None, shapes=[1]), TypeError, r"shapes: expected a mapping of names of inputs, found \[1\]"),
+        (lambda: relayc.compile(None, dims=[1]), TypeError, r"dims: expected a mapping of names of dimensions, found \[1\]"),
+        (lambda: Backend.machine_code(_CPU, None, None, {}), ValueError, "target cpu: expected a backend that makes machine code"),
+        (lambda: Backend.object_code(_CPU, None, None), ValueError, "target cpu: expected a backend that makes object files"),
+        (lambda: Backend.export_library(_CPU, None, None), ValueError, "target cpu: expected a backend that makes libraries"),
+        (lambda: Backend.quick_peak(_CPU, 1), ImportError, "target cpu: nothing measures what the machine can do"),
+    ],
+)
+def test_arguments_of_compilations_and_what_a_backend_may_leave_out(make: Callable[[], object], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        make()
+    assert Backend.host(_CPU, _TARGET) is _TARGET
+    assert Backend.permissions(_CPU, None, _TARGET) == ()

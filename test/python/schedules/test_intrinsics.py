@@ -175,6 +175,14 @@ def test_errors_of_register_tiles() -> None:
             compiled(product(*shape), function)
 
 
+def test_as_many_sums_as_there_may_be() -> None:
+    s = Schedule(product(16, 5, 64))
+    s.tensorize(s.get_loops("C")[0], "dot_f32_16x64")
+    with s.mod.context, ir.Location.unknown(), ir.InsertionPoint((made := ir.Module.create()).body):
+        lower_function(s.nest, relayc.Target("cpu", mcpu="x86-64-v4"))
+    assert str(made).count("vector.fma") == 64
+
+
 def pairs(s: Schedule) -> None:
     """Tiles of 4 rows and 32 columns of a product of bf16."""
     s.cache_read("C", 1, "global")

@@ -8,6 +8,7 @@ from relayc.pipelines.emission.index import Var
 from relayc.pipelines.emission.sizes import size_product, size_value
 from relayc.pipelines.tir.values.evaluator import Evaluator
 from relayc.pipelines.tir.values.nest import TileRun, run_of_tiles
+from relayc.pipelines.tir.values.vectors import is_byte_table
 from relayc.symbolic import symbol
 
 
@@ -25,3 +26,18 @@ def test_loops_and_sizes() -> None:
                 with pytest.raises(KeyError, match="n: a symbolic size outside of a function that takes symbols"):
                     use(symbol("n"))
         assert "parallel_if" not in str(module) and "arith.cmpi" not in str(module)
+
+
+def test_tables_of_bytes_are_flat_and_have_256() -> None:
+    tables = {
+        "256xi8": True,
+        "255xi8": False,
+        "257xi8": False,
+        "16x16xi8": False,
+        "256x1xi8": False,
+        "256xi16": False,
+        "256xf8E4M3FN": False,
+    }
+    with make_context():
+        assert {shape: is_byte_table(ir.Type.parse(f"memref<{shape}>")) for shape in tables} == tables
+        assert not is_byte_table(ir.Type.parse("vector<256xi8>"))

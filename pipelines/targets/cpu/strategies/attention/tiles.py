@@ -43,8 +43,6 @@ TASKS = 8
 
 def schedule_attention_tiles(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
     """Schedules an attention whose query, key and value are bf16, of several queries, on a CPU with AMX; None for any other."""
-    if not (target.has("amx-tile") and target.has("amx-bf16")):
-        return None
     attention = match(kernel)
     if attention is None or has_few_rows(attention, target) or not _is_bf16(attention):
         return None

@@ -49,9 +49,7 @@ DOTS = Instructions(is_bf16, 2, 2, _block, _cycles, lambda block: lower_rows(blo
 
 
 def schedule_dot(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
-    """Schedules a bf16 contraction with an elementwise epilogue on a CPU with AVX512-BF16; None for any other kernel or CPU."""
-    if not target.has("avx512bf16"):
-        return None
+    """Schedules a bf16 contraction with an elementwise epilogue on a CPU with AVX512-BF16; None for any other kernel."""
     plan = best_plan(kernel, DOTS)
     if plan is None or plan.cycles >= plan.vector_cycles * GAIN:
         return None

@@ -53,9 +53,7 @@ _INSTRUCTIONS = {
 
 
 def schedule_int8_tiles(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
-    """Schedules a contraction of 8-bit integers with an elementwise epilogue on a CPU with AMX; None for any other kernel or CPU."""
-    if not (target.has("amx-tile") and target.has("amx-int8")):
-        return None
+    """Schedules a contraction of 8-bit integers with an elementwise epilogue on a CPU with AMX; None for any other kernel."""
     takes = lambda c: is_bytes(c) and is_signed(c.b)  # noqa: E731 (short)
     plan = best_plan(kernel, Instructions(takes, GROUP, MAX_STEP, tile_block, tile_cycles, tile_lower))
     on_vectors = None if plan is None else _on_vectors(kernel, target)

@@ -239,8 +239,7 @@ class TilePanels:
 def takes(found: DenseBlocks, target: Target) -> bool:
     """Whether there are tiles, and they take the operands: zeros are whole numbers, vectors have all columns of a strip."""
     zeros = found.weights.structured.inputs[ZEROS]
-    has_tiles = target.has("amx-tile") and target.has("amx-bf16")
-    return has_tiles and target.lanes(32) == COLUMNS and not isinstance(zeros.element, ir.FloatType)
+    return target.has("amx-bf16") and target.lanes(32) == COLUMNS and not isinstance(zeros.element, ir.FloatType)
 
 
 def bytes_of(rows: Size, depth: int, parts: int) -> Size:

@@ -295,3 +295,33 @@ def test_an_expression_is_neither_true_nor_false():
 @pytest.mark.parametrize("count", [0, 31])
 def test_shifts_by_nothing_and_to_the_highest_bit(count):
     assert (W[0] << count).dtype == (W[0] >> count).dtype == "int32"
+
+
+def test_conditions_on_indices_and_other_names_of_operations():
+    x, y = np.arange(10, dtype=np.float32), np.array([0, 3, 2, 3, 1, 5, 7, 7, 8, -9], np.float32)
+    n, m = np.arange(-5, 5, dtype=np.int8), np.arange(10, dtype=np.float32).reshape(2, 5)
+    tensors = [te.placeholder(v.shape, v.dtype.name, name) for name, v in (("X", x), ("Y", y), ("N", n), ("M", m))]
+    X, Y, N, M = tensors
+    i = np.arange(10)
+    forms = {
+        "both": (lambda i: X[te.if_then_else(te.all(i < 7, i > 2), i, 9 - i)], x[np.where((i < 7) & (i > 2), i, 9 - i)]),
+        "either": (lambda i: X[te.if_then_else(te.any(i < 3, i >= 7), 9 - i, i)], x[np.where((i < 3) | (i >= 7), 9 - i, i)]),
+        "of an element": (lambda i: X[te.if_then_else(N[i] < 0, i, 9 - i)], x[np.where(n < 0, i, 9 - i)]),
+        "ceildiv": (lambda i: te.ceildiv(i, 4).astype("float32"), -(-i // 4)),
+        "equal": (lambda i: te.if_then_else(X[i].equal(Y[i]), 1.0, 0.0), x == y),
+        "always": (lambda i: te.if_then_else(te.const(True, "bool"), X[i], 7.0), x),
+        "never": (lambda i: te.if_then_else(te.const(False, "bool"), X[i], 7.0), x * 0 + 7),
+        "isnan": (lambda i: te.if_then_else(te.isnan(N[i]), 7.0, X[i]), x),
+        "isfinite": (lambda i: te.if_then_else(te.isfinite(N[i]), 7.0, X[i]), x * 0 + 7),
+        "bits": (lambda i: te.bitwise_not(N[i]).astype("float32"), ~n),
+        "slice": (lambda i: M[i % 2][i // 2], m[i % 2, i // 2]),
+        "cast": (lambda i: X[te.cast("int64", 9 - i)], x[::-1]),
+        "constant": (lambda i: X[i] + te.cast("float32", te.const(3, "int32")), x + 3),
+        "condition as an index": (lambda i: X[te.cast("int32", Y[i] > 2.0)], x[(y > 2).astype(int)]),
+    }
+    made = [te.compute((10,), make, name=name.replace(" ", "_")) for name, (make, _) in forms.items()]
+    for (name, (_, wanted)), found in zip(forms.items(), computed([*tensors, *made], x, y, n, m), strict=True):
+        np.testing.assert_array_equal(found, wanted.astype(np.float32), err_msg=name)
+    axis = te.reduce_axis((2, 7), name="k")
+    assert (axis.var is axis, [str(e) for e in axis.dom], str(M[3])) == (True, ["2", "5"], "M[3]")
+    assert made[0].op.output(0) is made[0] and made[0].op.num_outputs == 1

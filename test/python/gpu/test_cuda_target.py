@@ -97,6 +97,12 @@ def test_attributes_out_of_range(given, message):
         Target("cuda", arch="sm_80", **given)
 
 
+@pytest.mark.parametrize(("arch", "found"), [("sm_60", "sm_60"), ("", "nothing")])
+def test_an_architecture_that_there_is_not(arch, found):
+    with pytest.raises(ValueError, match=rf"target cuda: expected arch sm_75, .*, found {found}"):
+        Target("cuda", arch=arch)
+
+
 @pytest.mark.parametrize("given", [{"shared_bytes": 48 << 10}, {"shared_bytes": 163 << 10}, {"num_multiprocessors": 1}, {"l2_bytes": 1}])
 def test_attributes_at_the_ends_of_their_ranges(given):
     target = Target("cuda", arch="sm_80", **given)

@@ -310,6 +310,10 @@ def test_the_largest_block_and_the_most_shared_memory_are_not_refused():
     ("body", "message"),
     [
         ("nvvm.cluster.arrive", "kernel k.*: expected operations that the emulation knows, found nvvm.cluster.arrive"),
+        (
+            '%f = arith.constant 1.0 : f32\n%r = "nvvm.convert.float.to.tf32"(%f) {rnd = #nvvm.fp_rnd_mode<rn>} : (f32) -> i32',
+            "kernel k at .*: expected rounding to the nearest, ties away, found ",
+        ),
         ("cf.br ^next\n^next:", "kernel k.*: expected structured control flow, found 2 blocks"),
     ],
 )

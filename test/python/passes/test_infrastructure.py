@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 import relayc
+from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay import IRModule, RelayError
 from relayc.pipelines import (
     DEFAULT_OPT_LEVEL,
@@ -25,6 +26,7 @@ from relayc.pipelines import (
 from relayc.pipelines.context.backend import Backend, find_backend
 from relayc.pipelines.context.instruments import flag_of
 from relayc.pipelines.context.passes import PASSES, load_passes
+from relayc.pipelines.context.upstream import run_upstream
 from relayc.tools import opt
 
 TEXT = """
@@ -379,6 +381,11 @@ def test_instruments_are_overridden():
     assert PassContext.current() is default and not default.instruments
 
 
+def _run_upstream(pipeline: str) -> None:
+    with make_context(), ir.Location.unknown():
+        run_upstream(ir.Module.create().operation, pipeline)
+
+
 _TARGET = relayc.Target("cpu")
 _CPU = find_backend("cpu")
 
@@ -401,6 +408,7 @@ _CPU = find_backend("cpu")
         (lambda: relayc.compile(None, stop_after="relais"), ValueError, "stop_after: expected one of .*relay.*, found 'relais'"),
         (lambda: relayc.compile(None, shapes=[1]), TypeError, r"shapes: expected a mapping of names of inputs, found \[1\]"),
         (lambda: relayc.compile(None, dims=[1]), TypeError, r"dims: expected a mapping of names of dimensions, found \[1\]"),
+        (lambda: _run_upstream("no-such-pass"), ValueError, "no pass 'no-such-pass' in relayc or MLIR: "),
         (lambda: Backend.machine_code(_CPU, None, None, {}), ValueError, "target cpu: expected a backend that makes machine code"),
         (lambda: Backend.object_code(_CPU, None, None), ValueError, "target cpu: expected a backend that makes object files"),
         (lambda: Backend.export_library(_CPU, None, None), ValueError, "target cpu: expected a backend that makes libraries"),

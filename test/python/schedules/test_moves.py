@@ -501,6 +501,22 @@ func.func @main(%a: memref<8xf32> {tir.buffer = "A"}, %b: memref<8xf32> {tir.buf
 def test_text_with_stores_outside_of_blocks_is_refused() -> None:
     with pytest.raises(ScheduleError, match=r"expected stores in blocks \(tir.block\), found one in scf.for"):
         Schedule(STORES)
+    both = """
+    "tir.block"(%i) ({
+    }, {
+    ^bb0(%v: index):
+      %x = memref.load %a[%v] : memref<8xf32>
+      memref.store %x, %b[%v] : memref<8xf32>
+      scf.for %j = %c0 to %c8 step %c1 {
+        memref.store %x, %b[%j] : memref<8xf32>
+      } {tir.loop = "j"}
+    }) {extents = [8], iterators = ["parallel"], name = "B"} : (index) -> ()"""
+    start, end = STORES.index("    %x = "), STORES.index("  } {tir.loop")
+    with pytest.raises(ScheduleError, match=r"block B: expected stores, or loops and blocks in it \(that store\), found both"):
+        Schedule(STORES[:start] + both + STORES[end:])
+    branch = STORES[:start] + "%t = arith.constant true\nscf.if %t {\n" + STORES[start:end] + "}\n" + STORES[end:]
+    with pytest.raises(ScheduleError, match=r"expected stores in blocks \(tir.block\), found one in scf.for"):
+        Schedule(branch)
     with pytest.raises(ScheduleError, match="expected MLIR text of blocks and loops, or of the te stage, found"):
         Schedule("nonsense")
 

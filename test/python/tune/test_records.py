@@ -18,7 +18,7 @@ from tuned_models import chain, dense
 
 import relayc
 from relayc import PassContext
-from relayc.pipelines.history.database import Database
+from relayc.pipelines.history.database import Database, read_settings
 from relayc.pipelines.history.keys import kernel_key
 from relayc.pipelines.history.record import Record, Trial, export_records, import_records
 from relayc.pipelines.history.records import current_records, default_database
@@ -122,6 +122,11 @@ def test_files_that_are_no_database(tmp_path):
         db.execute("CREATE TABLE t (x)")
     with pytest.raises(ValueError, match="expected a tuning database of version 1, found none"):
         Database(other)
+    with pytest.raises(OSError, match="unable to open database file"):
+        Database(tmp_path)
+    Database(tmp_path / "c" / "d" / "e.sqlite")
+    with pytest.raises(OSError, match="unable to open database file"):
+        read_settings(tmp_path / "f.sqlite", TARGET)
     with pytest.warns(UserWarning, match="is left out: .*expected a tuning database"), PassContext(config={"tuning.database": str(path)}):
         assert current_records(TARGET).settings == {}
 

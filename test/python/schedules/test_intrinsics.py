@@ -14,7 +14,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.lower.function import lower_function
-from relayc.tir import Schedule, ScheduleError, T, TensorCall, TensorIntrin, prim_func
+from relayc.tir import Schedule, ScheduleError, T, TensorCall, TensorIntrin, from_source, prim_func
 
 
 def check(kernel: Any, shape: tuple[int, int, int]) -> None:
@@ -293,6 +293,67 @@ def test_intrinsics_of_ones_own(name: str, rows: int, impl: Any) -> None:
 
     for function in (all_steps, some_steps):
         check(compiled(product(4, 12, 16), function), (4, 12, 16))
+
+
+_HEAD = 'def main(X: T.Buffer((2, "K"), "float32"), Y: T.Buffer(("K", 8), "float32"), Z: T.Buffer((2, 8), "float32")):\n'
+_BODY = """
+    for i, j in T.grid(2, 8):
+        with T.block("Z"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Z[vi, vj] = X[vi, 0] + Y[0, vj]
+"""
+_MEMORY = """
+    sums = T.alloc_buffer((2, 8))
+    for i, j in T.grid(2, 8):
+        with T.block("sums"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            sums[vi, vj] = X[vi, 0] + Y[0, vj]
+    for i, j in T.grid(2, 8):
+        with T.block("Z"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Z[vi, vj] = sums[vi, vj]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (_HEAD.replace("Z:", "W:") + _BODY.replace("Z[", "W["), "expected a function of X, Y, Z, found one of X, Y, W"),
+        (
+            _HEAD.replace("(2, 8)", "(16,)") + _BODY.replace("[vi, vj] =", "[vi * 8 + vj] ="),
+            "Z: expected a buffer of 2 dimensions, found memref<16xf32>",
+        ),
+        (_HEAD.replace('("K", 8)', '("N", 8)') + _BODY, "expected symbols of the description, found N"),
+        (_HEAD + _MEMORY, "buffer sums: expected scope local and elements at numbers .*, found others"),
+        (
+            _HEAD + _MEMORY.replace("(2, 8))", '(2, 8), scope="local")'),
+            "buffer sums: expected scope local and elements at numbers .*, found others",
+        ),
+    ],
+)
+def test_implementations_that_do_not_fit(text: str, words: str) -> None:
+    TensorIntrin.register("probe", description(2, 8), from_source(text), override=True)
+
+    def some_steps(s: Schedule) -> None:
+        s.tensorize(tiled(s, 2, 8, 3)[3], "probe")
+
+    with pytest.raises(ScheduleError, match=f"block C_o: tensor intrinsic probe: {words}"):
+        compiled(product(4, 12, 16), some_steps)
+
+
+def test_a_description_is_one_function_and_has_no_lanes_around_it() -> None:
+    text = _HEAD + _BODY
+    two = str(from_source(text + "\n" + text.replace("main", "other")))
+    with pytest.raises(ScheduleError, match="tensor intrinsic probe: description: expected one function, found 2"):
+        TensorIntrin.register("probe", two, steps_of_a_row, override=True)
+
+    def lanes(s: Schedule) -> None:
+        loops = tiled(s, 4, 24, 5)
+        s.tensorize(loops[3], "dot_f32_4x24")
+        s.vectorize(loops[0])
+
+    with pytest.raises(ScheduleError, match="block C_o: tensor intrinsic dot_f32_4x24: expected no vectorized loop around it, found one"):
+        compiled(product(8, 10, 48), lanes)
 
 
 def test_an_intrinsic_of_no_reduction() -> None:

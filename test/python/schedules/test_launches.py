@@ -191,6 +191,15 @@ REFUSED: dict[str, tuple[str, str]] = {
         f"for i in T.serial(64, {BOX}):\n  for j in T.vectorized(32):\n    t: B[vi, vj] = A[vi, vj]",
         "loop i: annotation tensor_copy: expected serial loops around one block, found one that is vectorized",
     ),
+    "a box that any block reads": (
+        f"for i in T.serial(8, {PIPELINE}):\n  for q in T.serial(32, {BOX}):\n    t: t[vi, vq] = A[vi, vq]\n"
+        f"  {P}    B: B[vi, vp] = t[vi, vp]",
+        "buffer t: expected tensor intrinsics of permuted lines alone to use what copies of boxes write, found block B",
+    ),
+    "a buffer in no memory": (
+        f'u = T.alloc_buffer((64, 32), scope="texture")\n{J}  u: u[0, vj] = A[0, vj]\n{P}  B: B[0, vp] = u[0, vp]',
+        "buffer u: expected a scope out of .*shared.*, found 'texture'",
+    ),
     "boxes and other copies": (
         f"for i in T.serial(2, {PIPELINE.replace('[0, 1]', '[0, 0, 1]')}):\n  for q in T.serial(32, {BOX}):\n    u: t[vi, vq] = A[vi, vq]\n"
         f"  {J}    t: t[vi + 2, vj] = A[vi, vj]\n"

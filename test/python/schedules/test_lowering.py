@@ -11,8 +11,10 @@ from schedules.test_random_schedules import Steps
 
 import relayc
 from relayc import te
+from relayc.dialects.mlir import ir
 from relayc.dialects.relay import IRModule
 from relayc.pipelines.evaluate.tir import run
+from relayc.pipelines.tir.lower.function import lower_function
 from relayc.tir import Schedule, ScheduleError, T, prim_func
 
 
@@ -224,6 +226,31 @@ def test_what_no_code_can_be_made_of() -> None:
     ):
         with pytest.raises(ScheduleError, match=rf"schedule written of kernel @main: .*{message}"):
             compiled(module, function)
+
+
+@prim_func(accumulates=True)
+def _added(A: T.Buffer((16, 7), "float32"), C: T.Buffer((16,), "float32")):
+    for i, k in T.grid(16, 7):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            C[vi] = C[vi] + A[vi, vk]
+
+
+def test_results_are_written_first_and_parameters_are_padded_with_zeros() -> None:
+    with pytest.raises(ScheduleError, match="buffer C: expected a result that is written before it is read, found it read first"):
+        relayc.compile_kernel(_added)
+
+    def padded(s: Schedule) -> None:
+        s.transform_layout("C", ("read", 1), lambda k, j: [j // 16, k, j % 16], pad_value=1.0)
+
+    with pytest.raises(ScheduleError, match=r"buffer B: expected a parameter that is padded with 0, found 1\.0"):
+        compiled(product(5, 12, 37), padded, params={1: arrays((12, 37))[0]})
+    text = str(product(5, 12, 37)).replace('relay.name = "B"', 'relay.name = "B", relay.param = "b"')
+    s = Schedule(IRModule.parse(text))
+    s.transform_layout("generic", ("read", 1), lambda k, j: [j, k])
+    words = "buffer B: expected a parameter of a kernel in another layout, found one of no kernel"
+    with s.mod.context, ir.Location.unknown(), ir.InsertionPoint(ir.Module.create().body), pytest.raises(ScheduleError, match=words):
+        lower_function(s.nest, relayc.Target("cpu"))
 
 
 def test_loops_ask_the_memory_ahead() -> None:

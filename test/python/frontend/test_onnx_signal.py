@@ -82,6 +82,11 @@ def test_axes(axis):
     close(dft(x, axis=axis), pairs(np.fft.fft(z, axis=axis if axis >= 0 else axis + 1)))
 
 
+@pytest.mark.parametrize("parts", [1, 2])
+def test_no_signals(parts):
+    assert dft(signal(0, 521, parts)).shape == (0, 521, 2)
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float16"])
 def test_dtypes(dtype):
     x = signal(2, 300, 2, dtype=dtype)

@@ -8,7 +8,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay import IRModule
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.tir.lower.function import lower_function
-from relayc.tir import Schedule, ScheduleError, from_source
+from relayc.tir import Schedule, ScheduleError, TensorIntrin, from_source
 
 HEAD = """
 def main(A: T.Buffer((64, 32), "float32"), B: T.Buffer((64, 32), "float32")):
@@ -356,3 +356,20 @@ def test_lanes_and_registers_give_what_is_written(case: str) -> None:
 def test_what_no_code_of_a_cpu_can_be_made_of(text: str, words: str) -> None:
     with pytest.raises(ScheduleError, match=words):
         relayc.compile_kernel(written(text))
+
+
+def test_an_intrinsic_of_one_thread_is_computed_by_each_thread() -> None:
+    head = 'def main(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):\n'
+    doubled = '    for i in range(4):\n        with T.block("y"):\n            v = T.axis.S(4, i)\n            y[v] = x[v] * 2.0\n'
+    TensorIntrin.register(
+        "twice_4", from_source(head + doubled), from_source(head + doubled.replace("x[v] * 2.0", "x[v] + x[v]")), override=True
+    )
+    s = Schedule(
+        written("for i in range(64):\n  for j in range(8):\n    for l in range(4):\n      B: B[vi, vj * 4 + vl] = A[vi, vj * 4 + vl] * 2.0")
+    )
+    i, j, inner = s.get_loops("B")
+    s.tensorize(inner, "twice_4")
+    s.bind(i, "blockIdx.x")
+    s.bind(j, "threadIdx.x")
+    kernel = relayc.compile_kernel(s.mod, target=Target("cuda", arch="sm_80", emulate=True))
+    np.testing.assert_array_equal(kernel(GIVEN), GIVEN * 2)

@@ -198,3 +198,23 @@ def test_show_prints_the_text(capsys: pytest.CaptureFixture[str]) -> None:
         script(mod)
     show(mod)
     assert capsys.readouterr().out == f"// script: expected a function of blocks and loops, found none\n{mod}"
+
+
+def test_a_constant_that_starts_a_reduction_and_is_a_result_is_written() -> None:
+    mod = IRModule.parse("""
+func.func @main(%x: tensor<4x3xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %seven = arith.constant 7.0 : f32
+  %e = tensor.empty() : tensor<4xf32>
+  %f = linalg.fill ins(%seven : f32) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(i, k) -> (i, k)>, affine_map<(i, k) -> (i)>],
+    iterator_types = ["parallel", "reduction"]} ins(%x : tensor<4x3xf32>) outs(%f : tensor<4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %b = arith.addf %o, %a : f32
+    linalg.yield %b : f32
+  } -> tensor<4xf32>
+  return %s, %f : tensor<4xf32>, tensor<4xf32>
+}""")
+    given, schedule = np.arange(12, dtype=np.float32).reshape(4, 3), Schedule(mod)
+    assert [str(b) for b in schedule.get_blocks()] == ["fill", "generic"]
+    for found, wanted in zip(run(schedule.mod, [given], {}), (given.sum(1) + 7, np.full(4, 7)), strict=True):
+        np.testing.assert_array_equal(found, wanted)

@@ -110,3 +110,35 @@ def test_zero_points_in_the_padding_on_a_gpu(layout, channels):
         found = np.asarray(module["main"](given))
         found = found.transpose(0, 3, 1, 2) if layout == "NHWC" else found
         np.testing.assert_array_equal(found, expected(x, weight, 131, strides, padding, dilation), str(size))
+
+
+def test_paddings_at_one_index_of_tensors_of_two_extents():
+    """Both are read at the same indices, inside of one of which there is another padding."""
+    kernel = relayc.compile_kernel("""
+func.func @main(%x: tensor<5xf32>, %y: tensor<7xf32>) -> tensor<11xf32> {
+  %one = arith.constant 1.0 : f32
+  %two = arith.constant 2.0 : f32
+  %p = tensor.pad %x low[1] high[3] {
+  ^bb0(%i: index):
+    tensor.yield %one : f32
+  } : tensor<5xf32> to tensor<9xf32>
+  %q = tensor.pad %y low[1] high[1] {
+  ^bb0(%i: index):
+    tensor.yield %two : f32
+  } : tensor<7xf32> to tensor<9xf32>
+  %e = tensor.empty() : tensor<9xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+    iterator_types = ["parallel"]} ins(%p, %q : tensor<9xf32>, tensor<9xf32>) outs(%e : tensor<9xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %c = arith.mulf %a, %b : f32
+    linalg.yield %c : f32
+  } -> tensor<9xf32>
+  %z = tensor.pad %s low[1] high[1] {
+  ^bb0(%i: index):
+    tensor.yield %two : f32
+  } : tensor<9xf32> to tensor<11xf32>
+  return %z : tensor<11xf32>
+}""")
+    x, y = np.arange(2, 7, dtype=np.float32), np.arange(11, 18, dtype=np.float32)
+    both = np.pad(x, (1, 3), constant_values=1) * np.pad(y, (1, 1), constant_values=2)
+    np.testing.assert_array_equal(kernel(x, y), np.pad(both, (1, 1), constant_values=2))

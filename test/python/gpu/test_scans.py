@@ -1,6 +1,9 @@
 """Running sums and products on GPUs, emulated: lines of which a block of threads each takes, and lines side by side, against numpy."""
 
+from types import SimpleNamespace
+
 import numpy as np
+import pytest
 from oracle import values
 from support import program
 from symbolic_ops import symbolic_program, tensor
@@ -9,6 +12,7 @@ from relayc.dialects.relay import build
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
+from relayc.pipelines.targets.gpu.loops import _is_for_blocks
 from relayc.symbolic import Range
 
 EMULATED = Target("cuda", arch="sm_80", emulate=True, num_threads=2)
@@ -74,3 +78,12 @@ def test_parts_of_long_lines():
             module["main"](across, lines, line), (across.cumsum(0), exclusive(lines.cumsum(1), 1, 0), line.cumsum()), strict=True
         ):
             np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("count", "is_along_memory", "lines", "expected"),
+    [(31, True, 1, False), (32, True, 5000, True), (32, False, 4095, True), (32, False, 4096, False), (33, False, 1, True)],
+)
+def test_blocks_go_along_long_lines(count, is_along_memory, lines, expected):
+    """From a warp on, along memory or where there are few lines."""
+    assert _is_for_blocks(SimpleNamespace(level=SimpleNamespace(count=count), is_along_memory=is_along_memory), lines) is expected

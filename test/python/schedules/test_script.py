@@ -218,3 +218,22 @@ func.func @main(%x: tensor<4x3xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
     assert [str(b) for b in schedule.get_blocks()] == ["fill", "generic"]
     for found, wanted in zip(run(schedule.mod, [given], {}), (given.sum(1) + 7, np.full(4, 7)), strict=True):
         np.testing.assert_array_equal(found, wanted)
+
+
+def test_loops_and_blocks_of_nothing() -> None:
+    text = """
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("empty"):
+            v = T.axis.spatial(8, i)
+    for j in range(8):
+        pass
+    for k in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, k)
+            B[v] = A[v]
+"""
+    printed = check_round_trip(from_source(text))
+    assert 'remap("S", [i])\n            pass\n    for j in range(8):\n        pass\n' in printed
+    written = 'func.func @main(%a: memref<8xf32> {tir.buffer = "A", tir.output}) attributes {tir.blocks} {\n  return\n}'
+    assert script(IRModule.parse(written)).endswith('def main(A: T.Buffer((8,), "float32")):\n    pass\n')

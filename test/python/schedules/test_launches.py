@@ -1,5 +1,7 @@
 """Functions of blocks and loops that are bound to threads: what no launch can be made of, and what launches give, by emulation."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -48,10 +50,10 @@ def written(text: str) -> IRModule:
     return from_source(HEAD + "\n".join(f"    {line}" for line in lines))
 
 
-def lower(mod: IRModule | Schedule, arch: str = "sm_80") -> str:
+def lower(mod: IRModule | Schedule, arch: str = "sm_80", target: Target | None = None) -> str:
     s = mod if isinstance(mod, Schedule) else Schedule(mod)
     with s.mod.context, ir.Location.unknown(), ir.InsertionPoint((made := ir.Module.create()).body):
-        lower_function(s.nest, Target("cuda", arch=arch))
+        lower_function(s.nest, target or Target("cuda", arch=arch))
     return str(made)
 
 
@@ -373,3 +375,24 @@ def test_an_intrinsic_of_one_thread_is_computed_by_each_thread() -> None:
     s.bind(j, "threadIdx.x")
     kernel = relayc.compile_kernel(s.mod, target=Target("cuda", arch="sm_80", emulate=True))
     np.testing.assert_array_equal(kernel(GIVEN), GIVEN * 2)
+
+
+@pytest.mark.parametrize(
+    ("around", "work"),
+    [("for o in range(1):", 32), ("for o in range(2):", 32), ("for o in T.parallel(2, annotations={'grain': 1000}):", 64)],
+)
+def test_loops_are_parallel_from_a_grain_on(around: str, work: int) -> None:
+    """The work is that of all iterations of the parallel loop, and of those around it where they are one."""
+    inner = "T.parallel(n, annotations={'grain': 1000})" if "range" in around else "range(n)"
+    mod = from_source(f"""
+def main(A: T.Buffer((2, "n", 32), "float32"), B: T.Buffer((2, "n", 32), "float32")):
+    {around}
+        for i in {inner}:
+            for j in range(32):
+                with T.block("B"):
+                    vo, vi, vj = T.axis.remap("SSS", [o, i, j])
+                    B[vo, vi, vj] = A[vo, vi, vj] + 1.0
+""")
+    text = lower(mod, target=Target("cpu"))
+    (compared,) = re.findall(r"arith.cmpi sge, (%\d+), %c1000 ", text)
+    assert re.search(rf"{compared} = arith.muli %\w+, %c{work}\D", text)

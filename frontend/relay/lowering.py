@@ -120,8 +120,7 @@ class _Emitter:
     def type_of(self, value: Value) -> RelayType:
         if isinstance(value, tuple):
             return TupleType(tuple(map(self.type_of, value)))
-        if not isinstance(value, Built):
-            raise RelayError("expected tensors, found a function")
+        assert isinstance(value, Built)  # by its type
         return type_of(value.value)
 
     def fields(self, value: Value) -> Sequence[Value]:
@@ -330,8 +329,7 @@ class _Lowering:
             return _like(call.checked_type, list(made) if isinstance(made, tuple) else [made])
         if isinstance(callee, e.Constructor):
             return Made(callee, tuple(args))
-        if not isinstance(callee, Closure):
-            raise self._failed(call, "expected a function, found tensors")
+        assert isinstance(callee, Closure)  # by its type
         return (yield self._apply(call, callee, tuple(args)))
 
     def _call_packed(self, call: e.Call, name: str, args: tuple[Value, ...]) -> Value:

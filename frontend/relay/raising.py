@@ -87,10 +87,9 @@ class _Raising:
 
     def _block(self, block: ir.Block) -> list[e.Expr]:
         """The values at the end of a block."""
-        for op in block.operations:
+        *body, last = block.operations
+        for op in body:
             operands = [self._values[v] for v in op.operation.operands]
-            if op.operation.name in ("func.return", "relay.yield"):
-                return operands
             if isinstance(op, (DefineSizes, MatchShape)):
                 self._sizes.define(op, operands[0])
             if isinstance(op, (DefineSizes, CheckSizes)):  # the checks of sizes are created again when the program is lowered
@@ -98,7 +97,7 @@ class _Raising:
             results = list(op.operation.results)
             made = self._operation(op, operands)
             self._values.update({r: e.TupleGetItem(made, i) for i, r in enumerate(results)} if len(results) > 1 else {results[0]: made})
-        raise RelayError("expected a block that ends in func.return or relay.yield")
+        return [self._values[v] for v in last.operation.operands]
 
     def _operation(self, op: Any, operands: list[e.Expr]) -> e.Expr:
         name = op.operation.name

@@ -1,6 +1,5 @@
 """Functions as values: eta expansion and lambda lifting."""
 
-from relayc.dialects.relay.errors import RelayError
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
 from relayc.frontend.relay.ast.analysis import free_vars
@@ -36,8 +35,7 @@ class _EtaExpand(ExprMutator):
     def visit_constructor(self, constructor: e.Constructor) -> e.Expr:
         if e.Constructor not in self._kinds:
             return constructor
-        if not isinstance(constructor.belong_to, t.GlobalTypeVar):
-            raise RelayError(f"constructor {constructor.name_hint}: expected one of a type of the module")
+        assert isinstance(constructor.belong_to, t.GlobalTypeVar)
         data = self._mod.type_definitions[self._mod.get_global_type_var(constructor.belong_to.name_hint)]
         params = [e.Var(f"eta_expand_param_{i}", type_) for i, type_ in enumerate(constructor.inputs)]
         return e.Function(params, e.Call(constructor, params), t.TypeCall(data.header, data.type_vars), data.type_vars)

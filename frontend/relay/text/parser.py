@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -272,9 +273,10 @@ class Parser(TypeParser):
                 found = yield self._call(found, begin)
             elif self.at(".") and self.peek(1).kind == "number":
                 self.next()
+                token = self.next()
                 # `.0.1` is the number 0.1 to the lexer.
-                for index in self.next().text.split("."):
-                    found = e.TupleGetItem(found, int(index), self._span(begin))
+                for index in token.text.split("."):
+                    found = e.TupleGetItem(found, self.integer(replace(token, text=index)), self._span(begin))
             else:
                 break
         if isinstance(found, e.Constructor) and not found.inputs:
@@ -410,7 +412,7 @@ class Parser(TypeParser):
                 raise self.error(token, f"expected a number of 16, 32 or 64 bits, found {token.text}")
             value = sign * float(text)
             largest = np.finfo(dtype).max
-            if np.isfinite(value) and abs(value) > max(float(largest), float(str(largest))):  # the printed value may be rounded up
+            if text[0].isdigit() and abs(value) > max(float(largest), float(str(largest))):  # the printed value may be rounded up
                 raise self.error(token, f"expected a {dtype}, found {token.text}, which is beyond its range")
             return e.Constant(ndarray(value, dtype), span)
         number = sign * int(text)

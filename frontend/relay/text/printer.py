@@ -195,8 +195,6 @@ class Printer:
             for arg in node.args:
                 args.append((yield self._text(arg)))
             op = yield self._text(node.op)
-            if isinstance(node.op, e.Function) and node.op not in self._texts:
-                op = f"({op})"
             if isinstance(node.op, e.Constructor) and not args:
                 return op
             return f"{op}({', '.join([*args, *self._call_attrs(node)])})"

@@ -89,6 +89,12 @@ class TypeParser:
                 self.expect(",")
         return found
 
+    def integer(self, token: Token) -> int:
+        """The value of a number of digits alone. Raises ParseError."""
+        if not token.text.isdigit():
+            raise self.error(token, f"expected an integer, found {token.text}")
+        return int(token.text)
+
     def meta(self) -> Any:
         """The item of a reference to the metadata."""
         token = self.expect("meta")
@@ -96,7 +102,7 @@ class TypeParser:
         kind = self.expect_kind("name", "a type of metadata").text
         self.expect("]")
         self.expect("[")
-        number = int(self.expect_kind("number", "a number").text)
+        number = self.integer(self.expect_kind("number", "a number"))
         self.expect("]")
         items = self.metadata.get(kind, ())
         if number >= len(items):

@@ -83,6 +83,12 @@ def test_data_types_have_as_many_arguments_as_parameters():
     assert check_kind(relay.TypeCall(name, [relay.TensorType((1,))]), mod) == relay.Kind.Type
     with pytest.raises(RelayError, match="expected 1 argument"):
         check_kind(relay.TypeCall(name, []), mod)
+    data = mod.type_definitions[name]
+    assert check_kind(data, mod) == relay.Kind.TypeData
+    with pytest.raises(RelayError, match="type data T: expected a name of the kind AdtHandle, found Type"):
+        check_kind(relay.TypeData(relay.GlobalTypeVar("T", relay.Kind.Type), [], []))
+    with pytest.raises(RelayError, match="expected parts of the kind Type, found n of the kind ShapeVar"):
+        check_kind(relay.TypeData(name, [], [relay.Constructor("C", [relay.TypeVar("n", relay.Kind.ShapeVar)], name)]))
 
 
 # ---- what programs have --------------------------------------------------------------------------------------------------------------
@@ -115,6 +121,11 @@ def test_operators_between_quantized_numbers():
     assert list_fake_quantized_op_freqs(mod) == {"nn.relu": 1, "transpose": 1}
     # What begins at a real number is no such region.
     assert list_fake_quantized_op_freqs(program(X, body=relay.qnn.op.quantize(relay.exp(X), scale, zero))) == {}
+    # Nor is what begins at the result of a function; fields of tuples are followed.
+    called = relay.Function([X], X)(relay.qnn.op.dequantize(q, scale, zero))
+    assert list_fake_quantized_op_freqs(program(q, body=relay.qnn.op.quantize(relay.exp(called), scale, zero))) == {}
+    field = relay.TupleGetItem(relay.Tuple([relay.qnn.op.dequantize(q, scale, zero)]), 0)
+    assert list_fake_quantized_op_freqs(program(q, body=relay.qnn.op.quantize(relay.exp(field), scale, zero))) == {"exp": 1}
 
 
 def test_expressions_by_the_numbers_of_the_text():
@@ -143,6 +154,15 @@ def test_functions_have_blocks_of_their_own():
         check_basic_block_normal_form(relay.Function([X, Y], inner(Y) - total))
 
 
+def test_clauses_have_blocks_of_their_own():
+    a, b, total = relay.Var("a"), relay.Var("b"), X + Y
+    clauses = [relay.Clause(relay.PatternTuple([relay.PatternVar(a), relay.PatternVar(b)]), a + total)]
+    check_basic_block_normal_form(relay.Match(relay.Tuple([X, Y]), clauses))
+    check_basic_block_normal_form(relay.Match(relay.Tuple([total, Y]), clauses))  # it is computed before the match
+    with pytest.raises(RelayError, match="several scopes share"):
+        check_basic_block_normal_form(relay.Match(X, [*clauses, relay.Clause(relay.PatternWildcard(), total)]))
+
+
 # ---- relations and registered operators ----------------------------------------------------------------------------------------------
 
 
@@ -154,6 +174,8 @@ def test_relations_are_solved_forwards_and_backwards():
     assert solver.solve() and solver.resolve(found) == relay.TensorType((3, 10, 20))
     with pytest.raises(relay.TypeInferenceError):
         solver.unify(found, relay.TensorType((3,)))
+    solver.add_constraint(relay.TypeRelation(lambda types, attrs: None, [relay.TensorType((3,)), relay.IncompleteType()], 1))
+    assert not solver.solve()
 
 
 def test_operators_that_programs_register_have_types():
@@ -162,6 +184,11 @@ def test_operators_that_programs_register_have_types():
         op = relay.op.get("test.same")
         op.set_num_inputs(2)
         op.add_argument("data", "Tensor", "")
+        op.set_support_level(3)
+        op.set_attrs_type_key("test.Attrs")
+        assert op.support_level == 3 and registered.REGISTERED["test.same"].attrs_type_key == "test.Attrs"
+        with pytest.raises(RelayError, match=r"test\.same: expected a type by its relation, found None"):
+            relay.transform.InferTypeLocal(relay.Call(op, [X, X]))
         op.add_type_rel("Broadcast")
         registered.register_pattern("test.same", 1)
         assert op.num_inputs == 2 and op.get_attr("TOpPattern") == 1 and op.get_attr("none") is None
@@ -205,6 +232,8 @@ def test_unmatched_cases(clauses, missing):
     if clauses:
         with pytest.raises(RelayError, match="expected a module that defines") if "Cons" in clauses else contextlib.nullcontext():
             relay.analysis.unmatched_cases(module["main"].body)
+        with pytest.raises(RelayError, match=r"(Cons|Nil|Some|None): no type") if "Cons" in clauses else contextlib.nullcontext():
+            relay.analysis.unmatched_cases(module["main"].body, relay.IRModule())
 
 
 def test_call_graph():

@@ -5,6 +5,7 @@ import pytest
 
 from relayc.frontend.relay import ast as relay
 from relayc.frontend.relay.op import op
+from relayc.symbolic import symbol
 
 DEPTH = 10_000
 
@@ -109,6 +110,50 @@ def test_functor_has_no_methods_of_its_own():
         relay.ExprFunctor().visit(relay.var("x"))
     with pytest.raises(NotImplementedError, match="TensorType"):
         relay.TypeFunctor().visit(relay.scalar_type("int8"))
+    with pytest.raises(TypeError, match="expected an expression, found int"):
+        relay.ExprFunctor().visit(1)
+    with pytest.raises(TypeError, match="expected a type, found int"):
+        relay.TypeFunctor().visit(1)
+
+
+def test_methods_of_a_subclass_may_visit_the_parts_as_the_class_does():
+    seen = []
+
+    class Sizes(relay.ExprFunctor):
+        def visit_var(self, var):
+            seen.append(var.name_hint)
+            return 1
+
+        def visit_call(self, call):
+            return sum(map(self.visit, call.args))
+
+    class Names(relay.ExprVisitor):
+        def visit_var(self, var):
+            seen.append(var.name_hint)
+
+        def visit_call(self, call):
+            seen.append(call.op.name)
+            super().visit_call(call)
+
+    class Exponents(relay.ExprMutator):
+        def visit_op(self, op):
+            return relay.Op.get({"exp": "log"}.get(op.name, op.name))
+
+        def visit_call(self, call):
+            return super().visit_call(call) if call.op.name == "exp" else call
+
+    class Types(relay.TypeVisitor):
+        def visit_tensor_type(self, type_):
+            seen.append(type_.dtype)
+
+    x, y = relay.var("x"), relay.var("y")
+    assert Sizes().visit((x + y) + (x + y)) == 4 and seen == ["x", "y"]  # what is shared is visited once
+    Names().visit(op.exp(x) + y)
+    assert seen[2:] == ["add", "exp", "x", "y"]
+    changed = Exponents().visit(relay.Tuple([op.exp(x), x + op.exp(y)]))
+    assert relay.structural_equal(changed, relay.Tuple([op.log(x), x + op.exp(y)]))
+    Types().visit(relay.FuncType([relay.scalar_type("int8")], relay.TupleType([relay.scalar_type("bool")])))
+    assert seen[6:] == ["int8", "bool"]
 
 
 def test_visitor_visits_each_node_once():
@@ -158,6 +203,37 @@ def test_scope_builder():
 def test_arithmetic_needs_expressions():
     with pytest.raises(TypeError, match=r"relay\.const"):
         relay.var("x") + 1
+    with pytest.raises(TypeError, match="add: expected expressions, found str"):
+        relay.var("x") + "1"
+    cast = relay.var("x").astype("int8")
+    assert cast.op.name == "cast" and cast.attrs.dtype == "int8"
+    with pytest.raises(TypeError, match="astype: expected a tensor, found a tuple"):
+        relay.Tuple([relay.var("x")]).astype("int8")
+
+
+def test_attributes_are_read_by_name_and_type():
+    attrs = relay.Attrs({"axis": np.int64(3), "sizes": [np.int64(1), 2], "name": 4})
+    assert attrs.axis == 3 and attrs.get_int("axis") == 3 and type(attrs.get_int("axis")) is int
+    assert attrs.get_int_tuple("sizes") == (1, 2) and attrs.get_str("name") == "4"
+    assert attrs.list_field_info() == ["axis", "sizes", "name"]
+    assert attrs == attrs and attrs != relay.Attrs({"axis": 3})
+    with pytest.raises(AttributeError, match="no attribute other"):
+        attrs.other  # noqa: B018 # it is read for its error
+    f = relay.Function([], relay.const(1), attrs={"a": 1, "b": 2})
+    assert dict(f.without_attr("a").attrs) == {"b": 2} and dict(f.with_attr({"b": 3, "c": 4}).attrs) == {"a": 1, "b": 3, "c": 4}
+
+
+def test_dimensions():
+    class Named:
+        name = "n"
+
+    assert relay.TensorType((Named(), "n", np.int64(2))).shape == (symbol("n"), symbol("n"), 2)
+    assert relay.TensorType((3,)).shape[0].value == 3 and hash(relay.Any()) == hash(relay.Any()) and relay.Any() != 1
+    with pytest.raises(TypeError, match=r"shape: expected integers, symbols or Any, found 1\.5"):
+        relay.TensorType((1.5,))
+    list_ = relay.GlobalTypeVar("List")
+    assert list_(relay.scalar_type("int8")) == relay.TypeCall(list_, [relay.scalar_type("int8")])
+    assert str(relay.Id("x")) == "x"
 
 
 def test_modules_find_functions_by_name():
@@ -168,6 +244,12 @@ def test_modules_find_functions_by_name():
     assert module["main"].params == (x,) and "f" in module
     with pytest.raises(KeyError, match="no function @g"):
         module["g"]
+    other = relay.Function([x], x + x)
+    module.update_func(module.get_global_var("f"), other)
+    module["g"] = relay.RelayModule.from_expr(other)
+    assert module["f"].body is other.body and module["g"].body is other.body and len(module.functions) == 3
+    with pytest.raises(TypeError, match="function h: expected an expression, found int"):
+        module["h"] = 1
 
 
 def test_data_types_of_modules():
@@ -177,6 +259,10 @@ def test_data_types_of_modules():
     module[header] = relay.TypeData(header, [a], [box])
     assert module.get_type("Box") == (header, box) and box.tag == 0
     assert module.get_constructor("Box", "Box_") is box
+    with pytest.raises(KeyError, match="type Box has no constructor Boy"):
+        module.get_constructor("Box", "Boy")
+    with pytest.raises(KeyError, match=r"no type Bix in the module.*Box"):
+        module.get_global_type_var("Bix")
 
 
 def test_a_variable_that_is_bound_twice_is_numbered_each_time():

@@ -8,6 +8,7 @@ from relayc.frontend.relay.dataflow_pattern import (
     DFPatternCallback,
     FunctionPattern,
     dominates,
+    has_attr,
     has_dtype,
     has_shape,
     has_type,
@@ -70,7 +71,9 @@ def test_tuples_branches_lets_and_functions():
     a, b = wildcard(), wildcard()
     assert FunctionPattern([a, b], a - b).match(relay.Function([X, Y], X - Y))
     assert not FunctionPattern([a, b], a - b).match(relay.Function([X, Y], Y - X))
-    assert FunctionPattern(None, wildcard()).match(relay.Function([X], X))
+    assert FunctionPattern(None, wildcard()).match(relay.Function([X], X)) and not FunctionPattern(None, wildcard()).match(X)
+    both = is_tuple([is_var("x"), is_constant()])
+    assert len(both) == 2 and both[1].match(relay.const(1)) and not both[1].match(X) and len(is_tuple(None)) == 0
 
 
 def test_types_and_attributes():
@@ -78,6 +81,19 @@ def test_types_and_attributes():
     assert has_shape([2, 3]).match(total) and not has_shape([3, 2]).match(total)
     assert has_dtype("float32").match(total) and not has_dtype("int32", wildcard()).match(total)
     assert has_type(relay.TensorType((2, 3), "float32")).match(total)
+    assert not has_shape([2, 3]).match(relay.var("t"))  # of which no type is known
+    named = is_var("x")
+    for pattern, wrong in [
+        (named.has_type(relay.TensorType((2, 3))), named.has_type(relay.TensorType((2, 3), "int8"))),
+        (named.has_dtype("float32"), named.has_dtype("int8")),
+        (named.has_shape([2, 3]), named.has_shape([3, 2])),
+    ]:
+        assert pattern.match(X) and not wrong.match(X) and not pattern.match(Y)
+    exponent = is_op("exp")(wildcard())
+    assert has_attr({"axis": 1}).match(relay.nn.softmax(X, axis=1)) and not has_attr({"axis": 1}, exponent).match(
+        relay.nn.softmax(X, axis=1)
+    )
+    assert str(is_tuple_get_item(named, 1)) == "TupleGetItemPattern(VarPattern(x), 1)"
     softmax = relay.nn.softmax(X, axis=1)
     assert is_op("nn.softmax")(wildcard()).has_attr({"axis": 1}).match(softmax)
     assert not is_op("nn.softmax")(wildcard()).has_attr({"axis": 0}).match(softmax)
@@ -95,6 +111,15 @@ def test_what_is_computed_of_a_parent_ends_in_a_child():
     total = relay.tanh(dense) + relay.exp(dense)
     outside = relay.Tuple([total, relay.sqrt(dense)])
     assert not is_tuple([pattern, wildcard()]).match(outside)
+    own = (is_op("add")(wildcard(), wildcard())).dominates(is_op("nn.dense")(wildcard(), wildcard()), steps)
+    assert own.match(total) and not own.match(relay.sqrt(dense) + relay.exp(dense))
+    anything = is_op("add")(wildcard(), wildcard()).dominates(is_op("nn.dense")(wildcard(), wildcard()))
+    assert anything.match(relay.sqrt(dense) + relay.exp(dense))
+    # A variable or a constant beside the path is no way from elsewhere; something computed is.
+    assert pattern.match(relay.tanh(dense) + Y) and not pattern.match(relay.tanh(dense) + relay.exp(X))
+    found = pattern.partition(relay.nn.relu(relay.tanh(relay.exp(dense)) + relay.exp(dense)))
+    inner = found.args[0]
+    assert inner.op.attrs["PartitionedFromPattern"].startswith("nn.dense_exp_") and len(inner.args) == 2
 
 
 class Squares(DFPatternCallback):
@@ -114,6 +139,7 @@ def test_rewrites_are_of_what_has_been_rewritten():
     inner = X * X
     found = rewrite(Squares(), relay.tanh(inner * inner) + Y)
     same(found, relay.tanh(relay.power(relay.power(X, two), two)) + Y)
+    same(Squares(require_type=True).rewrite(relay.tanh(inner * inner) + Y), found)
     assert rewrite(Squares(), X * Y).op.name == "multiply"
     # What they compute is the same.
     function, new = (relay.Function([X, Y], body) for body in (relay.tanh(inner * inner) + Y, found))
@@ -149,6 +175,26 @@ def test_matches_become_functions():
     assert pattern.partition(relay.nn.relu(relay.nn.dense(X, w)), check=lambda e: False).op.name == "nn.relu"
 
 
+def test_functions_of_matches_of_any_parts():
+    pair = relay.Tuple([relay.exp(X), Y])
+    field = is_tuple_get_item(is_tuple(None), 1).partition(relay.tanh(relay.TupleGetItem(pair, 1))).args[0]
+    assert field.op.attrs["PartitionedFromPattern"] == "Tuple_TupleGetItem1_"
+    same(relay.Tuple(field.args), relay.Tuple([relay.exp(X), Y]))
+    call = is_op("add")(None).partition(relay.tanh(relay.exp(X) + Y)).args[0]
+    assert call.op.attrs["PartitionedFromPattern"] == "add_"
+    same(relay.Tuple(call.args), relay.Tuple([relay.exp(X), Y]))
+    a, b = relay.var("a", shape=(2, 3)), wildcard()
+    inner = FunctionPattern([b], is_op("exp")(b))
+    whole = inner(wildcard()).partition(relay.tanh(relay.Function([a], relay.exp(a))(X))).args[0]
+    assert whole.op.attrs["PartitionedFromPattern"] == "exp_FunctionCall_" and list(whole.args) == [X]
+
+
+def test_a_match_that_shares_a_part_with_another_stays():
+    pattern = is_op("exp")(is_op("exp")(wildcard()))
+    found = pattern.partition(relay.exp(relay.exp(relay.exp(X))))
+    assert str(found).count("PartitionedFromPattern") == 1
+
+
 def test_what_others_use_stays_outside():
     dense = relay.nn.dense(X, Y)
     program = relay.nn.relu(dense) + dense
@@ -164,8 +210,16 @@ def test_constants_that_a_pattern_names_stay_in_the_function():
     assert len(given.args) == 2 and given.args[1] is two
 
 
+def test_a_wildcard_may_stand_for_what_contains_it():
+    chain = wildcard()
+    chain.redirect_to(is_op("exp")(chain) | is_var("x"))
+    assert chain.match(relay.exp(relay.exp(X))) and chain.match(X) and not chain.match(relay.exp(Y))
+
+
 def test_patterns_are_immutable_and_refuse_other_things():
     with pytest.raises(AttributeError, match="immutable"):
         is_var("x").name = "y"
     with pytest.raises(TypeError, match="expected a pattern"):
         (is_op("add")(X, Y)).match(X + Y)
+    with pytest.raises(NotImplementedError):
+        DFPatternCallback().callback(X, X, {})

@@ -12,8 +12,9 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.backend.test.case.node import collect_testcases
 from onnx_models import model_of
 
-from relayc import relay
+from relayc import IRModule, relay
 from relayc.dialects.relay.errors import RelayError
+from relayc.frontend.relay.raising import raised
 
 # One of each kind whose sizes the program computes, and operators of every family.
 CASES = [
@@ -143,6 +144,40 @@ def test_parameters_that_stay_arguments() -> None:
 def test_what_relay_has_no_operator_for_is_named() -> None:
     with pytest.raises(RelayError, match=r"cast: expected attributes of the Relay language, found saturate"):
         relay.frontend.from_onnx(_cases()["test_cast_no_saturate_FLOAT_to_FLOAT8E4M3FN"].model)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("func.func private @f(tensor<2xf32>) -> tensor<2xf32>", "@f: expected a function with a body, found a packed one"),
+        (
+            "func.func @f(%x: tensor<2xf32>) { %0 = math.exp %x : tensor<2xf32> return }",
+            "math.exp: expected an operator of the relay dialect",
+        ),
+        (
+            "func.func @f(%x: tensor<2xf32>) { bufferization.dealloc_tensor %x : tensor<2xf32> return }",
+            "bufferization.dealloc_tensor: .* found one without a result",
+        ),
+        ('memref.global "private" @x : memref<2xf32>', "expected functions of the relay stage, found memref.global"),
+        ('func.func @f(%x: tensor<2xf32>) attributes {relay.stage = "te"} { return }', "expected functions of the relay stage, found func"),
+    ],
+)
+def test_what_is_no_program_of_the_language(text: str, message: str) -> None:
+    with pytest.raises(RelayError, match=message):
+        raised(IRModule.parse(text))
+
+
+def test_numbers_up_to_a_size() -> None:
+    nodes = [
+        helper.make_node("Shape", ["x"], ["rows"], end=1),
+        helper.make_node("Squeeze", ["rows"], ["n"]),
+        helper.make_node("Range", ["zero", "n", "two"], ["y"]),
+    ]
+    numbers = {"zero": np.array(0), "two": np.array(2)}
+    mod, _ = relay.frontend.from_onnx(model_of(nodes, {"x": ["n", 2]}, initializers=numbers))
+    for rows in (1, 4, 5):
+        (found,) = _run(relay.parse(mod.astext()), [np.zeros((rows, 2), np.float32)])
+        np.testing.assert_array_equal(found, np.arange(0, rows, 2))
 
 
 def test_a_result_is_a_size_of_a_parameter() -> None:

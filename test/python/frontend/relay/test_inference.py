@@ -123,12 +123,38 @@ def test_types_are_noted_in_the_program_itself():
         ("if (True) { 2 } else { 3f }", "expected the type int32, found float32"),
         ("let %f = fn (%x) { %f }; 1", "expected a type that is no part of itself"),
         ("@f(1)", "no function @f"),
+        ("fn () { exp }", "an operator that is not called is not supported yet: write a function around it"),
+        ("exp(fn () { 1 })", "expected tensors and tuples of them, found fn () -> int32"),
+        ("free_var %x: Tensor[(2), int7];\nexp(%x)", "exp(Tensor[(2), int7])"),
+        ("if (True) { 1 } else { (1, 2) }", "expected the type int32, found (int32, int32)"),
+        ("if (True) { (1, 2, 3) } else { (1, 2) }", "expected the type (int32, int32, int32), found (int32, int32)"),
+        ("if (True) { fn () { 1 } } else { fn (%x: int32) { %x } }", "expected the type fn () -> int32, found fn (int32) -> int32"),
+        (
+            "free_var %x: Tensor[(2, 3), int8];\nfree_var %y: Tensor[(2, 4), int8];\nif (True) { %x } else { %y }",
+            "found Tensor[(2, 4), int8]",
+        ),
+        ("(fn (%x) { let %y: int32 = exp(%x); %y })(1f)", "expected the type int32, found float32"),
+        ("free_var %x: Tensor[(1, 2, 4, 4), float32];\nnn.deformable_conv2d(%x, 1f, 1f)", "nn.deformable_conv2d("),
+        ("free_var %x: Tensor[(2, 3), float32];\nfn (%w) { nn.matmul(%x, %w) }", "the types of its arguments are not known"),
+        ("free_var %x: Tensor[(1, 2, 4, 4), float32];\nfn (%w, %o) { nn.deformable_conv2d(%x, %o, %w) }", "arguments are not known"),
     ],
 )
 def test_errors_name_the_call_and_its_place(text, message):
     with pytest.raises(TypeInferenceError) as error:
         type_of(text)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"), [("Cons(%a)", 1), ("Cons(%a, %b, %c)", 3), ("Nil(%a)", 1), ("Nil", None), ("Cons(_, _)", None)]
+)
+def test_patterns_have_as_many_parts_as_their_constructor(pattern, found):
+    module = parse_module(f"type List[A] {{ Cons(A, List[A]), Nil, }} def @f(%l: List[int32]) {{ match? (%l) {{ {pattern} => 1 }} }}")
+    if found is None:
+        assert str(infer_module(module)["f"].ret_type) == "int32"
+    else:
+        with pytest.raises(TypeInferenceError, match=rf": expected [02] pattern\(s\), found {found}"):
+            infer_module(module)
 
 
 def test_deep_programs():

@@ -1,5 +1,9 @@
 """Relay programs as text, and back."""
 
+import base64
+import json
+import struct
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -7,6 +11,7 @@ import pytest
 from relayc.frontend.relay import ast as relay
 from relayc.frontend.relay.op import op
 from relayc.frontend.relay.text import ParseError, parse_expr, parse_module
+from relayc.frontend.relay.text.printer import astext
 from relayc.symbolic import symbol
 
 LIST = "type List[A] {\n  Cons(A, List[A]),\n  Nil,\n}\n"
@@ -131,7 +136,62 @@ def test_expressions():
     assert same("(); 1", "let %_ = (); 1") and same("--10", "10") and same("((1, 2), 3).0.1", "(((1, 2), 3).0).1")
     assert same("match (1, 2) { (%a, _) => %a }", "match ((1, 2)) { (%b, _) => { %b } }")
     assert same("%0 = 1; %1 = (%0, 2); %1.0", "(1, 2).0")
-    assert parse_expr("2147483648").dtype == "int64"
+    assert same("-exp(1f)", "negative(exp(1f))") and same("nn.pad(1, pad_width=((0, 1), (2, 3)))", "nn.pad(1, pad_width=[[0, 1], [2, 3]])")
+    assert same("let %x: Tensor[(Any, 2), int8] = 1; %x", "let %x: Tensor[(?, 2i32), int8] = 1; %x")
+    assert str(parse_expr("let %x: (_, int8) = 1; %x").var.type_annotation) == "(_, int8)"
+    for text, dtype in [("2147483647", "int32"), ("2147483648", "int64"), ("-2147483648", "int32"), ("-2147483649", "int64")]:
+        assert parse_expr(text).dtype == dtype
+
+
+def test_parts_of_programs_have_texts():
+    module = parse_module(LIST)
+    data = module.type_definitions[module.get_global_type_var("List")]
+    clause = relay.Clause(relay.PatternConstructor(data.constructors[1]), relay.const(1))
+    assert str(data) == LIST.rstrip() and str(clause) == "Nil => 1" and str(clause.lhs) == "Nil"
+    x = relay.var("x", shape=(2,))
+    assert astext(op.exp(x) + x, annotate=lambda node: "" if isinstance(node, relay.Var) else "kept").count("/* kept */") == 2
+    nested = relay.Call(relay.GlobalVar("f"), [x], relay.Attrs({"inner": relay.Attrs({"axis": 1})}))
+    assert f"inner={relay.Attrs({'axis': 1})}" in str(nested)
+    with pytest.raises(TypeError, match="expected a part of a program, found int"):
+        astext(3)
+
+
+CONSTANT = {"type_key": "relay.Constant", "attrs": {"data": "0"}}
+
+
+def saved(magic=0xDD5E40F096B4A13F, code=2, lanes=1):
+    """An array [1, 2] of float32, as a metadata section has it."""
+    data = struct.pack("<QQiiiBBHqq", magic, 0, 1, 0, 1, code, 32, lanes, 2, 8) + np.array([1, 2], np.float32).tobytes()
+    return base64.b64encode(data).decode()
+
+
+@pytest.mark.parametrize(
+    ("array", "item", "message"),
+    [
+        (saved(), CONSTANT, None),
+        (saved(magic=1), CONSTANT, "an array that Relay's runtime has saved"),
+        (saved(lanes=2), CONSTANT, "an array that Relay's runtime has saved"),
+        (saved(code=3), CONSTANT, "an array that Relay's runtime has saved"),
+        (saved(), {"type_key": "Target"}, "expected constants, symbols and virtual devices, found Target"),
+        ("AAAA", CONSTANT, "expected the JSON of a metadata section, found an error: unpack"),
+        (saved(), {}, "found an error: 'type_key'"),
+    ],
+)
+def test_metadata(array, item, message):
+    nodes = [{}, {"keys": ["relay.Constant"], "data": [2]}, {"data": [3]}, item]
+    text = f"meta[relay.Constant][0]\n#[metadata]\n{json.dumps({'root': 1, 'nodes': nodes, 'b64ndarrays': [array]})}"
+    if message is None:
+        assert parse_expr(text).data.numpy().tolist() == [1, 2]
+    else:
+        with pytest.raises(ParseError, match=f"from_string:2:1: metadata: .*{message}"):
+            parse_expr(text)
+
+
+def test_what_metadata_cannot_hold():
+    with pytest.raises(ParseError, match="1:12: expected an expression, found metadata of type Dim"):
+        parse_module("def @f() { meta[tir.SizeVar][0] }", init_metadata={"tir.SizeVar": [symbol("n")]})
+    with pytest.raises(TypeError, match=r"expected a constant or a size, found .* of type object: it has no text"):
+        relay.Call(relay.GlobalVar("f"), [], relay.Attrs({"a": object()})).astext()
 
 
 @pytest.mark.parametrize(
@@ -147,6 +207,21 @@ def test_expressions():
         ("let %x: Foo = 1; %x", "1:9: expected a type, found the name 'Foo'"),
         ("%1", "expected an expression of this number before"),
         ("/* 1", "expected an end of the comment"),
+        ("1 + '", '1:5: expected a token, found "\'"'),
+        ('nn.softmax(1, axis="\\q")', "1:20: expected a string as in JSON, found Invalid"),
+        ("1 + )", "1:5: expected an expression, found ')'"),
+        ("nn.softmax(1, axis=@f)", "1:20: expected the value of an attribute, found 'f'"),
+        ("match (1) { 3 => 4 }", "1:13: expected a pattern, found '3'"),
+        ("ref_write(1)", "1:1: ref_write: expected 2 argument(s), found 1"),
+        ("1f8", "1:1: expected a number of 16, 32 or 64 bits, found 1f8"),
+        ("1i4", "1:1: expected an int4, found 1"),
+        ("1e400f64", "1:1: expected a float64, found 1e400f64, which is beyond its range"),
+        ("let %x 1; %x", "1:8: expected '=', found '1'"),
+        ("let %x: 3 = 1; %x", "1:9: expected a type, found '3'"),
+        ("let %x: Tensor[(2, 1.5), float32] = 1; %x", "1:20: expected a dimension, found 1.5"),
+        ("(1, 2).0f", "1:8: expected an integer, found 0f"),
+        ("(1, 2).1e5", "1:8: expected an integer, found 1e5"),
+        ("meta[relay.Constant][1.5]", "1:22: expected an integer, found 1.5"),
     ],
 )
 def test_errors_point_at_the_place(text, message):

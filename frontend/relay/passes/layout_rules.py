@@ -59,6 +59,13 @@ def _moved(axis: int, old: Layout | None, new: Layout | None) -> int | None:
     return found if found >= 0 else None
 
 
+def _unsplit(axis: int, old: Layout | None, new: Layout | None) -> int | None:
+    """The position of an axis in a new layout; None if it has none, or is in other parts there."""
+    found = _moved(axis, old, new)
+    assert found is None or (old is not None and new is not None)
+    return None if found is None or new.factor(old.names[axis]) != old.factor(old.names[axis]) else found  # type: ignore[union-attr]
+
+
 def elementwise(attrs: Any, new: Layouts | None, old: Layouts, types: Sequence[Any]) -> InferCorrectLayoutOutput:
     """Operators that take any layout."""
     return _same(new[0] if new else _first(old), attrs, len(old))
@@ -132,7 +139,7 @@ def _along_axis(results: int = 1, others: int = 0, of_operands: int = 0) -> Rule
     def rule(attrs: Any, new: Layouts | None, old: Layouts, types: Sequence[Any]) -> InferCorrectLayoutOutput:
         found = old[0]
         if new:
-            axis, found = _moved(attrs["axis"], old[0], new[0]), new[0]
+            axis, found = _unsplit(attrs["axis"], old[0], new[0]), new[0]
             found = None if axis is None else found
             attrs = _with(attrs, axis=axis)
         outputs = results if "ret_type" not in attrs or attrs["ret_type"] == "both" else 1
@@ -144,7 +151,7 @@ def _along_axis(results: int = 1, others: int = 0, of_operands: int = 0) -> Rule
 def _along_axes(attrs: Any, new: Layouts | None, old: Layouts, types: Sequence[Any]) -> InferCorrectLayoutOutput:
     if not new:
         return _same(old[0], attrs)
-    axes = [_moved(axis, old[0], new[0]) for axis in attrs["axis"]]
+    axes = [_unsplit(axis, old[0], new[0]) for axis in attrs["axis"]]
     return _same(None if None in axes else new[0], _with(attrs, axis=axes))
 
 
@@ -162,15 +169,16 @@ def _concatenate(attrs: Any, new: Layouts | None, old: Layouts, types: Sequence[
 def _split(attrs: Any, new: Layouts | None, old: Layouts, types: Sequence[Any]) -> InferCorrectLayoutOutput:
     sections, found = attrs["indices_or_sections"], old[0]
     count = len(sections) + 1 if isinstance(sections, tuple) else sections
-    if new:
+    if new and new[0] != found:
         axis = _moved(attrs["axis"], old[0], new[0])
         if axis is None or new[0] is None or old[0] is None:
             return _same(None, attrs, results=count)
         factor, found = new[0].factor(old[0].names[attrs["axis"]]), new[0]
-        if factor > 1 and isinstance(sections, tuple):
-            if any(place % factor for place in sections):
+        if factor > 1:
+            size = types[0].shape[attrs["axis"]]
+            if any(place % factor for place in sections) if isinstance(sections, tuple) else size % (factor * sections):
                 return _same(old[0], attrs, results=count)
-            sections = tuple(place // factor for place in sections)
+            sections = tuple(place // factor for place in sections) if isinstance(sections, tuple) else sections
         attrs = _with(attrs, axis=axis, indices_or_sections=sections)
     return _same(found, attrs, results=count)
 
@@ -231,11 +239,11 @@ def _strided_slice(attrs: Any, new: Layouts | None, old: Layouts, types: Sequenc
     if len(target) <= len(found) or not target.text.startswith(found.text):
         return _same(None if len(target) >= len(found) else found, attrs)
     bounds = []
-    for axis in axes or range(len(begin)):
-        factor, (first, last, step) = target.factor(found.names[axis]), slices[axis]
+    for axis, (first, last, step) in slices.items():
+        factor = target.factor(found.names[axis])
         if factor > 1:
-            if attrs.get("slice_mode") == "size":
-                last = shape[axis] if last < 0 else first + last
+            if attrs.get("slice_mode") == "size" and last < 0:
+                last = shape[axis] - first
             if step != 1 or first % factor or last % factor:
                 return _same(None, attrs)
             first, last = first // factor, last // factor
@@ -268,7 +276,8 @@ def _reduce(attrs: Any, new: Layouts | None, old: Layouts, types: Sequence[Any])
         attrs = _with(attrs, axis=[i for i, each in enumerate(is_gone) if each != bool(attrs["exclude"])])
     out = [(name, 1 if name.islower() and name.upper() in letters else size) for name, size in found.axes]
     kept = [axis for axis in out if axis[0].upper() not in letters or attrs["keepdims"]]
-    return InferCorrectLayoutOutput([found] * len(old), [Layout.of(kept) if kept else None], attrs)
+    means = [Layout.of(out)] * (len(old) - 1)  # of a variance
+    return InferCorrectLayoutOutput([found, *means], [Layout.of(kept) if kept else None], attrs)
 
 
 def _requantize(attrs: Any, new: Layouts | None, old: Layouts, types: Sequence[Any]) -> InferCorrectLayoutOutput:

@@ -113,4 +113,4 @@ def with_ones(new: Layout, old: Layout, shape: Sequence[Any]) -> Layout:
 def expanded(source: Layout, target: Layout) -> Layout:
     """A layout with the axes of another one that it has not, at its front."""
     missing = [name for name in target.names if name.isupper() and name not in source.names]
-    return Layout.of([(name, 0) for name in (*missing, *(name for name in source.names if name.isupper()))])
+    return Layout.of([*((name, 0) for name in missing), *source.axes])

@@ -142,8 +142,35 @@ def test_lets_tuples_functions_and_branches():
         check(branch * y, *(drawn(3, seed=seed) * (1 + seed) for seed in seeds))
 
 
+def test_gradients_of_results_that_are_tuples():
+    """The seed is one for every element of every field; what no field depends on has zeros."""
+    x, y, z, p = *of((3,), (3,), (2,)), relay.var("p", relay.TupleType([relay.TensorType((3,), "float64")] * 2))
+    pair = relay.Tuple([relay.Tuple([x * y, p]), relay.nn.dropout(x * x, 0.5)])
+    for result, expected in [
+        (pair, lambda a, b: (b + 2 * a, a, 0 * a[:2], [1 + 0 * a, 1 + 0 * a])),
+        (relay.TupleGetItem(p, 0) * x, lambda a, b: (b, 0 * a, 0 * a[:2], [a, 0 * a])),
+        (x, lambda a, b: (1 + 0 * a, 0 * a, 0 * a[:2], [0 * a, 0 * a])),
+        (relay.cast(relay.cast(x * y, "int32"), "float64") + y, lambda a, b: (0 * a, 1 + 0 * a, 0 * a[:2], [0 * a, 0 * a])),
+        (p, lambda a, b: (0 * a, 0 * a, 0 * a[:2], [1 + 0 * a, 1 + 0 * a])),
+    ]:
+        gradient = relay.transform.gradient(relay.Function([x, y, z, p], result))
+        a, b = drawn(3), drawn(3, seed=1)
+        grads = relay.create_executor("graph").evaluate(gradient)(a, b, drawn(2), (b, a))[1]
+        for found, wanted in zip(grads, expected(a, b), strict=True):
+            for part, right in zip(*((found, wanted) if isinstance(wanted, list) else ([found], [wanted])), strict=True):
+                np.testing.assert_allclose(part.numpy(), right)
+
+
 def test_what_has_no_gradient_is_named():
     x = of((3,))[0]
+    for function, options, message in [
+        (relay.Function([x], x), {"mode": "second_order"}, "mode: expected one of .*higher_order.*, found 'second_order'"),
+        (x, {}, "expected a function, found Var"),
+        (relay.Function([x], relay.RefCreate(x)), {}, "expected tensors and tuples of them, found ref"),
+        (relay.Function([relay.var("r", relay.RefType(relay.scalar_type("float32")))], x * x), {}, "tuples of them, found ref"),
+    ]:
+        with pytest.raises(RelayError, match=f"gradient: .*{message}"):
+            relay.transform.gradient(function, **options)
     with pytest.raises(RelayError, match="operator cumsum has no gradient yet"):
         relay.transform.gradient(relay.Function([x], relay.cumsum(x)))
     c, r, u = relay.var("c", "bool"), relay.var("r"), relay.var("u")

@@ -8,7 +8,7 @@ import relayc
 from relayc import relay
 from relayc.frontend.relay.op import registered
 from relayc.frontend.relay.passes.layout_rules import KEY, InferCorrectLayoutOutput
-from relayc.frontend.relay.passes.layouts import Layout, transformed_like, with_ones
+from relayc.frontend.relay.passes.layouts import Layout, expanded, transformed_like, with_ones
 
 transform, nn = relay.transform, relay.nn
 
@@ -76,6 +76,81 @@ FOLLOWERS = {
 def test_operators_follow(name):
     follow, expected = FOLLOWERS[name]
     check(follow(conv(image())), NCHW, IN + expected)
+
+
+def vector(size=16):
+    return relay.const(np.linspace(1, 2, size, dtype="float32"))
+
+
+BACK = ["NCHW4c-NCHW"]
+BLOCKED = {  # of images with 16 channels, NCHW in the program and NCHW4c afterwards
+    "split between blocks": (lambda y: relay.Tuple(list(relay.split(y, [4, 12], axis=-3))), BACK * 3),
+    "split in a block": (lambda y: relay.Tuple(list(relay.split(y, [4, 6], axis=1))), BACK),
+    "split rows": (lambda y: relay.Tuple(list(relay.split(y, [3], axis=2))), BACK * 2),
+    "parts of blocks": (lambda y: relay.Tuple(list(relay.split(y, 4, axis=1))), BACK * 4),
+    "parts in a block": (lambda y: relay.Tuple(list(relay.split(y, 8, axis=1))), BACK),
+    "slice": (lambda y: relay.strided_slice(y, [0, 4], [2, 12]), BACK),
+    "slice that begins in a block": (lambda y: relay.strided_slice(y, [0, 3], [2, 12]), BACK),
+    "slice that ends in a block": (lambda y: relay.strided_slice(y, [0, 4], [2, 11]), BACK),
+    "slice with steps": (lambda y: relay.strided_slice(y, [0, 0], [2, 16], [1, 4]), BACK),
+    "slice with ends alone": (lambda y: relay.strided_slice(y, [0], [2, 8]), BACK),
+    "slice of sizes": (lambda y: relay.strided_slice(y, [0, 4, 1], [-1, 8, -1], slice_mode="size"), BACK),
+    "slice of the rest": (lambda y: relay.strided_slice(y, [4], [-1], axes=[-3], slice_mode="size"), BACK),
+    "slice from the end": (lambda y: relay.strided_slice(y, [-12, 1], [-4, 4], axes=[1, 3]), BACK),
+    "slice like": (lambda y: relay.slice_like(y, relay.strided_slice(y, [0, 0, 0], [2, 4, 2]), axes=[1, 2]), BACK),
+    "slice like a constant": (lambda y: relay.slice_like(y, relay.const(np.zeros((1, 4, 3, 3), "float32")), axes=[2, 3]), BACK),
+    "normalized rows": (lambda y: nn.l2_normalize(y, 1e-5, axis=[2, -1]), BACK),
+    "normalized channels": (lambda y: nn.l2_normalize(y, 1e-5, axis=[1]), BACK),
+    "batch_norm": (lambda y: nn.batch_norm(y, *[vector()] * 4, axis=1)[0], BACK),
+    "layer_norm": (lambda y: nn.layer_norm(y, vector(6), vector(6), axis=-1), BACK),
+    "group_norm": (lambda y: nn.group_norm(y, vector(), vector(), num_groups=2, axis=1), BACK),
+    "topk of rows": (lambda y: relay.Tuple(list(relay.topk(y, k=2, axis=2))), BACK * 2),
+    "topk of channels": (lambda y: relay.Tuple(list(relay.topk(y, k=2, axis=1))), BACK),
+    "mean and variance": (lambda y: relay.mean_variance(y, axis=[2, 3]).astuple(), ["NC4c-NC"] * 2),
+    "mean and variance of channels": (lambda y: relay.mean_variance(y, axis=1).astuple(), []),
+    "mean and deviation": (lambda y: relay.mean_std(y, axis=1, keepdims=True).astuple(), ["NCHW1c-NCHW"] * 2),
+    "sum of all but channels": (lambda y: relay.sum(y, axis=[1], exclude=True), ["C4c-C"]),
+    "padded rows": (lambda y: nn.pad(y, ((0, 0), (0, 0), (1, 2), (0, 1))), BACK),
+    "padded channels": (lambda y: nn.pad(y, ((0, 0), (4, 0), (0, 0), (0, 1))), BACK),
+    "concatenated channels": (lambda y: relay.concatenate([y, relay.exp(y)], axis=1), BACK),
+    "prelu": (lambda y: nn.prelu(y, vector(), axis=1), BACK),
+    "resize": (lambda y: relay.image.resize2d(y, (4, 9), None, "NCHW", "linear"), BACK),
+    "roi_align": (
+        lambda y: relay.vision.roi_align(y, relay.const(np.array([[1, 1, 2, 5, 4]], "float32")), (2, 2), 1.0, layout="NCHW"),
+        BACK,
+    ),
+    "dense": (lambda y: nn.dense(nn.batch_flatten(y), relay.const(values((3, 576)))), BACK),
+    "qnn.add": (lambda y: relay.qnn.op.add(*[relay.cast(y, "int8")] * 2, *map(relay.const, (0.5, 1, 0.25, 2, 0.5, 0))), BACK),
+    "requantize": (lambda y: relay.qnn.op.requantize(relay.cast(y, "int32"), *map(relay.const, (0.5, 0, 0.25, 1)), axis=1), BACK),
+    "requantized channels": (
+        lambda y: relay.qnn.op.requantize(relay.cast(y, "int32"), vector(), *map(relay.const, (0, 0.25, 1)), axis=1),
+        BACK,
+    ),
+    "fewer axes": (lambda y: relay.sum(y, axis=0) * y, BACK),
+    "one channel": (lambda y: relay.sum(y, axis=1, keepdims=True) + y, ["NCHW4c-NCHW1c", "NCHW1c-NCHW"]),
+    "more axes": (lambda y: relay.const(values((3, 1, 16, 6, 6))) - y, BACK),
+    "transpose": (lambda y: relay.transpose(y, [0, -2, -1, 1]), BACK),
+    "tuples in tuples": (lambda y: relay.TupleGetItem(relay.TupleGetItem(relay.Tuple([relay.Tuple([y, y]), y]), 0), 1), BACK),
+}
+
+
+def test_operators_follow_in_blocks():
+    """One program of all: what each of them is in it."""
+    desired = {"nn.conv2d": ["NCHW4c", "OIHW4i4o"]}
+    y = nn.conv2d(relay.var("x", shape=(2, 8, 6, 6)), relay.var("w", shape=(16, 8, 1, 1)))
+    parts = {name: follow(y) for name, (follow, _) in BLOCKED.items()}
+    found = {name: transforms(convert(part, desired)) for name, part in parts.items()}
+    inputs = ("NCHW-NCHW4c", "OIHW-OIHW4i4o")
+    assert {name: [each for each in made if each not in inputs] for name, made in found.items()} == {n: e for n, (_, e) in BLOCKED.items()}
+    flat = [field for part in parts.values() for field in (part.fields if isinstance(part, relay.Tuple) else [part])]
+    check(relay.Tuple(flat), desired, transforms(convert(relay.Tuple(flat), desired)))
+
+
+def test_splits_of_the_blocks_of_a_program_stay():
+    x, w = relay.var("x", shape=(1, 2, 3, 3, 4)), relay.var("w", shape=(8, 2, 1, 1, 4, 4))
+    layouts = {"data_layout": "NCHW4c", "kernel_layout": "OIHW4i4o", "out_layout": "NCHW4c"}
+    y = nn.contrib_conv2d_nchwc(x, w, channels=32, kernel_size=(1, 1), **layouts)
+    check(relay.Tuple([*relay.split(y, [4], axis=1), *relay.split(y, [2], axis=4)]), NCHW, [])
 
 
 def test_squeezed_axes_are_those_of_the_program():
@@ -189,6 +264,8 @@ def test_broadcast_axes_have_inner_parts_of_one():
     assert with_ones(Layout("NCHW16c"), Layout("NHWC"), (1, 5, 5, 1)) == Layout("NCHW1c")
     assert with_ones(Layout("NCHW16c"), Layout("NHWC"), (1, 5, 5, 32)) == Layout("NCHW16c")
     assert str(Layout("OIHW16i4o").part(1, 5)) == "IHW16i" and Layout("NCHW4c").rank == 4
+    assert expanded(Layout("CHW4c"), Layout("NCHW4c")) == Layout("NCHW4c") and expanded(Layout("W"), Layout("NCHW")) == Layout("NCHW")
+    assert len({Layout("NCHW4c"), Layout("NCHW4c"), Layout("NCHW8c")}) == 2
 
 
 @pytest.mark.parametrize(

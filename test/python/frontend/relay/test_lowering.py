@@ -118,13 +118,79 @@ def test_operators_with_rules_of_their_own():
         relay.arange(relay.const(3)),
         relay.nn.batch_matmul(relay.expand_dims(x, 0), relay.expand_dims(x, 0)),
         relay.logsumexp(x, axis=1),
+        *relay.mean_variance(x, axis=1),
+        *relay.mean_std(x, axis=0, keepdims=True, exclude=True),
+        *relay.mean_variance(x, axis=[1], keepdims=True, unbiased=True),
+        relay.trilu(x, relay.const(1)),
+        relay.trilu(x, -1, upper=False),
+        *(relay.op.call(f"annotation.{name}", x) for name in ("checkpoint", "stop_fusion", "bitpack_start", "bitpack_end")),
+        *(relay.op.call(f"annotation.compiler_{end}", x, compiler="c") for end in ("begin", "end")),
+        relay.op.call("annotation.cast_hint", x, dtype="int8"),
+        relay.annotation.on_device(x, "cpu"),
+        relay.op.device_copy(x, "cpu", "cpu"),
     ]
     y = relay.free_vars(ops[2])[1]
     found = run(relay.Function([x, y], relay.Tuple(ops)), X, X.reshape(3, 2))
     expected = [np.zeros_like(X), np.full_like(X, 7), X.reshape(3, 2), np.pad(X, ((1, 0), (0, 1)), constant_values=5)]
     expected += [np.split(X, 3, 1), X.std(1), np.arange(3), (X @ X.T)[None], np.log(np.exp(X).sum(1))]
+    expected += [X.mean(1), X.var(1), X.mean(1, keepdims=True), X.std(1, keepdims=True)]
+    expected += [X.mean(1, keepdims=True), X.var(1, keepdims=True, ddof=1), np.triu(X, 1), np.tril(X, -1), *[X] * 9]
     for value, right in zip(found, expected, strict=True):
         np.testing.assert_allclose(np.asarray(value), right, rtol=1e-5)
+
+
+def test_functions_of_shapes_that_are_values():
+    x, k = relay.var("x", shape=(2, 3)), relay.var("k", shape=(), dtype="int32")
+    shape = relay.const(np.array([2, 3]))
+    cases = [
+        (relay.op.call("dyn.zeros", shape, dtype="int8"), np.zeros((2, 3), "int8")),
+        (relay.op.call("dyn.ones", shape), np.ones((2, 3), "float32")),
+        (relay.op.call("dyn.tile", x, relay.const(np.array([2]))), np.tile(X, (1, 2))),
+        (relay.op.call("dyn.tile", x, relay.const(np.array([2, 1, 3]))), np.tile(X, (2, 1, 3))),
+        (relay.op.call("dyn.expand_dims", x, relay.const(1)), X[:, None]),
+        (relay.op.call("dyn.squeeze", relay.expand_dims(x, 1), relay.const(np.array([1]))), X),
+        (relay.op.call("vm.reshape_tensor", x, relay.const(np.array([3, 2])), newshape=(3, 2)), X.reshape(3, 2)),
+        (
+            relay.op.call("dyn.strided_slice", x, *(relay.const(np.array(v)) for v in ([0, 1], [-1, 2], [1, 1])), slice_mode="size"),
+            X[:, 1:],
+        ),
+        (
+            relay.op.call("dyn.strided_slice", x, *(relay.const(np.array(v)) for v in ([1, 0], [1, 2], [1, 1])), slice_mode="size"),
+            X[1:, :2],
+        ),
+        (
+            relay.op.call(
+                "dyn.sparse_to_dense",
+                relay.const(np.array([[0, 1], [1, 2]])),
+                relay.const(np.array([5.0, 7.0], "float32")),
+                relay.const(1.0),
+                shape,
+            ),
+            np.array([[1, 5, 1], [1, 1, 7]], "float32"),
+        ),
+        (
+            relay.op.call(
+                "dyn.nn.upsampling3d",
+                relay.reshape(x, (1, 1, 1, 2, 3)),
+                *map(relay.const, (2.0, 1.0, 3.0)),
+                coordinate_transformation_mode="asymmetric",
+            ),
+            X.reshape(1, 1, 1, 2, 3).repeat(2, 2).repeat(3, 4),
+        ),
+        (relay.op.call("nn.fifo_buffer", x, relay.const(np.arange(8, dtype="float32").reshape(2, 4)), axis=1), np.c_[[[3], [7]], X]),
+        (relay.op.call("nn.fifo_buffer", x, relay.const(np.arange(8, dtype="float32").reshape(2, 4)), axis=-1), np.c_[[[3], [7]], X]),
+        (relay.trilu(x, k), np.triu(X, 1)),
+    ]
+    found = run(relay.Function([x, k], relay.Tuple([case for case, _ in cases])), X, 1)
+    for value, (_, expected) in zip(found, cases, strict=True):
+        assert value.dtype == expected.dtype
+        np.testing.assert_array_equal(value.numpy(), expected)
+
+
+def test_a_variable_without_a_value_is_an_error():
+    x, y = relay.var("x", "float32"), relay.var("y", "float32")
+    with pytest.raises(RelayError, match="expected a variable that is bound, found %y"):
+        lower(relay.IRModule({"main": relay.Function([x], x + y)}))
 
 
 def test_extremes_of_bools():

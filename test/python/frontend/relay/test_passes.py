@@ -141,6 +141,36 @@ def test_global_functions_that_are_values_are_expanded():
     found = main_of(text, transform.EtaExpand(expand_global_var=True))
     assert isinstance(found.body, relay.Function)
     assert isinstance(found.body.body, relay.Call)
+    kept = main_of(text, transform.EtaExpand())
+    assert isinstance(kept.body, relay.GlobalVar)
+    boxes = """type Box[A] { Put(A, int) }
+    def @aux(%x: int) -> Box[int] { Put(%x, 1) }
+    def @main(%c: bool) -> fn (int) -> Box[int] { let %f = @aux; let %b = %f(2); @aux }"""
+    found = main_of(boxes, transform.EtaExpand(expand_global_var=True))
+    assert found.body.value.body.op.name_hint == "aux" and isinstance(found.body.body.body, relay.Function)
+    text = "type Box { Put(int, bool), Empty }\ndef @main() -> fn (int, bool) -> Box { let %b = Put(1, True); Put }"
+    found = main_of(text, transform.EtaExpand(expand_constructor=True))
+    assert isinstance(found.body.value.op, relay.Constructor)  # it is called
+    function = found.body.body
+    assert [p.type_annotation.dtype for p in function.params] == ["int32", "bool"] and function.body.args == function.params
+    assert isinstance(main_of(text, transform.EtaExpand(expand_global_var=True)).body.body, relay.Constructor)
+
+
+def test_functions_that_lets_name_are_lifted():
+    mod = relay.parse("""
+def @main_lifted_0(%x: int) -> int { %x }
+def @main(%x: int) -> int {
+  let %a = %x + 1;
+  let %f = fn (%n: int) -> int { if (%n < 1) { %a } else { %f(%n - 1) * 2 } };
+  let %p = fn (%n: int, Primitive=1) -> int { %n + 1 };
+  let %g = fn (%n: int) -> int { %n - 3 };
+  %f(3) + %g(%x) + %p(%x)
+}""")
+    found = transform.LambdaLift()(transform.InferType()(mod))
+    assert sorted(v.name_hint for v in found) == ["main", *(f"main_lifted_{i}" for i in range(3))]
+    main = transform.InferType()(found)["main"]
+    assert sum(isinstance(node, relay.Function) for node in nodes(main.body)) == 1  # what is a kernel stays
+    assert int(relay.create_executor("graph", found).evaluate()(4).numpy()) == 5 * 8 + 1 + 5
 
 
 def test_sizes_that_are_known_become_attributes():

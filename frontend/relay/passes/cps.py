@@ -194,8 +194,6 @@ class _Converter:
 
     def _global(self, var: e.GlobalVar) -> e.GlobalVar:
         """The name of a global function in continuation-passing style, which is made first."""
-        if var not in self._mod:
-            raise RelayError(f"to_cps: expected a module with the function @{var.name_hint}")
         name = f"{var.name_hint}_cps"
         if name in self._mod:
             return self._mod.get_global_var(name)

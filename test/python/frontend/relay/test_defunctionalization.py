@@ -70,6 +70,17 @@ def test_polymorphic_functions_are_copied_for_types():
     assert sum(var.name_hint.startswith("map_") for var in made.functions) == 3
 
 
+def test_polymorphic_functions_of_lets_and_kernels():
+    text = """
+    def @kernel(%v: float32, Primitive=1) -> float32 { %v * 2f }
+    def @main(%x: float32, %n: int32) -> float32 {
+      let %same = fn [A](%v: A) -> A { %v };
+      let %apply = fn (%f: fn(float32) -> float32, %v: float32) -> float32 { %f(%v) };
+      let %y = %apply(%same(fn (%v: float32) -> float32 { @kernel(%v) + 1f }), %same(%x));
+      match ((%same(%n), (%y, %x))) { (%m, (%a, _)) => %a * cast(%m, dtype="float32") } }"""
+    assert same(*first_order(text), np.float32(3), 4) == 28
+
+
 def test_functions_in_tuples_and_references():
     text = """
     def @main(%x: float32) -> float32 {
@@ -85,6 +96,10 @@ def test_what_has_functions_in_its_type_is_an_error():
     text = "def @main(%f: fn(float32) -> float32) -> float32 { %f(1f) }"
     with pytest.raises(relayc.RelayError, match="expected a type without functions and type parameters, found fn"):
         first_order(text)
+    with pytest.raises(relayc.RelayError, match="expected a type of functions without parameters, found fn"):
+        first_order(
+            "def @main(%c: bool) -> int32 { let %f = if (%c) { fn [A](%x: A) -> A { %x } } else { fn [B](%y: B) -> B { %y } }; %f(1) }"
+        )
     boxed = """type Box { Put(fn() -> float32) }
     def @main() -> float32 { match (Put(fn () -> float32 { 1f })) { Put(%f) => %f() } }"""
     with pytest.raises(relayc.RelayError, match="expected data without functions, found constructor Put of Box"):

@@ -46,6 +46,11 @@ def test_cells_go_through_functions_and_branches():
         np.testing.assert_allclose(run(found, c, x).numpy(), run(mod, c, x).numpy())
     with pytest.raises(relayc.RelayError, match="LazyGradientInit: expected tensors and tuples of them, found A"):
         transform.LazyGradientInit()(relay.Prelude().mod)
+    boxed = "type Box { Put(float32) }\ndef @main(%x: float32) -> float32 { match (Put(%x)) { Put(%y) => %y } }"
+    with pytest.raises(relayc.RelayError, match="LazyGradientInit: expected no data types, found"):
+        transform.LazyGradientInit()(relay.parse(boxed))
+    with pytest.raises(relayc.RelayError, match=r"LazyGradientInit: expected tensors and tuples of them, found ref\(float32\)"):
+        transform.LazyGradientInit()(relay.parse("def @main(%r: ref(float32)) -> ref(float32) { %r }"))
 
 
 def test_macs_are_counted_by_terms_and_results():
@@ -90,6 +95,23 @@ def test_variables_end_after_their_last_use():
         body = body.body
     # x and y end in the branch that uses them last, c after the if; a function keeps what it uses.
     assert ends == ["let y", "let a", "y", "x", "let b", "a", "let z", "c", "let w", "z"]
+
+
+def test_variables_end_in_the_clauses_that_use_them_last():
+    text = """#[version = "0.0.5"]
+    type Box { Put(float32), Empty }
+    def @main(%b: Box, %x: float32) -> float32 {
+      let %y = match (%b) { Put(%v) => { let %a = %v + %x; let %c = %a * %a; %c }, Empty => { let %d = %x * 3f; %d } };
+      %y }"""
+    match = transform.ManifestLifetimes()(relay.parse(text))["main"].body.value
+    ends = []
+    for clause in match.clauses:
+        body = clause.rhs
+        while isinstance(body, relay.Let):
+            is_end = body.value.op.name == "memory.kill"
+            ends.append(body.value.args[0].name_hint if is_end else f"let {body.var.name_hint}")
+            body = body.body
+    assert ends == ["let a", "v", "x", "let c", "a", "let d", "x"]
 
 
 def test_operators_of_memory_have_types():

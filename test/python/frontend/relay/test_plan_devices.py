@@ -74,6 +74,40 @@ def test_contradictions_are_errors():
     with pytest.raises(relayc.RelayError, match=r"PlanDevices: expected cpu:0, found cuda:0, for the expression"):
         planned(relay.Function([x], relay.Tuple([relay.If(relay.const(True), *fixed)])))
 
+    y, z = relay.var("y", shape=(2,)), relay.var("z", shape=(2,))
+    f = relay.Function([y], on_device(relay.exp(y), CPU, constrain_result=True))
+    g = relay.Function([z], on_device(relay.exp(z), GPU, constrain_result=True))
+    with pytest.raises(relayc.RelayError, match=r"expected fn \(.*\) -> cpu:0, found fn \(.*\) -> cuda:0, for the expression"):
+        planned(relay.Function([x], relay.If(relay.const(True), f, g)(x)))
+
+
+def test_data_and_what_is_taken_from_it_are_on_one_device():
+    mod = relay.parse("""type Box { Put(Tensor[(2), float32], Tensor[(2), float32]), Empty }
+    def @main(%x: Tensor[(2), float32], %y: Tensor[(2), float32]) -> Tensor[(2), float32] {
+      match (Put(tanh(%x), %y)) { Put(%a, %b) => exp(%a), Empty => zeros(shape=[2], dtype="float32") } }""")
+    (x, y), match = mod["main"].params, mod["main"].body
+    put = relay.Call(match.data.op, [on_device(match.data.args[0], CPU, constrain_result=True), y])
+    mod["main"] = relay.Function([x, y], relay.Match(put, match.clauses))
+    calls, params, result = places(plan(mod))
+    assert set(calls.values()) == {"cpu:0"} and params == ["cpu:0"] * 2 and result == "cpu:0"
+
+
+def test_memory_is_where_its_attribute_says_and_its_sizes_on_the_host():
+    text = """#[version = "0.0.5"]
+    extern type Storage
+    def @main(%n: int64, %s: int64) { memory.alloc_storage(%n, %s, %n) }"""
+    mod = relay.parse(text)
+    made = mod["main"].body
+    mod["main"] = relay.Function(mod["main"].params, made.replace(attrs=relay.Attrs({**made.attrs, "virtual_device": GPU})))
+    assert places(plan(mod))[1:] == (["cpu:0"] * 2, "cuda:0")
+
+
+def test_annotations_that_fix_nothing_join_what_agrees():
+    x, y = relay.var("x", shape=(2,)), relay.var("y", shape=(2,))
+    free = on_device(relay.exp(on_device(x, CPU, constrain_result=True)), CPU, constrain_body=False)
+    calls, params, result = places(planned(relay.Function([x, y], free)))
+    assert calls["exp"] == "cpu:0" and params[0] == "cpu:0" and result == "cpu:0"
+
 
 def test_memory_scopes_are_joined():
     plain, fast = relay.VirtualDevice("cpu"), relay.VirtualDevice("cpu", memory_scope="fast")

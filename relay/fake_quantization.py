@@ -191,14 +191,10 @@ def _near(a: e.Expr, b: e.Expr) -> bool:
 
 def _product(x: TensorAffineType, w: TensorAffineType, axis: int) -> TensorAffineType:
     """The affine type of a product of integers without their zero points."""
-    known = [_known(x.scale), _known(w.scale)]
-    if known[0] is None or known[1] is None:
-        scale: e.Expr = call("multiply", [x.scale, w.scale])
-        zero: e.Expr = call("cast", [call("zeros_like", [scale])], {"dtype": "int32"})
-    else:
-        scale = e.Constant(np.asarray(known[0] * known[1]))
-        zero = const(np.zeros(scale.data.shape, np.int32))
-    return TensorAffineType(scale, zero, "int32", axis)
+    scale = infer_expr(call("multiply", [x.scale, w.scale]))
+    known = _known(scale)
+    zero = const(np.zeros(scale.checked_type.concrete_shape, np.int32))  # type: ignore[attr-defined] # a tensor's
+    return TensorAffineType(scale if known is None else e.Constant(known), zero, "int32", axis)
 
 
 def _requantized(data: e.Expr, of: TensorAffineType, to: TensorAffineType, dtype: str, axis: int | None = None) -> e.Expr:
@@ -207,9 +203,7 @@ def _requantized(data: e.Expr, of: TensorAffineType, to: TensorAffineType, dtype
 
 
 def _quantized(data: e.Expr, to: TensorAffineType, axis: int = -1) -> e.Expr:
-    """A constant of floats in the integers of a type. Raises RelayError for any other expression."""
-    if not isinstance(data, e.Constant) or not data.dtype.startswith(("float", "bfloat")):
-        raise RelayError(f"expected a quantized operand or a constant of floats, found {type(data).__name__}")
+    """A constant of floats in the integers of a type."""
     return call("qnn.quantize", [data, *to.parameters], {"out_dtype": to.dtype, "axis": axis})
 
 
@@ -306,6 +300,8 @@ def _mean(of: e.Call, types: Types) -> Sequence[Any]:
 def _bias(of: e.Call, types: Types) -> Sequence[Any]:
     data, bias = of.args
     found = types[data]
+    if found.dtype != "int32" or _constant(found.zero_point, "nn.bias_add").any():
+        raise RelayError(f"nn.bias_add: expected int32 numbers with zero points of 0, as of a product, found {found.dtype}")
     if bias not in types:
         bias = _quantized(bias, found, axis=0)
     elif not types[bias].is_near(found):

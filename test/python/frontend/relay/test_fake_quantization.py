@@ -93,6 +93,13 @@ MOVEMENTS = {
     "nn.pad": (lambda x: relay.nn.pad(x, ((0, 0), (1, 0), (0, 0), (0, 0)), 2.5), padded),
     "clip": (lambda x: relay.clip(x, -6.0, 4.0), lambda x: x.clip(-6, 4)),
     "minimum": (lambda x: relay.minimum(x, relay.const(3.0)), lambda x: np.minimum(x, 3)),
+    "topk": (lambda x: relay.topk(x, k=2, axis=1, ret_type="values"), lambda x: -np.sort(-x, 1)[:, :2]),
+    "nn.pad with a quantized number": (
+        lambda x: relay.nn.pad(
+            x, ((0, 0), (1, 0), (0, 0), (0, 0)), qnn.dequantize(relay.const(np.int8(10)), relay.const(0.25), relay.const(0))
+        ),
+        padded,
+    ),
     "add": (lambda x: relay.add(x, relay.const(3.0)), lambda x: x + 3),
     "subtract": (lambda x: relay.subtract(relay.const(1.0), x), lambda x: 1 - x),
 }
@@ -160,6 +167,60 @@ def test_region_with_an_operator_without_rule_stays():
         converted(y, hard_fail=True)
     mod, found = converted(quantized(relay.add(data, relay.var("y", shape=(3, 4))), 0.5, 1), hard_fail=True)
     relay.assert_structural_equal(mod, found)  # a parameter in floats is no region
+
+
+def test_what_the_rules_refuse():
+    (data, _), (product, _) = real("x", drawn((2, 4, 3)), 0.5, -9), real("m", drawn((2, 4, 3)), 0.5, 0)
+    late = qnn.dequantize(relay.var("l", shape=(2, 3), dtype="int8"), relay.var("s", "float32"), relay.const(0))
+    channels, _ = real("p", drawn((2, 3, 4)), CHANNEL_SCALES, 0, axis=1)
+    wide, _ = real("n", drawn((2, 3), "int32"), 0.5, 1)
+    for y, message in [
+        (relay.topk(data, k=2, axis=1)[0], "topk: ret_type: expected values, found both"),
+        (
+            relay.nn.batch_matmul(product, relay.transpose(product, (0, 2, 1)), transpose_b=False),
+            "expected transpose_a=False and transpose_b=True",
+        ),
+        (relay.nn.batch_matmul(product, product, transpose_a=True, transpose_b=False), "expected transpose_a=False and transpose_b=True"),
+        (relay.add(data, relay.add(relay.const(1.0), relay.const(2.0))), "add: expected a quantized operand"),
+        (relay.add(data, relay.max(relay.const(np.ones((2, 3), np.float32)), axis=0)), "expected a quantized operand, found Constant"),
+        (
+            relay.nn.bias_add(data, relay.const(np.ones(3, np.float32)), axis=-1),
+            "expected int32 numbers with zero points of 0, .*found int8",
+        ),
+        (
+            relay.nn.bias_add(wide, relay.const(np.ones(3, np.float32)), axis=-1),
+            "expected int32 numbers with zero points of 0, .*found int32",
+        ),
+        (relay.nn.relu(late), "nn.relu: expected a constant"),
+        (relay.clip(late, -1.0, 1.0), "clip: expected a constant"),
+    ]:
+        with pytest.raises(RelayError, match=message):
+            converted(quantized(y, 0.5, 1), hard_fail=True)
+    whole = qnn.quantize(relay.add(channels, channels), relay.const(CHANNEL_SCALES), relay.const(0), out_dtype="int8", axis=1)
+    with pytest.raises(RelayError, match="add: expected one scale and zero point of the result, found several"):
+        converted(whole, hard_fail=True)
+
+
+@pytest.mark.parametrize(("scale", "zero"), [(0.25, 1), (0.125, 0)])
+def test_biases_that_are_quantized(scale, zero):
+    """Of the scale and zero point of the product, and of others."""
+    (data, real_x), (weight, real_w) = real("x", drawn((3, 70)), 0.5, 7), real("w", drawn((5, 70), seed=1), 0.25, 3)
+    bias, real_b = real("b", drawn((5,), "int8", seed=2) * np.int32(64), scale, zero)
+    _, found = converted(quantized(relay.nn.bias_add(relay.nn.dense(data, weight), bias), 256.0, 4), hard_fail=True)
+    assert operators(found).count("qnn.requantize") == (1 if zero == 0 else 2)
+    arrays = {"x": drawn((3, 70)), "w": drawn((5, 70), seed=1), "b": drawn((5,), "int8", seed=2) * np.int32(64)}
+    np.testing.assert_array_equal(run(found, arrays), integers(real_x @ real_w.T + real_b, 256.0, 4))
+
+
+def test_products_whose_scale_the_program_computes():
+    x, w = drawn((3, 70)), drawn((5, 70), seed=1)
+    data = qnn.dequantize(relay.var("x", shape=x.shape, dtype="int8"), relay.var("s", "float32"), relay.const(7))
+    weight, real_w = real("w", w, 0.25, 3)
+    _, found = converted(quantized(relay.nn.dense(data, weight), 256.0, 4), hard_fail=True)
+    assert "qnn.dense" in operators(found)
+    for scale in (0.5, 2.0):
+        expected = integers((x.astype(np.float64) - 7) * scale @ real_w.T, 256.0, 4)
+        np.testing.assert_array_equal(run(found, {"x": x, "w": w, "s": np.float32(scale)}), expected)
 
 
 def test_rules_of_programs():

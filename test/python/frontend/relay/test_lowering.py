@@ -177,8 +177,14 @@ def test_functions_of_shapes_that_are_values():
             ),
             X.reshape(1, 1, 1, 2, 3).repeat(2, 2).repeat(3, 4),
         ),
-        (relay.op.call("nn.fifo_buffer", x, relay.const(np.arange(8, dtype="float32").reshape(2, 4)), axis=1), np.float32(np.c_[[[3], [7]], X])),
-        (relay.op.call("nn.fifo_buffer", x, relay.const(np.arange(8, dtype="float32").reshape(2, 4)), axis=-1), np.float32(np.c_[[[3], [7]], X])),
+        (
+            relay.op.call("nn.fifo_buffer", x, relay.const(np.arange(8, dtype="float32").reshape(2, 4)), axis=1),
+            np.float32(np.c_[[[3], [7]], X]),
+        ),
+        (
+            relay.op.call("nn.fifo_buffer", x, relay.const(np.arange(8, dtype="float32").reshape(2, 4)), axis=-1),
+            np.float32(np.c_[[[3], [7]], X]),
+        ),
         (relay.trilu(x, k), np.triu(X, 1)),
     ]
     found = run(relay.Function([x, k], relay.Tuple([case for case, _ in cases])), X, 1)

@@ -121,6 +121,46 @@ def test_continuations_mean_the_same():
     assert [run(left, c, np.float32(1.25)).numpy() for c in (True, False)] == expected
 
 
+def test_functions_that_are_values_have_continuations():
+    text = """
+    def @main(%c: bool, %x: float32) -> float32 {
+      let %twice = fn (%f: fn(float32) -> float32, %v: float32) -> float32 { %f(%f(%v)) };
+      match ((%x + 1f, (%x, 2f))) { (%a, (%b, _)) => %twice(fn (%v: float32) -> float32 { if (%c) { %v * %a } else { %v - %b } }, %b) } }"""
+    mod = relay.parse(text)
+    found = relay.parse(text)
+    found["main"] = transform.un_cps(transform.to_cps(found["main"]))
+    for c in (True, False):
+        assert run(found, c, np.float32(1.25)).numpy() == run(mod, c, np.float32(1.25)).numpy()
+    x = relay.var("x", shape=(1,))
+    shared = relay.exp(x)
+    graph = relay.IRModule.from_expr(transform.un_cps(transform.to_cps(relay.Function([x], shared + relay.tanh(shared)))))
+    np.testing.assert_allclose(run(graph, np.ones(1, "float32")).numpy(), np.e + np.tanh(np.e), rtol=1e-6)
+
+
+def test_what_is_written_through_an_unknown_reference_may_be_any():
+    text = """
+    def @main(%c: bool, %x: int32) -> int32 {
+      let %r = ref(1);
+      let %s = ref(2);
+      let %t = if (%c) { %r } else { %s };
+      let %u = ref_write(%t, 5);
+      let %k = fn (%v: int32, Primitive=1) -> int32 { %v + 1 };
+      %k(ref_read(%r)) * 100 + ref_read(%s) * 10 + %x }"""
+    left = transform.InferType()(transform.PartialEvaluate()(relay.parse(text)))
+    assert [int(run(left, c, 3).numpy()) for c in (True, False)] == [623, 253]
+
+
+def test_what_fails_or_gives_tuples_is_evaluated_as_it_is():
+    text = """def @main() {
+      let %s = split(meta[relay.Constant][0], indices_or_sections=2);
+      (%s.1, reshape(meta[relay.Constant][0], newshape=[2, 2])) }"""
+    mod = relay.parse_module(text, init_metadata={"relay.Constant": [relay.const(np.arange(4, dtype="int32"))]})
+    left = transform.InferType()(transform.PartialEvaluate()(transform.InferType()(mod)))
+    assert "split" not in calls(transform.DeadCodeElimination(inline_once=True)(left)["main"])
+    for found, expected in zip(run(left), ([2, 3], [[0, 1], [2, 3]]), strict=True):
+        assert found.numpy().tolist() == expected
+
+
 def test_deep_programs_have_continuations():
     x = y = relay.var("x", shape=(1,))
     for _ in range(1500):
@@ -133,3 +173,10 @@ def test_what_is_no_continuation_is_an_error():
     x = relay.var("x", shape=(1,))
     with pytest.raises(relayc.RelayError, match="un_cps: expected a function whose last parameter is its continuation"):
         transform.un_cps(relay.Function([x], x))
+    a = relay.TypeVar("a")
+    with pytest.raises(
+        relayc.RelayError, match="un_cps: expected a function whose last parameter is its continuation, found the type Tensor"
+    ):
+        transform.un_cps(relay.Function([x], x, None, [a]))
+    with pytest.raises(relayc.RelayError, match="to_cps: expected functions that are no kernels of their own, found a primitive function"):
+        transform.to_cps(relay.Function([x], x, attrs={"Primitive": 1}))

@@ -11,6 +11,8 @@ from relayc.calibration import BINS, METHODS, Histogram, range_of, steps_of
 from relayc.pipelines.context.target import Target
 from relayc.tools.quantize import Settings
 from relayc.tools.quantize.layers import decibels
+from relayc.tools.quantize.twin import Deviation
+from relayc.tools.quantize.weight_only import _gptq
 
 RNG = np.random.default_rng(7)
 X = RNG.standard_normal((6, 8, 32), np.float32)
@@ -182,6 +184,28 @@ def test_gptq_loses_less_than_rounding_to_the_nearest():
     assert error(model, gptq, mixed) < 0.75 * error(model, nearest, mixed)
 
 
+@pytest.mark.parametrize(("bits", "size"), [(4, 256), (4, 16), (8, 128)])
+def test_gptq_moves_errors_as_column_after_column_does(bits, size):
+    """The stretches in which errors are added up are 128 columns; blocks may be longer."""
+    depth = 512
+    weights, data = RNG.standard_normal((3, depth)), RNG.standard_normal((2 * depth, depth))
+    data[:, 1:] += 0.7 * data[:, :-1]
+    products = data.T @ data
+    numbers, scales, zeros = _gptq(weights, products, bits, size)
+    curvature = products + 0.01 * np.diag(products).mean() * np.eye(depth)
+    inverse, left = np.linalg.cholesky(np.linalg.inv(curvature)).T, weights.copy()
+    for i in range(depth):
+        block = left[:, i - i % size : i - i % size + size]
+        if i % size == 0:
+            low, high = np.minimum(block.min(1), 0), np.maximum(block.max(1), 0)
+            scale = (high - low) / (2**bits - 1)
+            zero = np.rint(-low / scale)
+            np.testing.assert_allclose([scales[:, i // size], zeros[:, i // size]], [scale, zero], rtol=1e-6)
+        expected = np.clip(np.rint(left[:, i] / scale) + zero, 0, 2**bits - 1)
+        np.testing.assert_array_equal(numbers[:, i], expected)
+        left[:, i:] -= np.outer((left[:, i] - (expected - zero) * scale) / inverse[i, i], inverse[i, i:])
+
+
 @pytest.mark.parametrize("bits,block", [(4, 16), (4, 32), (8, 64)])
 def test_blocks_that_end_behind_the_last_input(bits, block):
     w = RNG.standard_normal((40, 24), np.float32)
@@ -292,11 +316,46 @@ def test_times_and_tables():
         ({"gptq": True}, "gptq: expected weight_only"),
         ({"weight_only": 8, "reduce_range": True}, "reduce_range: expected activations that are quantised, found weight_only"),
         ({"max_drop": -1}, "max_drop: expected 0 or more"),
+        ({"samples": 0}, "samples: expected 1 or more, found 0"),
+        ({"weight_only": 4, "smooth": 0.5}, "smooth: expected activations that are quantised, found weight_only"),
     ],
 )
 def test_settings_that_make_no_sense(options, what):
     with pytest.raises(ValueError, match=what):
         Settings(**options)
+
+
+def test_settings_at_their_limits():
+    for options in (
+        {"samples": 1},
+        {"max_drop": 0},
+        {"smooth": 0},
+        {"smooth": 1},
+        {"weight_only": 4, "block_size": 16},
+        {"percentile": 100},
+    ):
+        Settings(**options)
+
+
+def test_ratios_at_their_limits():
+    assert decibels(100.0, 1.0) == 20 and decibels(1.0, 0.0) == decibels(0.0, 0.0) == float("inf") and decibels(0.0, 1.0) == float("-inf")
+    found = Deviation()
+    found.add({"a": np.array([3.0, 4.0]), "b": np.array([1, 2, 3, 4])}, {"a": np.array([3.0, 3.0]), "b": np.array([1, 2, 3, 5])})
+    assert found.worst.tolist() == [4, 1]  # of integers, those that differ
+    found.add({"a": np.array([1.0])}, {"a": np.array([9.0])})
+    assert found.worst.tolist() == [26, 65]
+    assert Deviation().worst.tolist() == [0, 0]
+
+
+def test_a_range_of_as_many_bins_as_levels_is_tried():
+    found = Histogram()
+    found.reach, found.low, found.high, found.total = 1.0, 0.0, 1.0, 1000
+    first = BINS // 2
+    shares = np.geomspace(1, 0.002, 120)
+    levels = int(np.ceil(shares[40] * BINS / 2))
+    found.counts[first : first + levels] = 1 + np.arange(levels) % 7
+    assert range_of(found, "entropy", levels=levels)[1] == pytest.approx(levels * 2 / BINS)
+    assert range_of(found, "entropy", levels=levels + 1)[1] > levels * 2 / BINS
 
 
 def test_the_twin_of_a_trained_network_gives_what_the_written_model_gives():

@@ -191,5 +191,12 @@ def test_models_that_cannot_be_quantised(model, tmp_path):
         relayc.quantize(plain, data)
     with pytest.raises(TypeError, match=r"expected an ONNX file or an onnx\.ModelProto, found int"):
         relayc.quantize(3, data)
+    with pytest.raises(ValueError, match=r"quantize: expected an ONNX file \(\.onnx\), found .*model\.txt"):
+        relayc.quantize(tmp_path / "model.txt", data)
+    with pytest.raises(ValueError, match="metric: expected data"):
+        relayc.quantize(model, weight_only=4, metric=lambda expected, found: 0.0)
+    (tmp_path / "script.py").write_text("samples = []")
+    with pytest.raises(ValueError, match=r"script\.py: expected a function `data` that gives samples"):
+        relayc.quantize(model, tmp_path / "script.py")
     with pytest.raises(ValueError, match="expected finite values in x, found nan"):
         relayc.quantize(model, [{"x": np.full((2, 12), np.nan, np.float32)}])

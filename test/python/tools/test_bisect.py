@@ -26,7 +26,7 @@ from relayc.tools.bisect import command
 from relayc.tools.bisect.compiling import Compiler
 from relayc.tools.bisect.onnx_parts import OnnxSource, reads
 from relayc.tools.bisect.search import first_failing
-from relayc.tools.bisect.symptoms import HANGS, symptom_of
+from relayc.tools.bisect.symptoms import HANGS, symptom, symptom_of
 from relayc.tools.reference import compare
 
 MODEL = """
@@ -381,5 +381,7 @@ def test_a_model_that_does_not_fail_is_said_nothing_of(model, tmp_path, capsys):
 def test_symptoms_are_those_of_a_process():
     assert symptom_of(lambda: None) is None
     assert symptom_of(refuse) == "ValueError: expected of found"
+    error = ValueError("nn.conv2d of 'x y' [one, 2] \"name\" a/b#c: expected ab, found 12 " + "word " * 20)
+    assert symptom(error) == "ValueError: of expected ab found " + " ".join(["word"] * 8)
     assert symptom_of(die) == "SIGKILL"
     assert symptom_of(lambda: time.sleep(60), seconds=0.1) == HANGS

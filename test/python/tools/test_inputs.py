@@ -6,7 +6,8 @@ import pytest
 
 from relayc.runtime import TensorSpec
 from relayc.symbolic import Range, parse
-from relayc.tools.inputs import parse_dim, parse_shape, parse_size, random_inputs, symbol_sizes
+from relayc.tools.inputs import parse_dim, parse_shape, parse_size, parse_tolerance, random_inputs, symbol_sizes
+from relayc.tune.command import parse_minutes
 
 
 def test_shapes_have_sizes_and_names():
@@ -36,6 +37,20 @@ def test_dims_are_sizes_or_bounds():
 def test_options_that_are_wrong(parse_option, text):
     with pytest.raises(argparse.ArgumentTypeError, match=r"expected NAME=.*, found|expected NAME=LEAST:LARGEST with the least"):
         parse_option(text)
+
+
+def test_tolerances_are_one_number_or_two():
+    assert [parse_tolerance(text) for text in ("0", "1e-3", "1e-3,0", "0,2")] == [(0, 0), (1e-3, 0), (1e-3, 0), (0, 2)]
+    for text in ("", "x", "1,2,3", "-1", "1,-1", "inf", "1,inf", "nan"):
+        with pytest.raises(argparse.ArgumentTypeError, match="expected RTOL or RTOL,ATOL of 0 or more, found"):
+            parse_tolerance(text)
+
+
+def test_minutes_are_positive():
+    assert [parse_minutes(text) for text in ("0.5", "1e6")] == [0.5, 1e6]
+    for text in ("x", "0", "-1", "1e7", "nan"):
+        with pytest.raises(argparse.ArgumentTypeError, match=f"expected a number of minutes, found '{text}'"):
+            parse_minutes(text)
 
 
 SPECS = [TensorSpec("x", (parse("n"), 3), "float32"), TensorSpec("y", (parse("n + m"),), "int64")]

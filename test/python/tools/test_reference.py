@@ -9,7 +9,7 @@ import pytest
 import relayc
 from relayc.runtime import TensorSpec
 from relayc.tools.inputs import load_inputs, parse_shape, random_inputs, save_outputs
-from relayc.tools.reference import ATOL, BF16_SPREAD, compare
+from relayc.tools.reference import ATOL, BF16_SPREAD, compare, difference, run_onnxruntime
 
 
 def test_random_inputs_are_the_same_for_a_seed():
@@ -49,6 +49,29 @@ def test_nan_agrees_with_nan_only():
     nan = {"y": np.array([np.nan, np.inf])}
     assert compare(nan, nan).agrees
     assert not compare({"y": np.array([0.0, np.inf])}, nan).agrees
+
+
+def test_strings_agree_where_they_are_equal():
+    words = np.array(["a", "b"], object)
+    assert compare({"y": words}, {"y": words.copy()}).agrees and not compare({"y": words}, {"y": words[::-1]}).agrees
+    both = {"y": words, "z": np.array([1.0])}
+    assert not compare({"y": words, "z": np.array([2.0])}, both).agrees and not compare({"y": words[::-1], "z": both["z"]}, both).agrees
+    assert [difference(words, other).largest for other in (words, words[::-1])] == [0, 1]
+
+
+def test_differences_are_shares_of_the_largest_number():
+    a, b = np.array([1.0, 4.0, np.inf]), np.array([2.0, 8.0, np.inf])
+    found = difference(a, b)
+    assert (found.largest, found.relative, found.kinds) == (4, 0.5, True)
+    assert not difference(np.array([np.nan]), np.array([np.inf])).kinds
+    zero = np.zeros(2)
+    assert difference(zero, zero).relative == 0 and difference(zero + 1, zero).relative == float("inf")
+    assert difference(zero[:0], zero[:0]).largest == 0
+
+
+def test_an_error_of_onnxruntime_is_one_of_values():
+    with pytest.raises(ValueError, match="ONNX Runtime: "):
+        run_onnxruntime(b"no model", {})
 
 
 def test_another_shape_is_an_error():

@@ -26,7 +26,8 @@ from relayc.pipelines.graph.numpy_operators import NUMPY_OPERATORS, numpy_operat
 from relayc.pipelines.graph.simplify_expr import RULES as SIMPLIFICATIONS
 from relayc.pipelines.te.rules.core import RULES as COMPUTE_RULES
 from relayc.pipelines.tir.strategy.table import STRATEGIES, Entry, register_strategies
-from relayc.runtime.cache import Cache, Origin, file_digest
+from relayc.runtime import cache as runtime_cache
+from relayc.runtime.cache import Cache, Origin, default_folder, file_digest
 from relayc.runtime.cpu import objects
 from relayc.runtime.elf import read_headers
 from relayc.tools import cli
@@ -412,6 +413,83 @@ def test_a_file_has_the_digest_of_its_contents(tmp_path):
     assert file_digest(first) == file_digest(second)
     second.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     assert file_digest(first) != file_digest(second)
+    first.write_bytes(b"")
+    second.write_bytes(b"\0")
+    assert file_digest(first) != file_digest(second)
+
+
+def test_parts_of_programs_are_kept_while_they_are_whole(tmp_path):
+    cache = Cache(tmp_path / "cache")
+    assert cache.read_part("a") is None and cache.write_part("a", b"code") and cache.write_part("b", b"")
+    assert cache.read_part("a") == b"code" and cache.read_part("b") == b""
+    (path,) = (p for p in cache.folder.iterdir() if p.name.startswith("a"))
+    content = path.read_bytes()
+    for damaged in (content[:-1], content + b"x", bytes([content[0] ^ 1]) + content[1:], b""):
+        path.write_bytes(damaged)
+        assert cache.read_part("a") is None
+    path.write_bytes(content)
+    cache.folder.chmod(0o777)  # others can write
+    assert cache.read_part("a") is None and not cache.write_part("c", b"code") and not (cache.folder / "c").exists()
+    cache.folder.chmod(0o700)
+    assert cache.read_part("a") == b"code"
+
+
+def test_a_writer_that_fails_leaves_no_file(tmp_path, monkeypatch):
+    cache = Cache(tmp_path / "cache")
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError))
+    assert not cache.write_part("a", b"code")
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        cache.write_part("a", b"code")
+    monkeypatch.undo()
+    assert list(cache.folder.iterdir()) == []
+    for free, written in ((2 * 36 - 1, False), (2 * 36, True)):  # the digest and four bytes, twice
+        monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free: shutil._ntuple_diskusage(0, 0, free))
+        assert cache.write_part("a", b"code") is written
+
+
+def test_what_nobody_has_used_for_long_goes(tmp_path):
+    cache, now = Cache(tmp_path / "cache"), time.time()
+    cache.folder.mkdir()
+    limits = {".tmp": runtime_cache._STALE_SECONDS, runtime_cache._NOTE_SUFFIX: runtime_cache._NOTE_SECONDS}
+    limits[runtime_cache._PART_SUFFIX] = runtime_cache._PART_SECONDS
+    for suffix, seconds in limits.items():
+        for name, age in (("new", seconds - 60), ("old", seconds + 60)):
+            (cache.folder / f"{name}{suffix}").touch()
+            os.utime(cache.folder / f"{name}{suffix}", (now - age, now - age))
+    (cache.folder / "other").touch()
+    os.utime(cache.folder / "other", (0, 0))
+    cache.evict()
+    assert {p.name for p in cache.folder.iterdir()} == {"other", *(f"new{suffix}" for suffix in limits)}
+
+
+def test_a_damaged_program_is_an_entry_too(tmp_path):
+    cache = Cache(tmp_path / "cache")
+    cache.folder.mkdir()
+    (cache.folder / f"a{runtime_cache._SUFFIX}").write_bytes(b"x" * 5)
+    assert [(entry.num_bytes, entry.source) for entry in cache.entries()] == [(5, "damaged")]
+    assert cache.clear() == 1 and cache.entries() == []
+
+
+@pytest.mark.parametrize(
+    ("variables", "folder"),
+    [
+        ({"RELAYC_CACHE_DIR": "~/a", "XDG_CACHE_HOME": "/b"}, "/home/someone/a"),
+        ({"RELAYC_CACHE_DIR": "", "XDG_CACHE_HOME": "/b"}, "/b/relayc"),
+        ({"XDG_CACHE_HOME": ""}, "/home/someone/.cache/relayc"),
+        ({}, "/home/someone/.cache/relayc"),
+    ],
+)
+def test_the_folder_is_that_of_the_user(monkeypatch, variables, folder):
+    for name in ("RELAYC_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"HOME": "/home/someone", **variables}.items():
+        monkeypatch.setenv(name, value)
+    assert default_folder() == Path(folder)
 
 
 def test_branches_loops_and_calls_are_found_again(folder, tmp_path):
@@ -442,6 +520,34 @@ def test_a_relocation_of_a_section_that_is_not_there_is_refused():
     struct.pack_into("<I", content, start + 64 * table + 44, 999)
     with pytest.raises(objects.LoadError, match="damaged"):
         objects.LoadedCode(objects.ObjectCode(bytes(content), ()))
+
+
+def test_damaged_objects_are_refused():
+    """One of a part of a byte, or of a relocation, is changed."""
+    text = "func.func private @omp_get_max_threads() -> i32 func.func @one() { %0 = func.call @omp_get_max_threads() : () -> i32 return }"
+    content = compile_text(text).object_code().root
+    headers = read_headers(content, "object")
+    (start,) = struct.unpack_from("<Q", content, 40)
+    table = next(i for i, section in enumerate(headers.sections) if section.kind == 4)  # SHT_RELA
+    place = headers.sections[table].offset
+    (kind,) = struct.unpack_from("<I", content, place + 8)
+    for at, value, message in [
+        (4, b"\x01", "expected a relocatable object of 64 bits, little-endian, found another one"),
+        (5, b"\x02", "expected a relocatable object of 64 bits, little-endian, found another one"),
+        (16, struct.pack("<H", 3), "expected a relocatable ELF object for x86-64"),
+        (18, struct.pack("<H", 183), "expected a relocatable ELF object for x86-64"),
+        (start + 64 + 24, struct.pack("<Q", len(content)), f"expected a whole relocatable object, found its first {len(content)} bytes"),
+        (place + 8, struct.pack("<I", 99), "relocation 99: expected one out of 1, 24, 25"),
+        (place, struct.pack("<Q", 1 << 20), "a relocation at byte 1048576 of a section of"),
+    ]:
+        changed = bytearray(content)
+        changed[at : at + len(value)] = value
+        with pytest.raises(objects.LoadError, match=message):
+            objects.LoadedCode(objects.ObjectCode(bytes(changed), ()))
+    assert kind != 99
+    unknown = content.replace(b"omp_get_max_threads", b"omp_get_max_thread5")
+    with pytest.raises(objects.LoadError, match="symbol omp_get_max_thread5: expected a definition, found none"):
+        objects.LoadedCode(objects.ObjectCode(unknown, ()))
 
 
 def test_the_command_shows_and_clears(folder, model, capsys, monkeypatch):

@@ -1,12 +1,15 @@
 """What functions accept as arguments, and how they refuse the rest: in Python, and in the checks of the generated code."""
 
+import collections
 import ctypes
+import json
 
 import ml_dtypes
 import numpy as np
 import pytest
 import tvm_ffi
 
+from relayc.runtime import signature as signature_of_runtime
 from relayc.runtime.signature import Signature
 from relayc.runtime.tensor import _capsule_pointer, as_array, to_tensor
 
@@ -272,3 +275,44 @@ def test_arguments_have_the_structure_that_was_exported(value, found):
     assert signature.leaves([(1, 2)], {}) == [1, 2]
     with pytest.raises(TypeError, match=f"pair: expected a tuple of 2, found {found}$"):
         signature.leaves([value], {})
+
+
+def test_arguments_and_results_of_all_structures():
+    structure = [
+        "tuple",
+        [["tuple", [["dict", [["a", 0], ["b", ["list", [1]]]]], None, ["named", ["nowhere:Pair", [2, 3]]]]], ["dict", []]],
+    ]
+    results = ["tuple", [["dict", [["x", 0]]], None, ["named", ["nowhere:Pair", [1]]], ["list", [0, 1]]]]
+    signature = Signature(("d", "n", "p"), structure, (0, 1, 2, 3), (), results, (("result", 0), ("result", 1)))
+    assert signature.leaves([{"b": [2], "a": 1}, None, (3, 4)], {}) == [1, 2, 3, 4]
+    assert signature.given([], [5, 6]) == ({"x": 5}, None, (6,), [5, 6])
+    for values, message in [
+        ([{"a": 1, "c": [2]}, None, (3, 4)], "d: expected the key 'b', found 'a', 'c'"),
+        ([{"a": 1}, None, (3, 4)], "d: expected a dict of 2, found a dict of 1"),
+        ([{"a": 1, "b": (2,)}, None, (3, 4)], r"d\['b'\]: expected a list of 1, found a tuple of 1"),
+        ([{"a": 1, "b": [2]}, 0, (3, 4)], "n: expected None, as the model was exported with, found int"),
+        ([{"a": 1, "b": [2]}, None, (3,)], "p: expected a tuple of 2, found a tuple of 1"),
+    ]:
+        with pytest.raises(TypeError, match=f"{message}$"):
+            signature.leaves(values, {})
+    assert json.loads(signature.text)["names"] == ["d", "n", "p"]
+
+
+def test_structures_that_only_pytorch_knows():
+    torch = pytest.importorskip("torch")
+    pytree = torch.utils._pytree
+    text = pytree.treespec_dumps(pytree.tree_structure(collections.OrderedDict(a=1, b=2)))
+    arguments = ["tuple", [["tuple", [["torch", [text, 0]]]], ["dict", []]]]
+    signature = Signature(("d",), arguments, (0, 1), (), ["torch", [text, 1]], (("result", 0), ("result", 1), ("result", 0)))
+    assert signature.leaves([collections.OrderedDict(a=3, b=4)], {}) == [3, 4]
+    assert signature.given([], [5, 6]) == collections.OrderedDict(a=6, b=5)
+    with pytest.raises(TypeError, match=r"(?s)d: expected .*'b'.*, found .*'c'"):
+        signature.leaves([collections.OrderedDict(a=3, c=4)], {})
+
+
+def test_what_an_argument_is_written_to():
+    array = np.zeros(2)
+    signature_of_runtime._write(array, np.ones(2))
+    assert array.tolist() == [1, 1]
+    with pytest.raises(TypeError, match="expected an argument that can be written to, as the model writes to it, found tuple"):
+        signature_of_runtime._write((1, 2), np.ones(2))

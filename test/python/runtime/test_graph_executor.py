@@ -1,6 +1,9 @@
 """Programs as TVM's graphs, and the executors that run them node by node."""
 
 import json
+import re
+import time
+import types
 
 import numpy as np
 import onnx
@@ -257,6 +260,35 @@ def test_memory_of_the_caller_is_read_and_written_in_place(joined, image):
     np.testing.assert_array_equal(mine, 2 * image)
     with pytest.raises(ValueError, match="input 'image': expected a contiguous aligned array"):
         executor.set_input_zero_copy("image", image.transpose(0, 1, 3, 2))
+    scores.flags.writeable = False
+    with pytest.raises(ValueError, match="output 'scores': expected an array that may be written, found one that may not"):
+        executor.set_output_zero_copy("scores", scores)
+
+
+def test_outputs_are_named_and_numbered(joined, image):
+    executor = GraphExecutor(joined)
+    executor.run(image=image)
+    out = Tensor(np.empty((1, 3), np.float32))
+    executor.get_output("scores", out)
+    np.testing.assert_array_equal(out.numpy(), executor.get_output(0).numpy())
+    for key in (2, -1, "score"):
+        with pytest.raises(KeyError, match=f"no output {key!r}; there are scores, pooled"):
+            executor.get_output(key)
+    assert executor["get_num_outputs"]() == 2 and re.fullmatch(r"<relayc graph executor of \d+ calls, on cpu:0>", repr(executor))
+    for key in ("_find", "graph", "nothing"):
+        with pytest.raises(KeyError, match=f"no function {key!r} of a graph executor"):
+            executor[key]
+    assert set(joined.lib.function_names()) == {node.function for node in executor.graph.nodes if node.function not in ("", NOP)}
+    with pytest.raises(KeyError, match="no function 'nothing' in the library; it has"):
+        joined.lib["nothing"]
+
+
+def test_a_graph_of_a_function_that_nobody_has_is_refused(joined):
+    name = next(node["attrs"]["func_name"] for node in json.loads(joined.graph_json)["nodes"] if node["op"] != "null")
+    with pytest.raises(
+        ValueError, match=r"graph: expected the function 'test\.nobody' in the library or among global functions, found none"
+    ):
+        graph_executor.create(joined.graph_json.replace(f'"{name}"', '"test.nobody"'), joined.lib, "cpu")
 
 
 def test_setting_a_parameter_leaves_the_module_alone(joined, image):
@@ -379,9 +411,13 @@ def test_executors_share_parameters(joined, image):
     other.share_params(one, save_param_dict(joined.params))
     other.run(image=image)
     assert_same(arrays(other), joined["main"](image))
+    functions = types.SimpleNamespace(get_function=joined.lib.get_function)  # without the parameters
+    empty = graph_executor.create(joined.graph_json, functions, "cpu")
+    with pytest.raises(ValueError, match=r"share_params: expected the parameter '.*' in the other executor, found it not set"):
+        other.share_params(empty, save_param_dict(joined.params))
 
 
-def test_a_time_evaluator_times_programs_and_kernels(joined, image):
+def test_a_time_evaluator_times_programs_and_kernels(joined, image, monkeypatch):
     calls = []
 
     def count():
@@ -389,6 +425,18 @@ def test_a_time_evaluator_times_programs_and_kernels(joined, image):
 
     result = timing.evaluator(count, number=3, repeat=4, finish=lambda: calls.append(0))()
     assert calls == [1, 0] + [1, 1, 1, 0] * 4 and len(result.results) == 4
+    calls.clear()
+    monkeypatch.setattr(time, "sleep", lambda seconds: calls.append(seconds))
+    timing.timed(count, number=1, repeat=5, cooldown_interval_ms=20, repeats_to_cooldown=2)
+    assert calls == [1, 1, 0.02, 1, 1, 0.02, 1]
+    clock = iter(range(100))
+    monkeypatch.setattr(time, "perf_counter", lambda: next(clock))  # a second between looks
+    calls.clear()
+    assert timing.timed(count, number=2, repeat=2, min_repeat_ms=1000).results == (0.5, 0.5) and len(calls) == 4
+    monkeypatch.setattr(time, "perf_counter", lambda: len(calls) / 10)
+    calls.clear()
+    assert timing.timed(count, number=2, repeat=1, min_repeat_ms=1000).results == pytest.approx([0.1]) and len(calls) == 12
+    monkeypatch.undo()
     assert joined.time_evaluator("main", "cpu", number=1, repeat=2)(image=image).mean > 0
     times = joined.time_evaluator("main", min_repeat_ms=2, number=1)(image)
     assert times.results[0] > 0
@@ -451,6 +499,13 @@ def test_a_node_can_be_reached_without_a_run(joined, image):
     part.set_input("image", image)
     node = whole.times[0].node
     np.testing.assert_array_equal(part.debug_get_output(node), whole.tensors[node])
+    out = np.empty_like(whole.tensors[node])
+    assert part.debug_get_output(part.node_number(node), out) is out
+    np.testing.assert_array_equal(out, whole.tensors[node])
+    for number in (-1, len(part.graph.nodes), "nothing"):
+        with pytest.raises(KeyError):
+            part.node_number(number)
+    assert part.node_number(len(part.graph.nodes) - 1) == len(part.graph.nodes) - 1
 
 
 def test_a_debug_run_writes_files_for_other_tools(joined, image, tmp_path):

@@ -248,6 +248,10 @@ def test_deformable_convolution():
     expected = onnx_run("DeformConv", x, w, offset, np.zeros(2, np.float32), mask, opset=19, pads=[1, 1, 1, 1], group=2, offset_group=2)
     attrs = {"padding": (1, 1), "deformable_groups": 2, "groups": 2, "channels": 2, "kernel_size": (3, 3)}
     np.testing.assert_allclose(evaluated(lambda *v: relay.nn.deformable_conv2d(*v, **attrs), x, offset, w), expected, rtol=1e-4, atol=1e-4)
+    last = {"data_layout": "NHWC", "kernel_layout": "HWIO"}
+    moved = [np.ascontiguousarray(a.transpose(axes)) for a, axes in ((x, (0, 2, 3, 1)), (offset, (0, 2, 3, 1)), (w, (2, 3, 1, 0)))]
+    found = evaluated(lambda *v: relay.nn.deformable_conv2d(*v, **attrs, **last), *moved)
+    np.testing.assert_allclose(found.transpose(0, 3, 1, 2), expected, rtol=1e-4, atol=1e-4)
     free = relay.nn.deformable_conv2d(relay.var("x", shape=(1, 4, 6, 7)), relay.var("o"), relay.var("w"), **attrs)
     assert type_of(free) == relay.TensorType((1, 2, 6, 7))
 
@@ -286,6 +290,25 @@ def test_parts_of_images(method, layout):
     found = evaluated(lambda *v: relay.image.crop_and_resize(*v, (4, 5), layout, method, 9.5), np.ascontiguousarray(data), boxes, which)
     found = found if layout == "NCHW" else found.transpose(0, 3, 1, 2)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)  # positions of some units in the last place
+
+
+def test_a_part_of_one_row_is_the_middle_of_its_box():
+    x = values((1, 2, 7, 9))
+    boxes = np.array([[0.0, 0.25, 1.0, 0.75], [0.5, -1.5, 0.5, 1.0], [0.25, 0.0, 0.75, 0.5]], np.float32)
+    found = evaluated(lambda *v: relay.image.crop_and_resize(*v, (1, 3), extrapolation_value=9.5), x, boxes, np.zeros(3, np.int32))
+    row = x[0, :, 3]
+    outside = np.full(2, 9.5, np.float32)
+    middle = [np.stack([row[:, 2], row[:, 4], row[:, 6]], 1), np.stack([outside, outside, row[:, 8]], 1)]
+    np.testing.assert_allclose(found[:, :, 0], [*middle, np.stack([row[:, 0], row[:, 2], row[:, 4]], 1)], **CLOSE)
+
+
+def test_products_with_packed_weights():
+    x, w = values((3, 5)), values((2, 5, 4), seed=1)
+    expected = x @ w.transpose(0, 2, 1).reshape(8, 5).T
+    np.testing.assert_allclose(
+        evaluated(lambda a, b: relay.op.call("nn.contrib_dense_pack", a, b, weight_layout="NC4n"), x, w), expected, **CLOSE
+    )
+    np.testing.assert_allclose(evaluated(lambda a, b: relay.op.call("nn.contrib_dense_pack", a, b), x, w[0].T.copy()), x @ w[0], **CLOSE)
 
 
 def test_dilation():
@@ -360,6 +383,34 @@ def test_prior_boxes():
     np.testing.assert_allclose(found, np.array(expected)[None], **CLOSE)
 
 
+@pytest.mark.parametrize(("keep_background", "clip"), [(False, True), (True, False)])
+def test_boxes_of_the_best_classes(keep_background, clip):
+    """As TVM finds them, an anchor at a time; the score of one anchor is the threshold."""
+    anchors, classes, threshold, variances = 9, 4, 0.375, (0.1, 0.2, 0.3, 0.4)
+    rng = np.random.default_rng(3)
+    scores = rng.permutation(2 * classes * anchors).reshape(2, classes, anchors).astype("float32") / 96
+    scores[0, 1:, 4] = 0.25, 0.375, 0.125
+    moves, corners = values((2, anchors * 4)), np.sort(rng.random((1, anchors, 2, 2)), 2).reshape(1, anchors, 4).astype("float32")
+    attrs = {"keep_background": keep_background, "clip": clip, "threshold": threshold, "variances": variances}
+    rows, count = evaluated(lambda *v: relay.op.call("vision.multibox_transform_loc", *v, **attrs), scores, moves, corners)
+    for n in range(2):
+        expected = []
+        for j in range(anchors):
+            candidates = scores[n, 0 if keep_background else 1 :, j]
+            label, score = int(candidates.argmax()), candidates.max()
+            if score < threshold and not (keep_background and label == 0):
+                if not keep_background:
+                    continue
+                label = 0
+            (left, top, right, bottom), (x, y, w, h) = corners[0, j], moves[n, 4 * j : 4 * j + 4] * variances
+            x, y = x * (right - left) + (left + right) / 2, y * (bottom - top) + (top + bottom) / 2
+            w, h = np.exp(w) * (right - left) / 2, np.exp(h) * (bottom - top) / 2
+            box = np.array([x - w, y - h, x + w, y + h])
+            expected.append([label, score, *(box.clip(0, 1) if clip else box)])
+        assert count[n] == len(expected) and (keep_background or 0 < len(expected) < anchors)
+        np.testing.assert_allclose(rows[n, : len(expected)], expected, rtol=1e-4, atol=1e-5)
+
+
 def test_proposals_are_the_best_anchors_of_each_image():
     """Anchors that do not overlap, one for each cell, which the predicted deltas, 0, leave where they are."""
     scores = np.array([[[0.1, 0.7, 0.3], [0.9, 0.2, 0.5]], [[0.8, 0.1, 0.2], [0.3, 0.6, 0.4]]], np.float32)
@@ -383,6 +434,9 @@ def test_boxes_of_a_score():
         np.testing.assert_array_equal(where[entry], [*kept, *[-1] * (7 - len(kept))])
         np.testing.assert_array_equal(rows[entry][: len(kept)], boxes[entry][kept])
         np.testing.assert_array_equal(rows[entry][len(kept) :], -1)
+    late = evaluated(lambda v, t: relay.vision.get_valid_counts(v, t, 0, 1), boxes, np.float32(0.25))
+    for found, wanted in zip(late, (count, rows, where), strict=True):
+        np.testing.assert_array_equal(found, wanted)
 
 
 def test_space_to_depth_as_darknet_has_it():
@@ -520,7 +574,7 @@ def test_regular_suppression(most):
             assert not any(part[image, count:].any() for part in found[:3])
 
 
-def regions(scores, moves, info, ratios, scales, stride, threshold, before, after, smallest):
+def regions(scores, moves, info, ratios, scales, stride, threshold, before, after, smallest, adds=False):
     """The proposals of one image, a box at a time: scores [2 * anchors, rows, columns], moves [4 * anchors, rows, columns]."""
     anchors, (rows, columns), boxes = len(ratios) * len(scales), scores.shape[1:], []
     height, width, scale = info
@@ -530,8 +584,10 @@ def regions(scores, moves, info, ratios, scales, stride, threshold, before, afte
         x, y = ((stride - 1) / 2 + place * stride for place in (column, row))
         dx, dy, dw, dh = moves[4 * a : 4 * a + 4, row, column]
         # A box has its last row and column, and its centre is half a pixel before the middle of its extent.
-        x, y, w, h = x + dx * w, y + dy * h, np.exp(dw) * w, np.exp(dh) * h
-        corners = [x - (w - 1) / 2, y - (h - 1) / 2, x + (w - 1) / 2, y + (h - 1) / 2]
+        if not adds:
+            x, y, w, h = x + dx * w, y + dy * h, np.exp(dw) * w, np.exp(dh) * h
+        corners = np.array([x - (w - 1) / 2, y - (h - 1) / 2, x + (w - 1) / 2, y + (h - 1) / 2])
+        corners += [dx, dy, dw, dh] if adds else 0
         box = np.clip(corners, 0, [width - 1, height - 1, width - 1, height - 1])
         score = scores[anchors + a, row, column]
         if min(box[2] - box[0], box[3] - box[1]) + 1 < smallest * scale:
@@ -554,19 +610,19 @@ def shared(a, b):
     return w * h / (sum(areas) - w * h)
 
 
-@pytest.mark.parametrize(("threshold", "after"), [(0.3, 12), (0.7, 6)])
-def test_proposals_of_regions(threshold, after):
+@pytest.mark.parametrize(("threshold", "after", "adds"), [(0.3, 12, False), (0.7, 6, False), (0.5, 9, True)])
+def test_proposals_of_regions(threshold, after, adds):
     """The second image has fewer rows and columns than the scores; some boxes are too small."""
     attrs = {"scales": (1.0, 2.0), "ratios": (0.5, 1.0, 2.0), "feature_stride": 8, "threshold": threshold}
     rng = np.random.default_rng(7)
     scores = rng.permutation(2 * 12 * 3 * 4).reshape(2, 12, 3, 4).astype("float32") / 300
-    moves = rng.uniform(-0.5, 0.5, (2, 24, 3, 4)).astype("float32")
+    moves = rng.uniform(-0.5, 0.5, (2, 24, 3, 4)).astype("float32") * (4 if adds else 1)
     info = np.array([[24, 32, 1], [18, 25, 1.5]], "float32")
-    sizes = {"rpn_pre_nms_top_n": 40, "rpn_post_nms_top_n": after, "rpn_min_size": 6}
+    sizes = {"rpn_pre_nms_top_n": 40, "rpn_post_nms_top_n": after, "rpn_min_size": 6, "iou_loss": adds}
     found = evaluated(lambda *v: relay.vision.proposal(*v, **attrs, **sizes), scores, moves, info)
     expected = [
         [i, *box]
         for i, (s, m, entry) in enumerate(zip(scores, moves, info, strict=True))
-        for box in regions(s, m, entry, attrs["ratios"], attrs["scales"], 8, threshold, 40, after, 6)
+        for box in regions(s, m, entry, attrs["ratios"], attrs["scales"], 8, threshold, 40, after, 6, adds)
     ]
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)

@@ -2,11 +2,12 @@
 
 import inspect
 
+import numpy as np
 import pytest
 
 from relayc.dialects.relay.base import OPS, RelayError
 from relayc.frontend.relay import ast as relay
-from relayc.frontend.relay.op import UnsupportedOperator, op, operators, signature
+from relayc.frontend.relay.op import UnsupportedOperator, op, operators, registered, signature
 from relayc.relay.transform import InferTypeLocal
 
 
@@ -65,3 +66,24 @@ def test_wrong_attributes_are_refused():
     pooled = op.nn.global_max_pool2d(relay.var("x", shape=(1, 2, 3, 3)), out_layout="NHWC")
     with pytest.raises(RelayError, match=r"nn.global_max_pool2d: out_layout: expected the layout NCHW, found NHWC"):
         InferTypeLocal(pooled)
+
+
+def test_attributes_are_plain_values():
+    x = relay.var("x", shape=(2, 3))
+    assert type(op.nn.softmax(x, axis=np.int64(1)).attrs.axis) is int
+    assert op.reshape(x, np.array([3, 2])).attrs.newshape == (3, 2) and op.clip(x, np.float32(0.5), 2).attrs.a_min == 0.5
+    with pytest.raises(RelayError, match=r"cast: attribute dtype: expected a value, found none"):
+        op.call("cast", x)
+    with pytest.raises(RelayError, match=r"nn\.softmax: no attribute axes; it has axis"):
+        op.call("nn.softmax", x, axes=1)
+
+
+def test_namespaces_list_their_operators():
+    assert {"exp", "nn", "vision"} <= set(dir(op)) and {"conv2d", "contrib_dense_pack"} <= set(dir(op.nn))
+    assert "nn" not in dir(op.nn) and "conv2d" not in dir(op)
+
+
+def test_effects_of_registered_operators():
+    registered.register_stateful("exp", True)
+    assert relay.Op.get("exp").get_attr("TOpIsStateful") is True
+    relay.Op.get("exp").reset_attr("TOpIsStateful")

@@ -155,6 +155,11 @@ def test_positions_by_probabilities():
         assert set(found[0]) == {1, 2, 4} and set(found[1]) == {0, 4}
 
 
+def test_numbers_alone_are_those_of_the_dialect():
+    found = evaluated(lambda k: relay.op.call("random.threefry_generate", k, out_shape=(3, 5), dtype="uint64"), array(FRESH)[:8])
+    assert found.dtype == "uint64" and found.shape == (3, 5) and len({*found.ravel().tolist()}) == 15
+
+
 def test_what_is_no_key_is_refused():
     x = relay.var("x", shape=(9,), dtype="uint64")
     with pytest.raises(ValueError, match=r"key: expected tensor<10xui64>, found tensor<9xui64>"):
@@ -162,6 +167,8 @@ def test_what_is_no_key_is_refused():
     key = relay.var("k", shape=(10,), dtype="uint64")
     with pytest.raises(ValueError, match="out_dtype: expected float32 or float64, found int32"):
         relay.transform.InferTypeLocal(relay.random.uniform(key, (3,), "int32"))
+    with pytest.raises(ValueError, match=r"probs: expected a shape \[..., positions\], found"):
+        relay.transform.InferTypeLocal(relay.random.multinomial(key, relay.var("p", shape=()), 3))
 
 
 def test_in_text():

@@ -133,6 +133,29 @@ def test_a_pass_on_the_partitions_of_a_generator(takes):
     assert "add" in operators(partitioned(relay.Function([x], x * (one + one)), "folds2")["main"])  # of another generator
     np.testing.assert_allclose(relay.create_executor("graph", mod).evaluate()(values((3,))).numpy(), np.exp(2 * values((3,))), **CLOSE)
 
+    @byoc.register_partition_pass("folds")
+    def doubled(mod):
+        return mod.map_functions(lambda function: function.replace(body=function.body + function.body))
+
+    doubling = partitioned(relay.Function([x], relay.exp(x * one)), "folds")
+    np.testing.assert_allclose(relay.create_executor("graph", doubling).evaluate()(values((3,))).numpy(), np.exp(2 * values((3,))), **CLOSE)
+    again = transform.Sequential([transform.MergeComposite([("t.exp", is_op("multiply")(None))]), transform.MergeCompilerRegions()])(mod)
+    assert operators(partitions(again)[name]) == ["multiply"]  # of a generator: it stays
+
+
+def test_annotations_that_are_there_stay(takes):
+    takes("late", "exp")
+    takes("early", "abs", "exp")
+    x = relay.var("x", shape=(3,))
+    body = relay.tanh(relay.exp(relay.abs(x)))
+    early = transform.AnnotateTarget("early")(relay.IRModule.from_expr(body))
+    found = transform.AnnotateTarget("late")(early)
+    mod = transform.Sequential([transform.MergeCompilerRegions(), transform.PartitionGraph()])(found)
+    assert {name: operators(f) for name, f in partitions(mod).items()} == {"tvmgen_default_early_main_0": ["abs", "exp"]}
+    np.testing.assert_allclose(
+        relay.create_executor("graph", mod).evaluate()(values((3,))).numpy(), np.tanh(np.exp(np.abs(values((3,))))), **CLOSE
+    )
+
 
 def test_partitions_without_a_generator_are_compiled_where_they_are_called(takes):
     takes("nobody", "add")

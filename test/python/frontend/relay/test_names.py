@@ -152,3 +152,24 @@ def test_attributes_that_are_maps_keep_variables_and_strings():
     assert relay.structural_equal(function, back) and relay.structural_hash(function) == relay.structural_hash(back)
     with pytest.raises(relay.ParseError, match="expected a string or a variable as the key of a map, found '1'"):
         relay.parse_expr('#[version = "0.0.5"]\nfn (%x, m={1: 2}) { %x }')
+
+
+def test_parts_of_a_build():
+    x = relay.var("x", shape=(3,))
+    built = relay.build(relay.IRModule.from_expr(relay.Function([x], relay.exp(x))), "llvm")
+    assert built.get_graph_json() == built.graph_json and built.get_params() == built.params
+    with pytest.raises(KeyError, match="expected the module 'default', found 'other'"):
+        built["other"]
+    assert built.get_lib().function_names() == built.lib.function_names()
+    relay.create_executor("graph", device="cpu")
+    for device in ("cpux", 3):
+        with pytest.raises((ValueError, TypeError), match="device"):
+            relay.create_executor("graph", device=device)
+
+
+def test_names_of_global_variables_without_a_module():
+    supply = names.GlobalVarSupply()
+    assert [supply.fresh_global("a").name_hint for _ in range(2)] == ["a", "a_1"]
+    shared = names.NameSupply("net")
+    shared.fresh_name("a")
+    assert names.GlobalVarSupply(shared).fresh_global("a").name_hint == "net_a_1"

@@ -7,6 +7,7 @@ from oracle import values
 import relayc
 from relayc import relay
 from relayc.pipelines.context.instruments import PassInstrument
+from relayc.relay import passes
 
 transform = relay.transform
 
@@ -279,3 +280,46 @@ def test_images_are_resized_to_sizes_that_the_program_computes(layout):
     found = relay.create_executor("graph").evaluate(enlarged)(data, np.float32(2), np.float32(3)).numpy()
     fixed = relay.Function([x], relay.nn.upsampling(x, 2, 3, layout=layout, method="bilinear", align_corners=True))
     np.testing.assert_allclose(found, relay.create_executor("graph").evaluate(fixed)(data).numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_passes_know_their_names_and_print(capsys):
+    x = relay.var("x", shape=(3,))
+    mod = relay.IRModule.from_expr(relay.Function([x], relay.exp(x)))
+
+    @transform.module_pass(opt_level=0)
+    class Twice:
+        """Of a class."""
+
+        def __init__(self, times):
+            self.times = times
+
+        def transform_module(self, mod, ctx):
+            return mod
+
+    made = Twice(3)
+    assert made.name == "Twice" and repr(made) == "<pass Twice>" and made.times == 3 and Twice.__doc__ == "Of a class."
+    with pytest.raises(AttributeError):
+        made.other  # noqa: B018 # it is read for its error
+    for decorate in (transform.module_pass, transform.function_pass):
+        with pytest.raises(ValueError, match="expected the opt_level of the pass"):
+            decorate(lambda mod, ctx: mod, name="late")
+    assert relay.structural_equal(transform.PrintIR("here")(mod), mod)
+    assert capsys.readouterr().err == f"PrintIR(here):\n{mod.astext(show_meta_data=False)}\n"
+
+    @passes.pass_instrument
+    class Counts:
+        def run_before_pass(self, mod, info):
+            names.append(info.name)
+
+    names = []
+    with relayc.PassContext(instruments=[Counts()]):
+        transform.Inline()(mod)
+    assert names == ["Inline"]
+    with pytest.raises(NotImplementedError):
+        passes.Pass().transform(mod, None)
+
+
+def test_places_of_generated_text():
+    x = relay.var("x", shape=(3,))
+    found = transform.AnnotateSpans()(relay.IRModule.from_expr(relay.Function([x], relay.exp(x))))["main"].body
+    assert str(found.span) == "GeneratedSource:3:3"

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import CancelledError, Future
 from contextlib import ExitStack, contextmanager
 
 import pytest
@@ -13,13 +14,14 @@ from tuned_kernels import product_text
 from tuned_models import dense
 
 import relayc
+from relayc.pipelines.driver.compile_cache import source_digest
 from relayc.pipelines.driver.tuning_space import TuningSpace
 from relayc.pipelines.history.database import Database
 from relayc.tune import cluster
 from relayc.tune.session import Session
 from relayc.tune.single import kernel_task
 from relayc.tune.tasks import Task
-from relayc.tune.worker import DEFAULT, Candidate
+from relayc.tune.worker import DEFAULT, Candidate, Measured
 
 distributed = pytest.importorskip("distributed")
 
@@ -146,3 +148,49 @@ def test_a_worker_measures_a_kernel(monkeypatch):
     finally:
         cluster._process.close()
     assert found.outcome == "measured" and found.comparison.seconds > 0 and found.machine
+
+
+class Killed(Exception):
+    """As Dask raises it where the workers of a measurement died."""
+
+
+def test_answers_of_a_cluster_are_handed_over():
+    measured = Measured("failed", message="one")
+    for give, expected in [
+        (lambda future: future.set_result(measured), measured),
+        (lambda future: future.set_exception(Killed()), Measured("crashed", message="every worker that measured it was lost")),
+        (lambda future: future.set_exception(OSError("gone")), OSError),
+        (lambda future: future.cancel(), CancelledError),
+    ]:
+        answer, given = Future(), Future()
+        give(given)
+        cluster._hand_over(answer, Killed, given)
+        if isinstance(expected, type):
+            with pytest.raises(expected):
+                answer.result(0)
+        else:
+            assert answer.result(0) == expected
+
+
+def test_a_search_without_workers_ends(monkeypatch):
+    """After `MOST_ALONE_SECONDS` without one; a worker that is there starts the time anew."""
+    found = object.__new__(cluster.Cluster)
+    found._address, found._resource, found._seen, workers = "here", "r", 100.0, []
+    monkeypatch.setattr(cluster.Cluster, "_find_workers", lambda self: workers)
+    now = 100.0 + cluster.MOST_ALONE_SECONDS
+    monkeypatch.setattr(cluster.time, "monotonic", lambda: now)
+    assert found.slots == 0
+    workers.append("one")
+    assert found.slots == 1
+    workers.clear()
+    now += cluster.MOST_ALONE_SECONDS
+    assert found.slots == 0
+    now += 1
+    with pytest.raises(ConnectionError, match="here: no worker with the resource r for"):
+        assert found.slots
+
+
+def test_a_machine_that_cannot_measure_says_why():
+    target = "cpu -mcpu=sapphirerapids -mattr=+avxneconvert,+amx-complex"  # no CPU has both
+    assert "lacks" in cluster.refusal(target, source_digest()) and "another version" in cluster.refusal("cpu", "other")
+    assert cluster.refusal("cpu", source_digest()) == ""

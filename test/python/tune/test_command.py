@@ -1,5 +1,6 @@
 """`relayc tune`: the search as a command, with times that are made up, and what it does with databases."""
 
+import dataclasses
 import json
 import re
 import subprocess
@@ -14,11 +15,15 @@ import relayc
 from relayc.pipelines.history import records
 from relayc.pipelines.history.database import Database
 from relayc.pipelines.history.record import Record, export_records
+from relayc.pipelines.tir.schedule.written_strategy import SCRIPT
 from relayc.tools.cli import main
 from relayc.tools.timing import Comparison
 from relayc.tune import model
+from relayc.tune.model import Check, Tuning
 from relayc.tune.process import Measurer
-from relayc.tune.texts import chart
+from relayc.tune.session import State
+from relayc.tune.tasks import Task
+from relayc.tune.texts import chart, kernel_rows, summary
 from relayc.tune.worker import DEFAULT, Measured
 
 
@@ -161,3 +166,41 @@ def test_a_chart_is_a_line_of_steps():
     width = float(re.search(r'viewBox="0 -4 (\d+)', picture)[1])
     np.testing.assert_allclose(places, np.repeat(np.linspace(0, width, 5), 2)[1:-1], atol=0.1)
     assert picture.count('class="good"') == 3 and picture.count('class="bad"') == 1
+
+
+def test_what_came_of_a_search_in_words(tmp_path):
+    task = Task("key", "k", "", target="cpu", seconds=1.0)
+    record = Record("key", "cpu", "k", ("add",), "loops", {"grain": 3}, 2e-6, 1e-6, 2.0, 1.9, 2.1, 7)
+    scripted = dataclasses.replace(
+        record, strategy="sketch", numbers={SCRIPT: '%0 = transform.tune.knob<"a"> = 4 : x\n transform.tune.knob<"b"> = 5'}
+    )
+    states = [
+        State(task),  # which nobody has looked at
+        State(task, skipped="too fast"),
+        State(task, search=object(), seconds=2e-6, relative=0.5, record=record, known=3),
+        State(dataclasses.replace(task, seconds=0.0), search=object(), record=scripted),
+    ]
+    tuning = Tuning("model", tmp_path / "t.sqlite", states, (), 4.0)
+    assert kernel_rows(tuning) == [
+        ["k", "25.0%", "0", "", "", "", "too fast"],
+        ["k", "25.0%", "3", "2.0", "1.0", "2.00", "loops grain=3"],
+        ["k", "", "0", "", "", "", "sketch a=4 b=5"],
+    ]
+    faster = Comparison(4e-3, 2e-3, 2.0, 1.9, 2.1, 8)
+    graph = State(task, relative=0.8)
+    for changed, words in [
+        ({}, "nothing faster than the defaults"),
+        ({"gains": (1.5,), "total": 0.0}, "1.50 times as fast"),
+        ({"interrupted": True}, "interrupted: what was found is in "),
+        ({"check": Check(None, (), ("a", "b"))}, "none of 2 records makes the model faster; they are not kept"),
+        ({"check": Check(faster, ("a",))}, "(4.000 ms a call before, 2.000 ms after; faster)"),
+        ({"check": Check(faster, ("a",), ("b",)), "graph": graph}, "; faster, after 1.25 by its graph), 1 records are not kept"),
+    ]:
+        assert summary(dataclasses.replace(tuning, **changed)).startswith(f"{len(changed.get('gains', ()))} trials of 0 kernels in 0 s")
+        assert words in summary(dataclasses.replace(tuning, **changed))
+
+
+def test_the_history_is_a_file():
+    with pytest.raises(FileNotFoundError, match="ApplyHistoryBest: expected the file of a tuning database, found none at '/none'"):
+        relayc.tune.ApplyHistoryBest("/none")
+    assert relayc.tune.ApplyHistoryBest(None).database == ""

@@ -71,6 +71,39 @@ def test_sketches_of_a_product():
     assert "tensorize" in str(schedule.trace)
 
 
+@pytest.mark.parametrize("depth", [3, 40])
+def test_sketches_of_a_sum_that_is_the_result(depth):
+    """It is summed in a buffer of its own, or not; few steps are unrolled, or not."""
+    a, b = te.placeholder((9, depth), name="a"), te.placeholder((40, depth), name="b")
+    r = te.reduce_axis((0, depth), name="r")
+    kernel = te.create_prim_func([a, b, te.compute((9, 40), lambda i, j: te.sum(a[i, r] * b[j, r], axis=r), name="c")])
+    (sketch,) = [each for each in sketches(kernel) if each.__name__ == "sketch"]
+    assert "cache_write" in sketch.used and repr(sketch).startswith("<sketch: cache_write, ")
+    x, y = drawn(9, depth), drawn(40, depth, seed=1)
+    seen = set()
+    for seed in range(12):
+        _, schedule = sketch.sample(kernel, seed)
+        kind = tuple(any(getattr(step, "primitive", "") == name for step in schedule.trace.steps) for name in ("cache_write", "unroll"))
+        if kind not in seen:
+            seen.add(kind)
+            found = relayc.compile_kernel(kernel, schedule=str(schedule.trace), num_threads=1)
+            np.testing.assert_allclose(found(x, y), x @ y.T, rtol=1e-4, atol=1e-5)
+    assert {write for write, _ in seen} == {True, False}
+
+
+def test_kernels_that_have_no_sketches():
+    assert sketches(heat(), "cuda -arch=sm_80") == []
+    text = "func.func @NAME(%x: tensor<99xf32>) -> tensor<99xf32> { %0 = math.exp %x : tensor<99xf32> return %0 : tensor<99xf32> }"
+    two = "".join(text.replace("NAME", name) for name in "ab")
+    for given, name, message in [
+        (two, None, r"expected one kernel \(name= selects it\), found a, b"),
+        (two, "c", "expected a kernel c, found a, b"),
+        ("", None, r"expected one kernel .*, found none"),
+    ]:
+        with pytest.raises(ValueError, match=f"sketches: {message}"):
+            sketches(given, name=name)
+
+
 def test_equal_blocks_share_their_numbers():
     x = te.placeholder((32, 64), name="x")
     y = te.compute((32, 64), lambda i, j: te.exp(x[i, j]), name="y")

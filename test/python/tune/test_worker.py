@@ -188,3 +188,18 @@ def test_time(task):
     begin = time.perf_counter()
     assert Bench().measure(task, DEFAULT, DEFAULT, 0.05).comparison.rounds > 0
     assert time.perf_counter() - begin < 60
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "enough"),
+    [
+        (1.5, 1.1, 2.0, True),  # faster
+        (1.0, 0.9, 1.5, False),
+        (1.0, 0.9, 1.019, True),  # not worth a change
+        (1.0, 0.9, 1.02, False),
+        (0.79, 0.5, 1.5, True),  # hopeless
+        (0.8, 0.5, 1.5, False),
+    ],
+)
+def test_a_candidate_is_timed_until_it_is_known_to_be_worth_a_change_or_not(ratio, low, high, enough):
+    assert worker._is_enough(Comparison(1.0, 1.0, ratio, low, high, 8)) is enough

@@ -3,6 +3,7 @@
 import ctypes
 import dataclasses
 import pickle
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -263,3 +264,63 @@ def test_the_cache_keeps_the_kind_of_device(tmp_path, drawers):
 def test_permissions_that_the_kind_does_not_know_are_refused():
     with pytest.raises(DeviceError, match="device cpu: expected permissions out of tiles, found wings"):
         Module(dataclasses.replace(build_artifact(), permissions=("wings",)))
+
+
+def test_what_a_kind_need_not_have(drawers):
+    """Without methods of its own a kind has no streams, and refuses what needs more than memory and copies."""
+    tensor, base = drawers.empty(0, (2,), "float32"), DeviceKind
+    base.send(drawers, np.array([1, 2], np.float32), tensor)
+    np.testing.assert_array_equal(base.fetch(drawers, tensor), [1, 2])
+    base.wait(drawers, 0)
+    base.done(drawers, 0, 0, [])
+    assert base.stream_of(drawers, 0, []) == 0 and base.lacking(drawers, ["f"]) == () and base.loads_code.fget(drawers) is False
+    with base.within(drawers, 0, 0):
+        pass
+    for refused, what in [
+        (lambda: base.part(drawers, tensor, 0, (1,), "uint8"), "whose memory has parts"),
+        (lambda: base.at(drawers, 0, 0, (1,), "uint8"), "whose programs give memory"),
+        (lambda: base.program(drawers, None, 0), "whose programs take a context"),
+        (lambda: base.load(drawers, None, 1), "that loads object code"),
+        (lambda: base.open_library(drawers, Path("x.so"), "f"), "that loads libraries"),
+    ]:
+        with pytest.raises(DeviceError, match=f"device drawer: expected a kind {what}, found one that does not"):
+            refused()
+
+
+def test_libraries_of_the_cpu(tmp_path):
+    cpu = device_kind("cpu")
+    with pytest.raises(DeviceError, match="expected a library that can be loaded, found: "):
+        cpu.open_library(tmp_path / "none.so", "f")
+    import relayc.runtime.threads as threads
+
+    with pytest.raises(DeviceError, match="expected a library that defines relayc_nothing, found none"):
+        cpu.open_library(Path(threads.openmp_library()), "relayc_nothing")
+    assert hasattr(cpu.open_library(Path(threads.openmp_library()), "omp_get_max_threads"), "omp_get_max_threads")
+
+
+def test_the_openmp_runtime_is_looked_for_in_order(monkeypatch):
+    from relayc.runtime import threads
+
+    find = threads.openmp_library.__wrapped__
+
+    def package_without(name):
+        raise threads.importlib.metadata.PackageNotFoundError(name)
+
+    class File:
+        def __init__(self, name):
+            self.name = name
+
+        def locate(self):
+            return Path("/packages") / self.name
+
+    assert find() == threads.loaded_library(threads._FILES[0])
+    monkeypatch.setattr(threads, "loaded_library", lambda name: None)
+    monkeypatch.setattr(threads.importlib.metadata, "files", lambda name: [File("other.so"), File(threads._FILES[0])])
+    assert find() == f"/packages/{threads._FILES[0]}"
+    for files in (package_without, lambda name: None, lambda name: [File("other.so")]):
+        monkeypatch.setattr(threads.importlib.metadata, "files", files)
+        monkeypatch.setattr(threads.ctypes.util, "find_library", lambda name: f"lib{name}" if name == threads._OTHERS[-1] else None)
+        assert find() == f"lib{threads._OTHERS[-1]}"
+        monkeypatch.setattr(threads.ctypes.util, "find_library", lambda name: None)
+        with pytest.raises(OSError, match="no OpenMP runtime found: install intel-openmp or LLVM's libomp"):
+            find()

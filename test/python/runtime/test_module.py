@@ -55,6 +55,15 @@ def test_functions_are_found_by_name(module):
     assert module.get_function("add") is module["add"]
     with pytest.raises(KeyError, match="no function 'mul' in the module; it has main, add, copy"):
         module["mul"]
+    for call, what in [
+        (lambda: module.schedule("add"), "schedule"),
+        (lambda: module.specialize({"n": 2}), "specialize"),
+        (lambda: module.export_library("x.so"), "export_library"),
+    ]:
+        with pytest.raises(ValueError, match=f"{what}: expected a module that relayc.compile gave, found one without a compiler"):
+            call()
+    with pytest.raises(KeyError, match="schedule: expected a kernel of the module, found 'ad'; did you mean add"):
+        module.schedule("ad")
 
 
 def test_inputs_and_outputs_have_names_shapes_and_dtypes(module):

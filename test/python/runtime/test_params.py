@@ -104,6 +104,8 @@ def test_what_is_no_whole_file_is_one_error(content, found):
 def test_strings_are_no_parameters():
     with pytest.raises(ValueError, match="s: expected an array of numbers, found one of"):
         save_param_dict({"s": np.array(["a"])})
+    with pytest.raises(ValueError, match="safetensors: expected names of arrays, found __metadata__"):
+        save_param_dict({"__metadata__": np.zeros(2)})
 
 
 def test_parameters_have_the_names_of_the_model(scaled):

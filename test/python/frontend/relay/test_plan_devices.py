@@ -6,6 +6,7 @@ from oracle import values
 
 import relayc
 from relayc import relay
+from relayc.frontend.relay.passes.device_domains import Domain, Domains
 
 CPU, GPU = relay.VirtualDevice("cpu", "llvm"), relay.VirtualDevice("cuda", "cuda")
 CONFIG = relay.CompilationConfig.of(["llvm", "cuda"], default_type=2)
@@ -107,6 +108,32 @@ def test_annotations_that_fix_nothing_join_what_agrees():
     free = on_device(relay.exp(on_device(x, CPU, constrain_result=True)), CPU, constrain_body=False)
     calls, params, result = places(planned(relay.Function([x, y], free)))
     assert calls["exp"] == "cpu:0" and params[0] == "cpu:0" and result == "cpu:0"
+
+
+def test_domains_are_the_same_only_where_their_devices_agree():
+    domains = Domains(CONFIG)
+    cpu, gpu, free, other = (Domain(CONFIG.canonical(device)) for device in (CPU, GPU, relay.VirtualDevice(), relay.VirtualDevice()))
+    fixed = Domain(relay.VirtualDevice("cpu:0", "llvm", "fast"))
+    assert domains.is_fixed(fixed) and not domains.is_fixed(cpu) and domains.unify(cpu, cpu) and not domains.unify(cpu, gpu)
+    assert domains.is_fixed(Domain(parts=(fixed, fixed))) and not domains.is_fixed(Domain(parts=(fixed, cpu)))
+    part = Domain(parts=(cpu, free))
+    assert (
+        domains.text(part) == "fn (cpu:0) -> any device"
+        and domains.text(Domain(parts=(part, gpu))) == "fn (fn (cpu:0) -> any device) -> cuda:0"
+    )
+    assert not domains.unify(part, free) and not domains.unify(part, Domain(parts=(cpu, free, free)))
+    assert not domains.unify(part, Domain(parts=(gpu, other)))
+    domains.unify_if_possible(cpu, gpu)
+    assert domains.find(cpu) is not domains.find(gpu)
+    # What was joined before a contradiction was found is as it was.
+    domains = Domains(CONFIG)
+    domains.unify_if_possible(Domain(parts=(free, cpu)), Domain(parts=(gpu, gpu)))
+    assert domains.result(free).is_free
+    domains.unify_if_possible(Domain(parts=(free, cpu)), Domain(parts=(gpu, other)))
+    assert domains.result(free) == GPU and domains.result(other) == CPU
+    assert domains.collapse(gpu, Domain(parts=(free, free))) and not domains.collapse(gpu, Domain(parts=(free, cpu)))
+    domains.default_function(whole := Domain(parts=(Domain(), Domain())))
+    assert domains.text(whole) == "fn (cuda:0) -> cuda:0"
 
 
 def test_memory_scopes_are_joined():

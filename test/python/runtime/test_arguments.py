@@ -10,8 +10,11 @@ import pytest
 import tvm_ffi
 
 from relayc.runtime import signature as signature_of_runtime
+from relayc.runtime.artifact import ObjectCode, TensorSpec
+from relayc.runtime.function import fits
 from relayc.runtime.signature import Signature
 from relayc.runtime.tensor import _capsule_pointer, as_array, to_tensor
+from relayc.symbolic import symbol
 
 
 def strided(array):
@@ -316,3 +319,16 @@ def test_what_an_argument_is_written_to():
     assert array.tolist() == [1, 1]
     with pytest.raises(TypeError, match="expected an argument that can be written to, as the model writes to it, found tuple"):
         signature_of_runtime._write((1, 2), np.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("shape", "fit"),
+    [((2, 3, 4), True), ((2, 9, 4), True), ((3, 3, 4), False), ((2, 3, 5), False), ((2, 3), False), ((2, 3, 4, 1), False), ((), False)],
+)
+def test_shapes_fit_where_rank_and_known_sizes_are_those_of_the_specification(shape, fit):
+    assert fits(shape, TensorSpec("x", (2, symbol("n"), 4), "float32")) is fit
+    assert fits((), TensorSpec("x", (), "float32")) and not fits((1,), TensorSpec("x", (), "float32"))
+
+
+def test_bytes_of_object_code_are_those_of_all_its_parts():
+    assert ObjectCode(b"root", ((("a",), b"one"), (("b", "c"), b"three")), b"images").num_bytes == 4 + 3 + 5 + 6

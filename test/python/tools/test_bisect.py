@@ -25,6 +25,7 @@ from relayc.tools import cli
 from relayc.tools.bisect import command
 from relayc.tools.bisect.compiling import Compiler
 from relayc.tools.bisect.onnx_parts import OnnxSource, reads
+from relayc.tools.bisect.parts import NoPart
 from relayc.tools.bisect.search import first_failing
 from relayc.tools.bisect.symptoms import HANGS, symptom, symptom_of
 from relayc.tools.reference import compare
@@ -270,6 +271,7 @@ def test_parts_of_relay_programs_keep_their_parameters(tmp_path):
         return program.op.tanh(x) * weights - x
 
     source = RelaySource(program.module(), {})
+    assert "loc(" in source.text  # with the names of nodes
     values = {name: np.ones((2, 300), np.float32) for names in source.outputs for name in names} | {"x": np.zeros((2, 300), np.float32)}
     part = source.part([1], values)
     assert list(part.inputs) == ["tanh#0"] and part.outputs == ("multiply#1",)
@@ -299,6 +301,16 @@ def test_a_node_with_graphs_takes_what_they_take():
     }
     part = source.part([2], values)
     assert sorted(part.inputs) == ["a", "c", "x"]
+    assert part.make().graph.name == source.model.graph.name != "part"
+    for nodes, outputs, changed, message in [
+        ([2], [], {}, "no outputs"),
+        ([], None, {}, "no outputs"),
+        ([2], None, {"a": np.array(["text"])}, "a is no tensor of numbers"),
+        ([2], None, {"x": [np.ones(2)]}, "x is no tensor of numbers"),
+        ([2], None, {"y": None}, "y is no tensor"),
+    ]:
+        with pytest.raises(NoPart, match=message):
+            source.part(nodes, {**values, **changed}, outputs)
     # What follows from shapes is known when a model is imported.
     assert [t.name for t in part.make().graph.initializer] == ["shape"]
     np.testing.assert_array_equal(relayc.compile(part.make()).run(part.inputs)["y"], values["y"])

@@ -1,5 +1,6 @@
 """`relayc.diff`: equal programs have no differences, and a change of one thing is named as that thing alone."""
 
+import dataclasses
 import json
 
 import ml_dtypes
@@ -13,7 +14,8 @@ from relayc.pipelines.targets.cpu import peak
 from relayc.pipelines.tir.strategy.table import FALLBACK
 from relayc.runtime import Peak
 from relayc.tools import cli
-from relayc.tools.diff import matched
+from relayc.tools.diff import Change, matched
+from relayc.tools.diff_tables import _differing, _sides
 from relayc.tools.record import Call, Record, digest
 
 WEIGHT = np.linspace(-1, 2, 12, dtype=np.float32).reshape(3, 4)
@@ -232,3 +234,23 @@ def test_calls_are_matched_by_their_nodes():
     found = {tuple(c.kernel for c in ours): tuple(c.kernel for c in theirs) for ours, theirs in matched(a, b)}
     assert found == {("k",): ("q",), ("whole",): ("p1", "p2"), ("only_a",): (), ("nameless",): ("nameless_1",), ("x",): ("y",)}
     assert len(matched(a, b)) == 6  # the calls of n1 in their order
+
+
+def test_sides_of_a_change_are_as_short_as_tells_them_apart():
+    made = dict(sources=("n",), kernel="k", operators=("add", "abs"), tensors=("f32[2]", "f32[3]"), schedule="loops grain=1 rows=2")
+    made |= dict.fromkeys([field.name for field in dataclasses.fields(Call) if field.name not in made], "")
+    call = Call(**made)
+    for changed, name, expected in [
+        ({"schedule": "loops grain=1 rows=4"}, "schedule", ("rows=2", "rows=4")),
+        ({"schedule": "loops grain=3 rows=2 x"}, "schedule", ("grain=1", "grain=3 x")),
+        ({"schedule": "tiles rows=2"}, "schedule", ("loops grain=1 rows=2", "tiles rows=2")),
+        ({"operators": ("add",)}, "operators", ("add abs", "add")),
+        ({"tensors": ("f32[2]", "f32[4]")}, "tensors", ("f32[3]", "f32[4]")),
+        ({"tensors": ("f32[1]", "f32[4]")}, "tensors", ("f32[2] +1", "f32[1] +1")),
+        ({"tensors": ("f32[2]",)}, "tensors", ("f32[2] f32[3]", "f32[2]")),
+    ]:
+        other = dataclasses.replace(call, **changed)
+        assert _differing(call, other, name) == expected
+        assert _sides(Change((name,), (call,), (other,))) == tuple(f"k: {text}" for text in expected)
+    assert _sides(Change(("computation",), (call, call), (call,))) == ("k\nk", "k")
+    assert _sides(Change(("computation", "constants"), (call,), (call,))) == ("k", "k")

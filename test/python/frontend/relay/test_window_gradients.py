@@ -158,3 +158,15 @@ def test_transposed_convolution(attrs):
         assert derivative.shape == given[0].shape
         expected = evaluated(total, *other)
         np.testing.assert_allclose(np.vdot(derivative.numpy().astype(np.float64), given[1]), expected, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["max", "avg"])
+def test_steps_and_padding_that_are_left_out_are_one_and_none(kind):
+    data, grad = values((1, 2, 4, 5)), values((1, 2, 3, 4), seed=1)
+    given = {"pool_size": (2, 2), "strides": (1, 1), "padding": (0, 0), "layout": "NCHW", "ceil_mode": False}
+    given |= {"count_include_pad": False} if kind == "avg" else {}
+    name = f"nn.{kind}_pool2d_grad"
+    found, expected = (
+        evaluated(lambda g, x, a=attrs: relay.op.call(name, g, x, **a), grad, data) for attrs in ({"pool_size": (2, 2)}, given)
+    )
+    np.testing.assert_array_equal(found, expected)

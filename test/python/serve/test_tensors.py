@@ -78,6 +78,8 @@ REFUSED: dict[str, tuple[str, str, list[Any], Any, str]] = {
     "too few elements": ("float32", "FP32", [2], [1.0], "expected 2 elements"),
     "too many elements": ("float32", "FP32", [2], [1.0, 2.0, 3.0], "expected 2 elements"),
     "too few texts": ("string", "BYTES", [2], ["a"], "expected 2 elements"),
+    "a number as text": ("string", "BYTES", [2], ["a", 1], "values of type int"),
+    "nothing as text": ("string", "BYTES", [2], ["a", None], "values of type NoneType"),
     "a text cut short": ("string", "BYTES", [2], b"\x05\0\0\0ab", "expected BYTES values"),
 }
 

@@ -105,3 +105,8 @@ def test_results_of_calls_from_several_threads_stay_as_they_are():
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(work, range(4)))
+
+
+def test_a_caller_may_take_an_array_for_a_result(module):
+    made = module["main"].result(0, ((2, 3), np.dtype(np.float32), 24))
+    assert made.shape == (2, 3) and made.dtype == np.float32 and made.ctypes.data % ALIGNMENT == 0

@@ -3,6 +3,7 @@
 import json
 import shlex
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
@@ -15,7 +16,9 @@ from relayc.runtime import KernelInfo, Peak
 from relayc.runtime.profile import ProfileRow
 from relayc.tools import advise as advising
 from relayc.tools import cli
+from relayc.tools.advice_tables import _difference
 from relayc.tools.build import Build
+from relayc.tools.reference import Difference
 from relayc.tools.settings import pass_context
 from relayc.tools.timing import Comparison
 
@@ -281,3 +284,23 @@ def test_bounds(flops, num_bytes, seconds, calls, alone, bound):
     kernel = KernelInfo("k", (), (), ("add",), (), int(flops / calls), int(num_bytes / calls))
     row = ProfileRow(kernel, (), seconds, 1.0, calls)
     assert row.bound(Peak(2, 100.0, 10.0, 8.0), alone) == bound
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        (None, ""),
+        (Difference(1.0, 0.5, kinds=False), "NaN or inf"),
+        (Difference(0.0, 0.0), "none"),
+        (Difference(2e-3, 1e-3), "1.0e-03"),
+        (Difference(1.0, float("inf")), "inf"),
+    ],
+)
+def test_differences_in_words(found, text):
+    assert _difference(SimpleNamespace(difference=found)) == text
+
+
+def test_models_of_other_machines_are_refused(model):
+    other = "cpu -mcpu=sapphirerapids -mattr=+avxneconvert,+amx-complex"  # no CPU has both
+    with pytest.raises(ValueError, match=r"advise: expected a target that this machine has, found one with .*, which it lacks"):
+        relayc.advise(model, target=other)

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 from relayc import te
 from relayc.pipelines.targets.cpu import peak
 from relayc.runtime import Peak, load_module, num_threads
-from relayc.tools import cli
+from relayc.tools import cli, entry, opt, settings
 
 
 @pytest.fixture
@@ -337,3 +337,19 @@ def test_targets_are_told(capsys):
     code, out, _ = run(capsys, "targets")
     assert code == 0 and "kinds: cpu, cuda" in out
     assert re.search(r"x86-64 +SSE2 .* yes", out) and "sapphirerapids" in out
+
+
+@pytest.mark.parametrize(("command", "module"), [(entry.relayc, cli), (entry.relayc_opt, opt)])
+def test_an_interrupt_of_a_command_is_a_line_and_130(monkeypatch, capsys, command, module):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "main", lambda: 7)
+    assert command() == 7
+    monkeypatch.setattr(module, "main", interrupted)
+    assert command() == 130 and capsys.readouterr().err == "relayc: interrupted\n"
+
+
+def test_values_of_settings_have_the_types_of_options():
+    for text, type_, value in [("1", bool, True), ("True", bool, True), ("0", bool, False), ("a,,b", list, ["a", "b"]), ("3", int, 3)]:
+        assert settings._value(text, type_) == value

@@ -5,9 +5,10 @@ import io
 import pytest
 from rich.console import Console
 
+from relayc.pipelines.driver.tuning_space import TuningSpace
 from relayc.runtime import CallSite, KernelInfo, Peak
 from relayc.runtime.profile import make_profile
-from relayc.tools.tables import kernel_table, operators_table, profile_table, shortened
+from relayc.tools.tables import kernel_table, operators_table, profile_table, shortened, space_table
 
 KERNELS = [
     KernelInfo("fused_conv2d_add_relu_with_a_long_name_1", (), (), ("nn.conv2d", "add", "nn.relu"), (), 500_000_000, 1_000_000),
@@ -85,3 +86,16 @@ def test_names_of_nodes_lose_the_folders_that_all_have():
     assert shortened(SOURCES) == ["attention/convolution/Conv +1", "attention/Softmax"]
     assert shortened([("conv",), (), ("/a/b",)]) == ["conv", "", "/a/b"]
     assert shortened([]) == []
+
+
+def test_sensible_values_of_numbers():
+    """The first twelve of them; a kernel without numbers has a line, too."""
+    many = tuple(range(13))
+    spaces = [
+        TuningSpace("k", ("add", "abs"), "loops", {"rows": 3, "grain": 2}, {"rows": many[:12], "grain": many}),
+        TuningSpace("none", ("exp",), "plain", {}, {}),
+    ]
+    lines = [line.split() for line in shown(space_table(spaces), 160) if line.strip()]
+    numbers = [str(n) for n in range(12)]
+    assert ["k", "add", "abs", "loops", "rows", "3", *numbers] in lines
+    assert ["grain", "2", *numbers, "...", "(13", "in", "all)"] in lines and ["none", "exp", "plain"] in lines

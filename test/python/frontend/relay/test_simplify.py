@@ -142,22 +142,36 @@ def test_padding_of_a_quantized_convolution_is_folded():
     image, weight = generator.integers(0, 256, (1, 5, 5, 2)).astype("uint8"), generator.integers(-128, 128, (3, 3, 2, 4)).astype("int8")
     np.testing.assert_array_equal(run(found, image, weight), run(program(9), image, weight))
     assert operators(main_of(program(8), transform.FoldExplicitPadding())) == ["nn.pad", "qnn.conv2d"]
+    for widths in (((0, 0), (1, 0), (0, 2), (0, 1)), ((1, 0), (1, 0), (0, 2), (0, 0))):  # channels, and the batch
+        channels = 2 + widths[3][1]
+        v = relay.var("v", shape=(3, 3, channels, 4), dtype="int8")
+        pad = relay.nn.pad(x, widths, relay.const(9, "uint8"))
+        numbers = [relay.const(9), relay.const(0), relay.const(0.5), relay.const(0.25)]
+        conv = relay.qnn.op.conv2d(pad, v, *numbers, kernel_size=(3, 3), channels=4, data_layout="NHWC", kernel_layout="HWIO")
+        assert operators(main_of(relay.Function([x, v], conv), transform.FoldExplicitPadding())) == ["nn.pad", "qnn.conv2d"]
 
 
 def test_blocks_around_a_convolution_are_a_dilation():
     x, w = relay.var("x", shape=(1, 5, 7, 2)), relay.var("w", shape=(3, 2, 2, 4))
 
-    def program(blocks=(2, 3), **attrs):
-        into = relay.nn.space_to_batch_nd(x, block_shape=(2, 3), paddings=((2, 3), (1, 4)))
-        conv = relay.nn.conv2d(into, w, padding=(1, 0, 0, 1), data_layout="NHWC", kernel_layout="HWIO", **attrs)
-        return relay.Function([x, w], relay.nn.batch_to_space_nd(conv, block_shape=blocks, crops=((2, 1), (0, 1))))
+    def program(blocks=(2, 3), crops=((2, 1), (0, 1)), number=0.0, padding=(1, 0, 0, 1), **attrs):
+        into = relay.nn.space_to_batch_nd(x, block_shape=(2, 3), paddings=((2, 3), (1, 4)), pad_value=number)
+        conv = relay.nn.conv2d(into, w, padding=padding, data_layout="NHWC", kernel_layout="HWIO", **attrs)
+        return relay.Function([x, w], relay.nn.batch_to_space_nd(conv, block_shape=blocks, crops=crops))
 
     found = main_of(program(), transform.FlattenAtrousConv())
     assert operators(found) == ["nn.conv2d"] and tuple(found.body.attrs["dilation"]) == (2, 3)
     assert tuple(found.body.attrs["padding"]) == (2, 1, 2, 6)
     data, weight = values((1, 5, 7, 2)), values((3, 2, 2, 4), seed=1)
     np.testing.assert_allclose(run(found, data, weight), run(program(), data, weight), rtol=1e-5, atol=1e-5)
-    for other in (program(strides=(1, 2)), program(blocks=(3, 2))):
+    bare = main_of(program(crops=((0, 1), (1, 4)), padding=(0, 0, 0, 0)), transform.FlattenAtrousConv())
+    assert operators(bare) == ["nn.conv2d"] and tuple(bare.body.attrs["padding"]) == (2, 0, 2, 0)  # what is left of it
+    for other in (
+        program(strides=(1, 2)),
+        program(blocks=(3, 2)),
+        program(number=1.0),
+        program(crops=((0, 1), (2, 4)), padding=(0, 0, 0, 0)),  # it takes more away than was added
+    ):
         assert len(operators(main_of(other, transform.FlattenAtrousConv()))) == 3
 
 

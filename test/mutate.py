@@ -236,8 +236,11 @@ def chosen_tests(executed: Executed, fault: Fault, limit: float, seed: int, foun
       found: how many faults the tests of each file have found so far.
       left: tests that do not run.
     """
-    tests = [test for test in executed.tests_of(fault.path, fault.lines) if test not in left]
-    near = {test for line in uses_of(fault, (ROOT / fault.path).read_text()) for test in executed.tests_of(fault.path, (line, line))}
+    source = (ROOT / fault.path).read_text()
+    # What an import executes is there for every test of the file, whichever imported it first.
+    lines = fault.lines if is_in_function(fault, source) else (1, source.count("\n") + 1)
+    tests = [test for test in executed.tests_of(fault.path, lines) if test not in left]
+    near = {test for line in uses_of(fault, source) for test in executed.tests_of(fault.path, (line, line))}
 
     def cost(test: str) -> float:
         return executed.seconds(test) / (1 + found[_file_of_test(test)] + NEAR * (test in near or _is_named_like(test, fault.path)))
@@ -260,6 +263,11 @@ def chosen_tests(executed: Executed, fault: Fault, limit: float, seed: int, foun
 
 def _file_of_test(test: str) -> str:
     return test.partition("::")[0]
+
+
+def is_in_function(fault: Fault, source: str) -> bool:
+    functions = (n for n in ast.walk(ast.parse(source)) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    return any(n.body[0].lineno <= fault.lines[0] <= (n.end_lineno or n.lineno) for n in functions)
 
 
 def uses_of(fault: Fault, source: str) -> set[int]:

@@ -20,7 +20,7 @@ import numpy as np
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.types import DTYPES, TensorType
-from relayc.frontend.converter import ModelBuilder, Tensor, constant, emit
+from relayc.frontend.converter import ModelBuilder, Tensor, constant, emit, integer
 from relayc.frontend.errors import ModelError
 from relayc.symbolic import FAR, Dim, Size, exact, proves, symbol, symbols_of
 
@@ -302,10 +302,7 @@ def size(tensor: Tensor, what: str) -> Size:
     if tensor.type.num_elements != 1:
         raise ModelError(f"input {what}: expected one element, found {list(tensor.shape)}")
     if tensor.is_known and tensor.is_float:
-        value = float(tensor.array.reshape(-1)[0])
-        if value != int(value):
-            raise ModelError(f"input {what}: expected a whole number, found {value}")
-        return int(value)
+        return integer(tensor, what)
     if tensor.rank > 1 and not is_at_import(tensor):
         tensor = emit("reshape", tensor, newshape=(1,))
     if tensor.elements is not None and not is_at_import(tensor):

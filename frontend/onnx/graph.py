@@ -275,10 +275,7 @@ _NOTHING = Tensor(TensorType((), "float32"))
 def _attribute(attribute: AttributeProto, model: Model) -> Any:
     """The value of an attribute, tensors as arrays and lists as tuples. Raises OnnxError."""
     kinds = AttributeProto
-    try:
-        value = onnx.helper.get_attribute_value(attribute)
-    except ValueError:
-        raise OnnxError(f"attribute {attribute.name}: expected a value with its type, found type {attribute.type}") from None
+    value = onnx.helper.get_attribute_value(attribute)
     if attribute.type == kinds.STRING:
         return value.decode("utf-8", "replace")
     if attribute.type == kinds.STRINGS:

@@ -186,11 +186,7 @@ def load(model: ModelLike) -> Model:
         raise TypeError(f"model: expected a path, bytes or onnx.ModelProto, found {type(model).__name__}")
     path = Path(model)
     try:
-        with open_file(path) as file:
-            if os.fstat(file.fileno()).st_size == 0:
-                raise OnnxError(f"{path}: the file is empty", located=True)
-            # Closed with its last view: the traceback of a pending error keeps views alive.
-            contents = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        contents = _mapped(path)
         # Weights are read, not mapped: the model file may be written anew while they are in use.
         return _load_buffer(contents, str(path), path.parent, lambda span: np.fromfile(path, np.uint8, span.length, offset=span.offset))
     except OSError as e:
@@ -200,6 +196,12 @@ def load(model: ModelLike) -> Model:
 def _load_buffer(
     data: bytes | bytearray | memoryview | mmap.mmap, source: str, directory: Path | None, read: Callable[[wire.Span], np.ndarray]
 ) -> Model:
+    proto, spans = _parsed(data, source)
+    return Model(proto, source, directory, {name: partial(read, span) for name, span in spans.items()})
+
+
+def _parsed(data: bytes | bytearray | memoryview | mmap.mmap, source: str) -> tuple[onnx.ModelProto, dict[str, wire.Span]]:
+    """The message without the raw data of its large initializers, and where that data is. Raises OnnxError."""
     proto = onnx.ModelProto()
     with memoryview(data) as view:
         try:
@@ -209,7 +211,15 @@ def _load_buffer(
             raise OnnxError(f"{source}: {e}", located=True) from None
         except DecodeError:
             raise OnnxError(f"{source}: the file is truncated or not an ONNX model", located=True) from None
-    return Model(proto, source, directory, {name: partial(read, span) for name, span in spans.items()})
+    return proto, spans
+
+
+def _mapped(path: Path) -> mmap.mmap:
+    """A file that is closed with its last view: the traceback of a pending error keeps views alive. Raises OnnxError for an empty one."""
+    with open_file(path) as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            raise OnnxError(f"{path}: the file is empty", located=True)
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def opset_versions(opset_import: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
@@ -289,12 +299,7 @@ def external_files(path: Path) -> list[str]:
     Raises:
       OnnxError: the file is corrupt. OSError: it cannot be read.
     """
-    proto = onnx.ModelProto()
-    with open_file(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as contents, memoryview(contents) as view:
-        try:
-            proto.ParseFromString(wire.split(view)[0])
-        except DecodeError:
-            raise OnnxError(f"{path}: the file is truncated or not an ONNX model", located=True) from None
+    proto, _ = _parsed(_mapped(path), str(path))
     tensors = [*proto.graph.initializer, *_attribute_tensors(proto.graph.node)]
     tensors += [tensor for function in proto.functions for tensor in _attribute_tensors(function.node)]
     return sorted({e.value for t in tensors if t.data_location == TensorProto.EXTERNAL for e in t.external_data if e.key == "location"})

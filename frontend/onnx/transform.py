@@ -63,8 +63,8 @@ def Reshape(data: Tensor, shape: Tensor, *, allowzero: bool = False) -> Tensor:
 
 def _codes_resolved(data: Tensor, shape: Tensor, allowzero: bool) -> Tensor:
     """A shape that only the program knows, in sizes alone."""
-    if shape.rank != 1 or not shape.type.is_static:
-        raise OnnxError(f"input shape: expected a list of as many integers as is known at import, found {shape.type}")
+    if shape.rank != 1:
+        raise OnnxError(f"input shape: expected a list of integers, found {shape.type}")
     found = cast(shape, "int64")
     if not allowzero:
         dims = (*data.shape, *(0,) * prod(shape.type.static_shape))[: prod(shape.type.static_shape)]

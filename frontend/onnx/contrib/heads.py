@@ -130,15 +130,15 @@ def _in_range(mask: Tensor, batch: Size, keys: Size) -> Tensor:
     """bool[B, keys]: whether a key is one of those that a mask of numbers counts."""
     places = reshape(positions(keys, "int32"), (1, keys))
     numbers = cast(mask, "int32")
-    ends = reshape(strided_slice(numbers, (0,), (batch,), (1,), (0,)), (batch, 1))
-    within: Tensor = emit("less", places, ends)
-    if numbers.shape[0] == 2 * batch and numbers.shape[0] != 3 * batch + 2:
-        begins = reshape(strided_slice(numbers, (batch,), (2 * batch,), (1,), (0,)), (batch, 1))
-        return emit("logical_and", within, emit("greater_equal", places, begins))
-    if numbers.shape[0] not in (batch, 3 * batch + 2):
+    if numbers.shape[0] not in (batch, 2 * batch, 3 * batch + 2):
         expected = f"one number for each of {batch} entries, two, or three and two more"
         raise OnnxError(f"input mask: expected {expected}, found {list(mask.shape)}")
-    return within
+    ends = reshape(strided_slice(numbers, (0,), (batch,), (1,), (0,)), (batch, 1))
+    within: Tensor = emit("less", places, ends)
+    if numbers.shape[0] != 2 * batch:
+        return within
+    begins = reshape(strided_slice(numbers, (batch,), (2 * batch,), (1,), (0,)), (batch, 1))
+    return emit("logical_and", within, emit("greater_equal", places, begins))
 
 
 def total_scores(*given: Tensor | None) -> Tensor | None:

@@ -71,8 +71,6 @@ class Nodes:
             wrong = found[(found < 0) | (found >= end)]
             if wrong.size:
                 raise OnnxError(f"tree ensemble: expected the number of a {name} in [0, {end}), found {wrong[0]}")
-        if count >= 1 << 30:
-            raise OnnxError(f"tree ensemble: expected fewer than {1 << 30} nodes, found {count}")
         return self
 
     def without_sets(self, sets: Sequence[np.ndarray]) -> "Nodes":

@@ -11,6 +11,8 @@ from onnx_models import model_of, relu, weighted
 from relayc.frontend import sizes
 from relayc.frontend.onnx import OnnxError, converter, from_onnx
 from relayc.frontend.onnx.converters import CONVERTERS
+from relayc.frontend.onnx.model import external_files
+from relayc.symbolic import Undecided
 
 
 def message(model, **arguments):
@@ -248,6 +250,12 @@ def test_strides_have_a_limit():
     assert "attribute strides: expected values of at most 2147483647, found [2147483648]" in message(pool(2**31))
 
 
+def test_an_attribute_without_a_type_is_an_error():
+    node = helper.make_node("ReduceSum", ["x"], ["y"], keepdims=1)
+    node.attribute[0].type = onnx.AttributeProto.UNDEFINED
+    assert "attribute keepdims: expected 0 or 1, found None" in message(model_of([node], {"x": [2]}))
+
+
 def test_a_node_that_reads_a_value_nobody_makes_is_invalid():
     assert "inputs of node Abs#0 (Abs) that an earlier node makes, found ghost" in message(
         model_of([helper.make_node("Abs", ["ghost"], ["y"])], {"x": [2]})
@@ -256,6 +264,33 @@ def test_a_node_that_reads_a_value_nobody_makes_is_invalid():
 
 def test_a_value_made_twice_is_invalid():
     assert "found y" in message(model_of([relu(), relu()], {"x": [2]}))
+
+
+# ---- arguments ------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"dims": "n"}, "dims: expected a mapping of names of dimensions, found 'n'"),
+        ({"dims": {"n": 2, "n (": 3}}, "dims: expected names of dimensions"),
+        ({"dims": {"my size": 2, "my_size": 3}}, "dims: my_size: expected one size, found 2 and 3"),
+        ({"dtypes": "uint8"}, "dtypes: expected a mapping of names of inputs, found 'uint8'"),
+        ({"dtypes": {"x": "int7"}}, "dtypes: input x: expected one of"),
+        ({"dtypes": {"s": "uint8"}}, "dtypes: input s: expected a tensor, found seq(float32)"),
+        ({"dtypes": {"z": "uint8"}}, "dtypes: expected names of inputs"),
+    ],
+)
+def test_arguments_that_do_not_fit_the_inputs(arguments, expected):
+    model = model_of([relu()], {"x": ["n", "my size"]})
+    sequence = helper.make_sequence_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, ["n"]))
+    model.graph.input.append(helper.make_value_info("s", sequence))
+    assert expected in message(model, **arguments)
+
+
+def test_a_model_of_another_type_is_an_error():
+    with pytest.raises(TypeError, match=r"model: expected a path, bytes or onnx\.ModelProto, found int"):
+        from_onnx(3)
 
 
 # ---- sizes ----------------------------------------------------------------------------------------------------------------------------
@@ -312,6 +347,39 @@ def test_an_offset_of_external_data_is_a_number_of_bytes(offset, tmp_path):
     assert f"external data 'm.data': offset: expected a number of bytes, found '{offset}'" in message(tmp_path / "m.onnx")
 
 
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"data_type": TensorProto.STRING}, "initializer w: expected strings in the model, found external data"),
+        ({"dims": [3]}, "external data 'm.data': expected 12 bytes for float32[3], found length 16"),
+        ({"dims": [2**60]}, f"initializer w: shape: expected at most {2**47} bytes"),
+    ],
+)
+def test_external_data_of_another_type_is_an_error(fields, expected, tmp_path):
+    np.arange(4, dtype=np.float32).tofile(tmp_path / "m.data")
+    tensor = TensorProto(name="w", **{"dims": [4], "data_type": TensorProto.FLOAT, "data_location": TensorProto.EXTERNAL} | fields)
+    tensor.external_data.add(key="location", value="m.data")
+    tensor.external_data.add(key="length", value="16")
+    model = model_of([helper.make_node("Identity", ["w"], ["y"])], {})
+    model.graph.initializer.append(tensor)
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    assert expected in message(tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (weighted(8)[0].SerializeToString()[:-9], "m.onnx: byte 2: a field that reaches past the end"),
+        (b"\x72\x02\xff\xff", "m.onnx: the file is truncated or not an ONNX model"),
+        (b"", "m.onnx: the file is empty"),
+    ],
+)
+def test_the_external_files_of_what_is_no_model(data, expected, tmp_path):
+    (tmp_path / "m.onnx").write_bytes(data)
+    with pytest.raises(OnnxError, match=expected):
+        external_files(tmp_path / "m.onnx")
+
+
 def test_external_data_of_an_attribute_is_looked_for_beside_the_model(tmp_path, monkeypatch):
     np.arange(4, dtype=np.float32).tofile(tmp_path / "c.data")
     tensor = TensorProto(dims=[4], data_type=TensorProto.FLOAT, data_location=TensorProto.EXTERNAL)
@@ -335,20 +403,26 @@ def test_inputs_of_different_ranks_are_not_joined():
     assert "differ in the size of axis 1 alone, found tensor<2x3xf32>, tensor<2xf32>" in found
 
 
-def test_a_fault_of_a_converter_names_the_node():
+@pytest.mark.parametrize(
+    ("fault", "kind", "text"),
+    [
+        (KeyError("nothing"), OnnxError, "the converter failed with KeyError: 'nothing'"),
+        (MemoryError("none"), MemoryError, "none"),
+        (Undecided("n > 2"), OnnxError, "expected sizes of which more is known, found an open question: n > 2"),
+    ],
+)
+def test_a_fault_of_a_converter_names_the_node(fault, kind, text):
     @converter("Faulty", domain="test")
     def faulty(x):
-        raise KeyError("nothing")
+        raise fault
 
     try:
         node = helper.make_node("Faulty", ["x"], ["y"], domain="test", name="here")
         model = model_of([node], {"x": [2]})
         model.opset_import.append(helper.make_opsetid("test", 1))
-        with pytest.raises(
-            OnnxError, match=r"node 'here' \(test.Faulty, opset 1\): the converter failed with KeyError: 'nothing'"
-        ) as caught:
+        with pytest.raises(kind, match=rf"node 'here' \(test.Faulty, opset 1\): {text}") as caught:
             from_onnx(model)
-        assert isinstance(caught.value.__cause__, KeyError)
+        assert isinstance(caught.value.__cause__, KeyError) == isinstance(fault, KeyError)
     finally:
         del CONVERTERS["test", "Faulty"]
 

@@ -581,6 +581,28 @@ IMPORTS = [
     ),
     ("(seq(seq(float)) s) => (seq(seq(float)) y) { y = Identity (s) }", r"a sequence of tensors or an.*found sequence of sequence"),
     ("(float[n] x) => (float[n] y) { y = OptionalGetElement () }", r"expected input given, found none"),
+    (
+        "(bool c, float[n] x) => (float[n] y) { y = If (c) <then_branch = t () => (float[n] a) { a = Neg (x) }, "
+        "else_branch = e () => (seq(float[n]) b) { b = SequenceConstruct (x) }> }",
+        r"expected values of one type, found float32 and seq\(float32\)",
+    ),
+    (
+        "(int64 k, bool c, float[n] x) => (float[n] y) { y = Loop (k, c, x) <body = "
+        "b (int64 i, bool go, float[n] v) => (bool on, seq(float[n]) w) { on = Identity (go)  w = SequenceConstruct (v) }> }",
+        r"value 'v' that the loop carries: expected values of one type, found float32 and seq\(float32\)",
+    ),
+    (
+        "(int64 k, bool c, float[n] x) => (float[n] y) { y = Loop (k, c) <body = b (int64 i, bool go) => (bool on, seq(float[n]) w) "
+        "{ on = Identity (go)  w = SequenceConstruct (x) }> }",
+        r"scan output: expected a tensor, found seq\(float32\)",
+    ),
+    ("(float[n] x) => (seq(float) s) { t = SequenceConstruct (x)  s = SequenceConstruct (t) }", r"inputs: expected a tensor, found seq"),
+    ("(float[n] x) => (seq(float) s) { s = SequenceConstruct () }", r"expected a sequence of a known element type, found an empty one"),
+    (
+        "(bool c, float[n] x) => (float[n] y) { y = If (c) <then_branch = t () => (float[n] a) { a = Neg (ghost) }, "
+        "else_branch = e () => (float[n] b) { b = Neg (x) }> }",
+        r"expected an input that an earlier node makes, found 'ghost'",
+    ),
 ]
 
 

@@ -21,7 +21,8 @@ F32 = "float32"
 
 @dataclass(frozen=True)
 class LateResize:
-    """The attributes of a Resize, by ONNX's names; `mode` is nearest, linear or cubic, or lanczos with antialias."""
+    """The attributes of a Resize, by ONNX's names; `mode` is nearest, linear or cubic, or lanczos with antialias. Without `nearest_mode`,
+    as in operator set 10, positions are rounded up where an axis becomes smaller, else down."""
 
     mode: str
     coordinates: str
@@ -95,9 +96,13 @@ class LateResize:
 
     def _sampled(self, x: Tensor, axis: int, along: "_Axis", at: Tensor) -> Tensor:
         if self.mode == "nearest":
-            if self.nearest_mode not in _ROUNDINGS:
+            if not self.nearest_mode:
+                at = emit("where", binary("less", along.factor, 1.0), emit("ceil", at), emit("floor", at))
+            elif self.nearest_mode not in _ROUNDINGS:
                 raise ModelError(f"attribute nearest_mode: expected {', '.join(_ROUNDINGS)}, found {self.nearest_mode!r}")
-            return emit("take", x, along.clamped(_ROUNDINGS[self.nearest_mode](at)), axis=axis, mode="clip")
+            else:
+                at = _ROUNDINGS[self.nearest_mode](at)
+            return emit("take", x, along.clamped(at), axis=axis, mode="clip")
         below = emit("floor", at)
         taps = [add(below, float(n)) for n in ((0, 1) if self.mode == "linear" else (-1, 0, 1, 2))]
         shares = [self._kernel(emit("abs", subtract(tap, at))) for tap in taps]

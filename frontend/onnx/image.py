@@ -99,10 +99,10 @@ def _extent(size: Size, factor: Factor, rest: float = 0.0) -> Size:
         return shape_sizes(cast(emit("floor", computed), "int64"), "scales")[0]
 
 
-def _asymmetric(x: Tensor, scales: tuple[Factor, ...], mode: str) -> Tensor:
+def _asymmetric(x: Tensor, scales: tuple[Factor, ...], mode: str, rounding: str = "floor") -> Tensor:
     axes = tuple(range(x.rank))
     sizes = _scaled(x, scales, axes)
-    return _resize(x, axes, sizes, scales, (), method=_method(mode), coordinate_transformation_mode="asymmetric", rounding_method="floor")
+    return _resize(x, axes, sizes, scales, (), method=_method(mode), coordinate_transformation_mode="asymmetric", rounding_method=rounding)
 
 
 @converter("Upsample")
@@ -128,7 +128,15 @@ def Upsample_9(x: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
 
 @converter(since=10)
 def Resize(x: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
-    return Upsample_9(x, scales, mode=mode)
+    """Positions in axes that become smaller are rounded up for nearest, those in others down."""
+    if _is_late(scales):
+        _method(mode)
+        return LateResize(mode, "asymmetric", "", -0.75, False, 0.0, False).by_scales(x, range(x.rank), scales, None)
+    factors = _factors(scales, "scales")
+    if mode != "nearest":
+        return _asymmetric(x, factors, mode)
+    x = _asymmetric(x, tuple(1.0 if isinstance(f, float) and f < 1 else f for f in factors), mode)
+    return _asymmetric(x, tuple(f if isinstance(f, float) and f < 1 else 1.0 for f in factors), mode, "ceil")
 
 
 def _is_late(tensor: Tensor | None) -> bool:

@@ -1,0 +1,262 @@
+"""Branches of ONNX converters against ONNX Runtime, or the onnx package's reference; the imported modules are interpreted, not compiled."""
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import helper
+from onnx.parser import parse_model
+from onnx.reference import ReferenceEvaluator
+
+from relayc.frontend.onnx import from_onnx
+from relayc.pipelines.evaluate.relay import RelayInterpreter
+
+SIZES = {"n": 5, "m": 3}
+
+# Name: operator set, inputs, nodes that make `y`; arrays by name where random floats would not do.
+CASES = {
+    "unpooled": (18, "float[2, 1, 2, 3] x, int64[2, 1, 2, 3] i", "y = MaxUnpool<kernel_shape = [2, 3], strides = [2, 3]>(x, i)"),
+    "unpooled to a size": (
+        18,
+        "float[2, 1, 3] x, int64[2, 1, 3] i, int64[3] s = {2, 1, 9}",
+        "y = MaxUnpool<kernel_shape = [2], strides = [2], pads = [0, 0]>(x, i, s)",
+    ),
+    **{
+        f"transposed convolution of {size} {mode}": (
+            18,
+            "float[1, 2, 4] x, float[2, 3, 3] w",
+            f'y = ConvTranspose<output_shape = [{size}], strides = [2], auto_pad = "{mode}">(x, w)',
+        )
+        for size in (8, 9)
+        for mode in ("SAME_UPPER", "SAME_LOWER")
+    },
+    "transposed convolution of two sizes": (
+        18,
+        "float[1, 2, 4, 3] x, float[2, 3, 3, 2] w",
+        "y = ConvTranspose<output_shape = [10, 6], strides = [2, 2], output_padding = [1, 0]>(x, w)",
+    ),
+    "floats to the power of integers": (18, "float[n] x, int64[n] z", "y = Pow(x, z)"),
+    "integers to the power of floats": (18, "int32[n] i, float[n] x", "y = Pow(i, x)"),
+    "integers to the power of integers": (18, "int32[n] i, int64[n] z", "y = Pow(i, z)"),
+    **{
+        f"infinite {negative} {positive}": (
+            20,
+            "float[6] special",
+            f"y = IsInf<detect_negative = {negative}, detect_positive = {positive}>(special)",
+        )
+        for negative in (0, 1)
+        for positive in (0, 1)
+    },
+    "infinite of rank 0": (20, "float x", "y = IsInf<detect_negative = 0, detect_positive = 0>(x)"),
+    **{
+        f"centre of {size} and {other}": (18, f"float[4, 5] x, int64[2] s = {{{size}, {other}}}", "y = CenterCropPad(x, s)")
+        for size, other in ((1, 8), (7, 2), (4, 5))
+    },
+    "centre of an axis": (18, "float[n, 5] x, int64[1] s = {4}", "y = CenterCropPad<axes = [-2]>(x, s)"),
+    "compressed": (18, "float[4, 3] x, bool[3] c = {0, 1, 0}", "y = Compress<axis = 0>(x, c)"),
+    "compressed to nothing": (18, "float[4, 3] x, bool[2] c = {0, 0}", "y = Compress<axis = 1>(x, c)"),
+    "compressed to nothing, of all": (18, "float[4, 3] x, bool[2] c = {0, 0}", "y = Compress(x, c)"),
+    "compressed by data": (18, "float[4, m] x, bool[7] b", "y = Compress(x, b)"),
+    "scattered": (10, "float[3, 3] x, int64[1, 2] j = {0, 2}, float[1, 2] u", "y = Scatter<axis = 1>(x, j, u)"),
+    "a filter bank": (
+        17,
+        "int64 bins = {4}, int64 length = {16}, int64 rate = {8000}, float low = {100}, float[1] high",
+        "h = Squeeze(high)\\n y = MelWeightMatrix(bins, length, rate, low, h)",
+    ),
+    "largest of all": (18, "float[2, 3, 4] x", "y = GlobalMaxPool(x)"),
+    "norms of all": (18, "float[2, 3, 4, 5] x", "y = GlobalLpPool<p = 3>(x)"),
+    "norms of windows that hang over": (
+        18,
+        "float[1, 2, 6] x",
+        "y = LpPool<kernel_shape = [3], strides = [2], ceil_mode = 1, p = 2>(x)",
+    ),
+    "largest of windows that hang over": (
+        18,
+        "float[1, 2, 6, 7] x",
+        "y = MaxPool<kernel_shape = [3, 2], strides = [2, 3], dilations = [1, 2], pads = [1, 0, 1, 1], ceil_mode = 1>(x)",
+    ),
+    "means of windows that hang over": (
+        18,
+        "float[1, 2, 6] x",
+        "y = AveragePool<kernel_shape = [3], strides = [2], ceil_mode = 1, pads = [1, 0], count_include_pad = 1>(x)",
+    ),
+    "places of the largest": (18, "float[1, 2, 6, 5] x", "z, y = MaxPool<kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 0, 1]>(x)"),
+    "columns of the largest": (18, "float[1, 2, 6, 5] x", "z, y = MaxPool<kernel_shape = [3, 2], storage_order = 1>(x)"),
+    "regions": (18, "float[2, 3, 6, 7] x, float[2, 5] r", "y = MaxRoiPool<pooled_shape = [2, 3], spatial_scale = 0.5>(x, r)"),
+    "aligned regions": (
+        18,
+        "float[2, 3, 6, 7] x, float[2, 4] q, int64[2] b = {1, 0}",
+        "y = RoiAlign<output_height = 2, output_width = 3>(x, q, b)",
+    ),
+    "aligned regions of an old operator set": (
+        10,
+        "float[2, 3, 6, 7] x, float[2, 4] q, int64[2] b = {1, 0}",
+        "y = RoiAlign<output_height = 2, output_width = 3, sampling_ratio = 2>(x, q, b)",
+    ),
+    "the largest of no axes": (18, "float[2, 3] x, int64[0] a = {}", "y = ReduceMax<noop_with_empty_axes = 1>(x, a)"),
+    "means of dynamic axes": (18, "float[n, m] x", "y = ReduceMean(x)"),
+    "a range of halves": (20, "float16 h", "o = Constant<value_float = 7.0>()\\n e = CastLike(o, h)\\n y = Range(h, e, h)"),
+    "a range of known halves": (
+        20,
+        "float16[5] half",
+        "a = Constant<value_float = 0.5>()\\n c = Cast<to = 10>(a)\\n b = Constant<value_float = 2.75>()\\n e = Cast<to = 10>(b)\\n"
+        "r = Range(c, e, c)\\n y = Add(r, half)",
+    ),
+    "layers": (17, "float[n, 3, 4] x, float[3, 4] w, float[4] v", "y = LayerNormalization<axis = 1>(x, w, v)"),
+    "a batch of numbers": (14, "float[n] x, float[1] w, float[1] v, float[1] p, float[1] q", "y = BatchNormalization(x, w, v, p, q)"),
+    "wrapped": (19, "float[2, 5] x, int64[4] p = {0, 7, 1, 2}", 'y = Pad<mode = "wrap">(x, p)'),
+    "cropped": (19, "float[2, 5] x, int64[4] p = {1, -2, -1, 1}", "y = Pad(x, p)"),
+    "padded along dynamic axes": (18, "float[2, 5] x, int64[2] k, int64[1] axis", "y = Pad(x, k, , axis)"),
+    "unsqueezed along dynamic axes": (18, "float x, int64[2] axes", "y = Unsqueeze(x, axes)"),
+    "all along dynamic axes": (18, "float[2, 3] x, int64[2] axes", "y = ReduceSum<keepdims = 0>(x, axes)"),
+    "a flag of labels": (
+        18,
+        "int64[n] z",
+        "y = ai.onnx.ml.LabelEncoder<keys_int64s = [1, 2, 1], values_floats = [0.5, 1.5, 7.0], default_float = 9.0>(z)",
+    ),
+    "sums of a logarithm": (13, "float[2, 3] x", "y = ReduceLogSumExp<axes = [-1]>(x)"),
+    **{
+        f"resized by {name}": (18, inputs, f"y = Resize<{attributes}>({arguments})")
+        for name, inputs, attributes, arguments in (
+            ("factors", "float[1, 1, 4, 5] x, float[4] t = {1, 1, 1.5, 0.6}", 'mode = "linear"', "x, , t"),
+            ("factors of the program", "float[1, 1, 4, 5] x, float[4] f", 'mode = "linear"', "x, , f"),
+            (
+                "cubic factors of the program",
+                "float[1, 1, 4, 5] x, float[4] f",
+                'mode = "cubic", exclude_outside = 1, cubic_coeff_a = -0.5',
+                "x, , f",
+            ),
+            (
+                "nearest factors of the program",
+                "float[1, 1, 4, 5] x, float[4] f",
+                'nearest_mode = "ceil", coordinate_transformation_mode = "asymmetric"',
+                "x, , f",
+            ),
+            (
+                "a crop",
+                "float[1, 1, 4, 5] x, float[8] roi = {0, 0, 0.25, 0.25, 1, 1, 0.75, 1.25}, float[4] t = {1, 1, 1.5, 0.75}",
+                'mode = "linear", coordinate_transformation_mode = "tf_crop_and_resize", extrapolation_value = 5.0',
+                "x, roi, t",
+            ),
+            (
+                "a crop of the program",
+                "float[1, 1, 4, 5] x, float[8] crop, float[4] t = {1, 1, 1.5, 0.75}",
+                'mode = "linear", coordinate_transformation_mode = "tf_crop_and_resize", extrapolation_value = 5.0',
+                "x, crop, t",
+            ),
+            (
+                "a crop to sizes",
+                "float[1, 1, 4, 5] x, float[8] crop, int64[4] s = {1, 1, 6, 4}",
+                'mode = "linear", coordinate_transformation_mode = "tf_crop_and_resize"',
+                "x, crop, , s",
+            ),
+            (
+                "sizes that keep the ratio",
+                "float[1, 1, 4, 5] x, int64[2] s = {7, 6}",
+                'axes = [2, 3], keep_aspect_ratio_policy = "not_larger"',
+                "x, , , s",
+            ),
+            (
+                "sizes that keep the ratio and are not smaller",
+                "float[1, 1, 4, 5] x, int64[2] s = {7, 6}",
+                'axes = [2, 3], keep_aspect_ratio_policy = "not_smaller"',
+                "x, , , s",
+            ),
+            (
+                "dynamic sizes that keep the ratio",
+                "float[1, 1, n, 4] x, int64[2] s = {7, 6}",
+                'axes = [2, 3], keep_aspect_ratio_policy = "not_larger"',
+                "x, , , s",
+            ),
+            (
+                "dynamic sizes that keep the ratio and are not smaller",
+                "float[1, 1, n, 4] x, int64[2] s = {7, 6}",
+                'axes = [2, 3], keep_aspect_ratio_policy = "not_smaller"',
+                "x, , , s",
+            ),
+            (
+                "aligned corners of the program",
+                "float[1, 1, 4, 5] x, float[4] f",
+                'mode = "linear", coordinate_transformation_mode = "align_corners"',
+                "x, , f",
+            ),
+            (
+                "half pixels of the program",
+                "float[1, 1, 4, 5] x, float[4] f",
+                'mode = "linear", coordinate_transformation_mode = "pytorch_half_pixel"',
+                "x, , f",
+            ),
+        )
+    },
+    "repeated": (9, "float[1, 1, 3, 4] x, float[4] g", "y = Upsample(x, g)"),
+    "interpolated": (7, "float[1, 1, 3, 4] x", 'y = Upsample<mode = "linear", scales = [1.0, 1.0, 2.0, 1.5]>(x)'),
+    "resized in operator set 10": (10, "float[1, 1, 3, 7] x, float[4] f", "y = Resize(x, f)"),
+    "resized in operator set 10 by known factors": (10, "float[1, 1, 3, 7] x, float[4] t = {1, 1, 2.5, 0.6}", "y = Resize(x, t)"),
+    "interpolated in operator set 10": (10, "float[1, 1, 3, 7] x, float[4] t = {1, 1, 2.5, 0.6}", 'y = Resize<mode = "linear">(x, t)'),
+    "halves of a slice": (9, "float[n, 4] x", "y = Slice<starts = [1, -3], ends = [9, -1], axes = [0, 1]>(x)"),
+    "largest by size": (9, "float[n, 4] x", "z, y = TopK<k = 2, axis = 1>(x)"),
+    "identical parts": (18, "float[n, 4] x", "y = Split<axis = 1, num_outputs = 1>(x)"),
+}
+
+# ONNX Runtime has no such element types, or reads places in the larger image.
+OF_REFERENCE = {
+    "a range of halves",
+    "a range of known halves",
+    "unpooled to a size",
+}
+
+RNG = np.random.default_rng(0)
+ARRAYS = {
+    "special": np.float32([np.inf, -np.inf, np.nan, 0, -1, 3e38]),
+    "b": np.array([0, 1, 1, 0, 0, 1, 0], bool),
+    "c": np.array([0, 1, 0], bool),
+    "h": np.float16(0.75),
+    "z": np.array([3, 0, 1, 2, 1]),
+    "i": np.int32([3, 0, 4, 2, 100]),
+    "k": np.array([1, 2]),
+    "axis": np.array([-1]),
+    "axes": np.array([1, 0]),
+    "high": np.float32([3000]),
+    "f": np.float32([1, 1, 2.5, 0.6]),
+    "g": np.float32([1, 1, 2.5, 1.5]),
+    "r": np.float32([[0, 1, 2, 9, 8], [1, 0, 0, 13, 11]]),
+    "q": np.float32([[0.5, 0.25, 4, 5], [1, 1, 3, 2]]),
+    "crop": np.float32([0, 0, 0.25, 0.25, 1, 1, 0.75, 1.25]),
+    "unpooled i": np.stack([RNG.permutation(36)[:6].reshape(1, 2, 3) for _ in range(2)]),
+    "unpooled to a size i": np.array([[[0, 3, 5]], [[7, 9, 11]]]),
+}
+
+
+def parsed(name, plain=False):
+    """A case as a model; `plain` in the form that others understand: a crop with the sizes that follow from its factors."""
+    opset, inputs, nodes = CASES[name]
+    nodes = nodes.replace("\\n", "\n")
+    if plain and "crop" in nodes and ", t)" in nodes:
+        inputs, nodes = inputs + ", int64[4] sizes = {1, 1, 3, 3}", nodes.replace(", t)", ", , sizes)")
+    return parse_model(f'<ir_version: 8, opset_import: ["" : {opset}, "ai.onnx.ml" : 2]> main ({inputs}) => (y) {{ {nodes} }}')
+
+
+def arrays(name):
+    """The inputs of a case by name: given ones, positive floats where they are random."""
+    rng, graph = np.random.default_rng(len(name)), parsed(name).graph
+    found = {}
+    for given in graph.input:
+        if any(given.name == t.name for t in graph.initializer):
+            continue
+        type_ = given.type.tensor_type
+        shape = [d.dim_value if d.HasField("dim_value") else SIZES[d.dim_param] for d in type_.shape.dim]
+        dtype = helper.tensor_dtype_to_np_dtype(type_.elem_type)
+        array = ARRAYS.get(f"{name} {given.name}", ARRAYS.get(given.name))
+        if array is None or (array.ndim != len(shape) or array.shape != tuple(shape)):
+            array = rng.uniform(0.25, 2, shape)
+        found[given.name] = np.asarray(array, dtype)
+    return found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_against_others(name):
+    session = ReferenceEvaluator if name in OF_REFERENCE else onnxruntime.InferenceSession
+    (expected,) = session(parsed(name, True).SerializeToString()).run(["y"], arrays(name))
+    (found,) = RelayInterpreter(from_onnx(parsed(name)))("main", list(arrays(name).values()))
+    found = found.view(bool) if expected.dtype == bool else found  # bytes there
+    assert found.dtype == expected.dtype and found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, rtol=2e-3 if found.dtype == np.float16 else 2e-5, atol=1e-5)

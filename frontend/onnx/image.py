@@ -180,6 +180,11 @@ def Resize_11(
         wanted = _scaled(x, factors, chosen) if not crop else _cropped(x, factors, chosen, _floats(roi, "roi"))
     elif sizes is not None and sizes.type.num_elements != 0:
         lengths = shape_sizes(sizes, "sizes")
+        if len(lengths) != len(chosen):
+            raise OnnxError(f"input sizes: expected {len(chosen)} values, found {len(lengths)}")
+        if keep_aspect_ratio_policy not in ("stretch", "not_larger", "not_smaller"):
+            found = f"found {keep_aspect_ratio_policy!r}"
+            raise OnnxError(f"attribute keep_aspect_ratio_policy: expected stretch, not_larger or not_smaller, {found}")
         if (crop and _is_late(roi)) or _is_open(x, chosen, lengths, keep_aspect_ratio_policy != "stretch", late.antialias):
             return late.by_sizes(x, chosen, lengths, keep_aspect_ratio_policy, roi)
         wanted, factors = _sizes(x, lengths, chosen, keep_aspect_ratio_policy)
@@ -206,7 +211,7 @@ def Resize_11(
 
 def _is_open(x: Tensor, axes: Sequence[int], sizes: Sequence[Size], one_factor: bool, antialias: bool) -> bool:
     """Whether sizes say less of the factors than is to be known at import: which is the least or greatest, or weights of all elements."""
-    pairs = [(s, x.shape[a]) for s, a in zip(sizes, axes, strict=False)]
+    pairs = [(s, x.shape[a]) for s, a in zip(sizes, axes, strict=True)]
     is_known = all(isinstance(d, int) for pair in pairs for d in pair)
     return not is_known and (antialias or (one_factor and len({_quotient(*pair) for pair in pairs}) > 1))
 
@@ -220,16 +225,11 @@ def _cropped(x: Tensor, scales: Sequence[Factor], axes: Sequence[int], roi: Sequ
 
 def _sizes(x: Tensor, sizes: Sequence[Size], axes: Sequence[int], policy: str) -> tuple[tuple[Size, ...], tuple[Factor, ...]]:
     """Sizes and factors; a policy other than stretch has one factor for all axes (operator set 18)."""
-    if len(sizes) != len(axes):
-        raise OnnxError(f"input sizes: expected {len(axes)} values, found {len(sizes)}")
     factors = tuple(_quotient(s, x.shape[a]) for s, a in zip(sizes, axes, strict=True))
     if policy == "stretch":
         return tuple(sizes), factors
-    if policy not in ("not_larger", "not_smaller"):
-        raise OnnxError(f"attribute keep_aspect_ratio_policy: expected stretch, not_larger or not_smaller, found {policy!r}")
+    # Where not all are numbers, all are the same.
     numbers = [f for f in factors if isinstance(f, float)]
-    if len(numbers) < len(factors) and len(set(factors)) > 1:
-        raise OnnxError(f"attribute keep_aspect_ratio_policy: expected stretch for sizes that are not known, found {policy!r}")
     factor = factors[0] if len(numbers) < len(factors) else min(numbers) if policy == "not_larger" else max(numbers)
     return tuple(_extent(x.shape[a], factor, 0.5) for a in axes), (factor,) * len(axes)
 

@@ -25,6 +25,11 @@ def message(model, **arguments):
 # ---- files ----------------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("data", [b"\x08" + b"\x80" * 10 + b"\0", b"\x08" + b"\x80" * 11, b"\x08\x80"])
+def test_a_number_of_more_than_64_bits_is_an_error(data):
+    assert message(data) == "model: the file is truncated or not an ONNX model"
+
+
 def test_a_missing_file_is_named(tmp_path):
     assert "nowhere.onnx: No such file" in message(tmp_path / "nowhere.onnx")
 

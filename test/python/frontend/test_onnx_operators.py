@@ -113,6 +113,17 @@ CASES = {
         "int64[n] z",
         "y = ai.onnx.ml.LabelEncoder<keys_int64s = [1, 2, 1], values_floats = [0.5, 1.5, 7.0], default_float = 9.0>(z)",
     ),
+    "features side by side": (
+        18,
+        "float[2, 3, 2] x, float[2] w, float[2, 2] v, int64[1] o = {1}",
+        "u = Unsqueeze(w, o)\\n y = ai.onnx.ml.FeatureVectorizer<inputdimensions = [7, 1, 1]>(x, u, v)",
+    ),
+    "the condition in a loop that none ends": (
+        18,
+        "int64 count, float[2] x",
+        "t = Constant<value_int = 1>()\\n z, y = Loop<body = b (int64 i, bool go, float[2] v) => (bool on, float[2] w, bool seen) "
+        "{ on = Identity(go) w = Neg(v) seen = Identity(go) }>(count, , x)",
+    ),
     "sums of a logarithm": (13, "float[2, 3] x", "y = ReduceLogSumExp<axes = [-1]>(x)"),
     **{
         f"resized by {name}": (18, inputs, f"y = Resize<{attributes}>({arguments})")
@@ -206,6 +217,7 @@ OF_REFERENCE = {
 
 RNG = np.random.default_rng(0)
 ARRAYS = {
+    "count": np.array(3),
     "special": np.float32([np.inf, -np.inf, np.nan, 0, -1, 3e38]),
     "b": np.array([0, 1, 1, 0, 0, 1, 0], bool),
     "c": np.array([0, 1, 0], bool),

@@ -192,6 +192,12 @@ REFUSED = [
         'y = Resize<keep_aspect_ratio_policy = "largest">(x, , , s)',
         "attribute keep_aspect_ratio_policy: expected stretch, not_larger or not_smaller, found 'largest'",
     ),
+    (
+        "float[n, 3] x, int64[2] s = {2, 5}",
+        'y = Resize<keep_aspect_ratio_policy = "largest">(x, , , s)',
+        "attribute keep_aspect_ratio_policy: expected stretch, not_larger or not_smaller, found 'largest'",
+    ),
+    ("float[n, 3] x, int64[1] s = {2}", 'y = Resize<keep_aspect_ratio_policy = "not_larger">(x, , , s)', "expected 2 values, found 1"),
     ("float[2, 0] x, int64[2] s = {2, 5}", "y = Resize(x, , , s)", "input X: expected axes with elements to resize, found one of size 0"),
     ("float[1, 1, 4] x, float[1, 2, 2, 2] g", "y = GridSample(x, g)", "input grid: expected rank 3 as X has, found [1, 2, 2, 2]"),
     ("float[1, 1, 4, 4] x, float[1, 2, 2] g", "y = GridSample(x, g)", "input grid: expected rank 4 as X has, found [1, 2, 2]"),

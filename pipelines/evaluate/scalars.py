@@ -48,6 +48,12 @@ def _quotient(a: Any, b: Any) -> Any:
     return floor + ((a - floor * b != 0) & ((a < 0) != (b < 0))).astype(a.dtype)
 
 
+def _ceiling(a: Any, b: Any) -> Any:
+    """Rounded up, as arith.ceildivsi; the negative of the least number is no number."""
+    floor = np.floor_divide(a, b)
+    return floor + (a - floor * b != 0).astype(a.dtype)
+
+
 def _shifted(function: Function) -> Function:
     def shift(a: Any, b: Any) -> Any:
         inside = (b >= 0) & (b < 8 * a.dtype.itemsize)
@@ -73,7 +79,7 @@ _INTEGERS: dict[str, Function] = {
     "subi": np.subtract,
     "muli": np.multiply,
     "floordivsi": lambda a, b: _divided(a, b, np.floor_divide),
-    "ceildivsi": lambda a, b: _divided(a, b, lambda a, b: -np.floor_divide(-a, b)),
+    "ceildivsi": lambda a, b: _divided(a, b, _ceiling),
     "divsi": lambda a, b: _divided(a, b, _quotient),
     "remsi": lambda a, b: _divided(a, b, lambda a, b: a - _quotient(a, b) * b),
     "divui": _of_bits(lambda a, b: _divided(a, b, np.floor_divide)),

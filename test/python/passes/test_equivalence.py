@@ -12,11 +12,14 @@ from relayc import Equivalence, NotEquivalent, TensorType
 from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay import IRModule
 from relayc.dialects.relay import build as emit
+from relayc.dialects.relay.types import numpy_dtype
 from relayc.pipelines import PassContext, PassInfo
 from relayc.pipelines.context.passes import ModulePass
-from relayc.pipelines.evaluate.equivalence import check
+from relayc.pipelines.evaluate.cases import _LARGE, Case, random_array, sizes_of
+from relayc.pipelines.evaluate.equivalence import _difference, check
+from relayc.pipelines.evaluate.errors import Outside, Refused, Unknown
 from relayc.pipelines.evaluate.structured import access, grid
-from relayc.symbolic import minimum, symbol
+from relayc.symbolic import Range, Ranges, minimum, symbol
 
 MODELS = Path(__file__).parents[2] / "models"
 SIZES = {"n": [1, 7, 130], "m": [5, 1, 3], "k": [3, 1, 70]}
@@ -227,3 +230,57 @@ def test_a_schedule_that_changes_a_kernel_is_named() -> None:
     assert str(found.differences[0]).startswith(
         "schedule replacement changes what the program gives: kernel @fused_multiply, result 0, for seed 0"
     )
+
+
+@pytest.mark.parametrize(
+    ("expected", "found", "allowed", "difference"),
+    [
+        ([np.float32([1, 2])], [np.float32([1, 2.5])], 0.25, None),
+        ([np.float32([1, 2])], [np.float32([1, 2.5])], 0.2, (0, "", 0.5, 0.4)),
+        ([np.float32([1, np.inf])], [np.float32([1, 2])], 1, (0, "", np.inf, 0.0)),
+        ([np.float32([1, np.nan])], [np.float32([1, np.nan])], 0, None),
+        ([np.float32([1, np.inf])], [np.float32([1, -np.inf])], 1, (0, "", np.inf, 0.0)),
+        ([np.float32([])], [np.float32([])], 0, None),
+        ([np.int32([1, 2])], [np.int32([1, -3])], 9, (0, "", 5.0, 0.0)),
+        ([np.uint8([0])], [np.uint8([255])], 9, (0, "", 255.0, 0.0)),
+        ([np.float32([1]), np.float32([1])], [np.float32([2]), np.float32([4])], 0, (1, "", 3.0, 0.0)),
+        ([np.float32([1]), np.float32([1])], [np.float32([4]), np.float32([2])], 0, (0, "", 3.0, 0.0)),
+        ([np.float32([1])], [], 0, (0, "expected 1 results, found 0", np.inf, 0.0)),
+        ([np.float32([1])], [np.float32([[1]])], 0, (0, "expected float32 of shape (1,), found float32 of (1, 1)", np.inf, 0.0)),
+        ([np.float32([1])], [np.float64([1])], 0, (0, "expected float32 of shape (1,), found float64 of (1,)", np.inf, 0.0)),
+        ([np.float32([1])], Outside("there"), 0, (0, "outside: there", np.inf, 0.0)),
+        ([np.float32([1])], Unknown("what"), 0, None),
+        (Refused("no"), [np.float32([1])], 0, None),
+    ],
+)
+def test_differences_of_results(expected, found, allowed, difference) -> None:
+    result = _difference(expected, found, allowed)
+    if difference is None or result is None:
+        assert result == difference
+    else:
+        assert result[:3] == difference[:3] and result[3] == pytest.approx(difference[3])
+
+
+def test_sizes_of_cases() -> None:
+    ranges = Ranges({"n": Range(2, 100, 64), "m": Range(0, 5, 4)})
+    assert sizes_of([], ranges, {}) == [{}, {}]
+    primes = [{"n": 2, "m": 1}, {"n": 7, "m": 5}, {"n": 64, "m": 4}]
+    found = sizes_of(["n", "m"], ranges, {})
+    assert found[0] == primes[0] and found[2] == primes[2] and found[1]["n"] != found[1]["m"]
+    assert found[3:] == [{"n": min(_LARGE, 100), "m": 1}, {"n": 2, "m": 5}]
+    assert sizes_of(["n", "m"], ranges, {"n": [3, 4, 5, 6]}) == [{"n": n, "m": m} for n, m in zip((3, 4, 5, 6), (1, 5, 4, 1), strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values"),
+    [("bool", [0, 1]), ("uint8", [0, 1, 2, 3]), ("int32", [-2, -1, 0, 1, 2, 3]), ("int2", [-2, -1, 0, 1]), ("uint4", [0, 1, 2, 3])],
+)
+def test_random_integers_are_small(dtype, values) -> None:
+    found = random_array(np.random.default_rng(0), (9, 40), dtype)
+    assert found.shape == (9, 40) and found.dtype == numpy_dtype(dtype)
+    assert sorted(set(found.astype(np.int64).reshape(-1).tolist())) == values
+
+
+def test_a_case_with_zeros_keeps_its_floats() -> None:
+    case = Case("main", (np.float32([1]), np.int64([3]), np.uint8([2])), {}, "seed 0").with_zeros()
+    assert [a.tolist() for a in case.arrays] == [[1], [0], [0]] and case.words == "seed 0, integers 0"

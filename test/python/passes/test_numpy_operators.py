@@ -157,16 +157,41 @@ def test_creation_and_padding():
 
 
 @pytest.mark.parametrize(
-    "body",
+    ("body", "folds"),
     [
-        lambda x, zero: [build("divide", x, zero)],
-        lambda x, zero: [build("floor_mod", x, zero)],
-        lambda x, zero: [build("power", x, build("negative", x))],
+        (lambda x, zero: build("divide", x, zero), False),
+        (lambda x, zero: build("floor_mod", x, zero), False),
+        (lambda x, zero: build("power", x, build("negative", x)), False),
+        (lambda x, zero: build("clip", x, a_min=0.5, a_max=9.0), False),
+        (lambda x, zero: build("clip", x, a_min=-np.inf, a_max=9.0), True),
+        (lambda x, zero: build("clip", x, a_min=0.0, a_max=1.0), True),
+        (lambda x, zero: build("take", x, zero, axis=0, mode="raise"), True),
+        (lambda x, zero: build("take", x, build("negative", x), axis=0, mode="raise"), True),
+        (lambda x, zero: build("take", x, x, axis=0, mode="raise"), False),
+        (lambda x, zero: build("take", x, build("negative", build("add", x, zero)), axis=0, mode="raise"), True),
+        (lambda x, zero: build("take", x, build("negative", build("add", x, x)), axis=0, mode="raise"), False),
+        (lambda x, zero: build("take", x, zero, axis=None, mode="clip"), True),
+        (lambda x, zero: build("take", build("stack", x, x), build("stack", x, zero), axis=1, batch_dims=1), False),
+        (lambda x, zero: build("max", build("strided_slice", x, begin=(0,), end=(0,)), axis=(0,), keepdims=True), False),
+        (lambda x, zero: build("sum", build("strided_slice", x, begin=(0,), end=(0,)), axis=(0,), keepdims=True), True),
     ],
 )
-def test_what_has_no_safe_value_is_left_to_run_time(body):
-    mod = find_pass("FoldConstant")(program(body, [Const(np.array([1, 2], "int32")), Const(np.array([1, 0], "int32"))]))
-    assert any(op.operation.name not in ("relay.constant", "func.return") for op in mod.main.regions[0].blocks[0].operations)
+def test_what_has_no_safe_value_is_left_to_run_time(body, folds):
+    arrays = [Const(np.array([1, 2], "int32")), Const(np.array([1, 0], "int32"))]
+    mod = find_pass("FoldConstant")(program(lambda *given: [body(*given)], arrays))
+    names = {op.operation.name for op in mod.main.regions[0].blocks[0].operations}
+    assert (names <= {"relay.constant", "func.return"}) == folds
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod"])
+def test_scans_of_all_elements_and_without_their_own(name):
+    x = integers("int32", 3, -3, 4)
+    check(lambda x: [build(name, x, axis=axis, exclusive=e) for axis in (None, 0, -1) for e in (False, True)], [x])
+
+
+def test_bits_of_other_types():
+    x = np.float32([[0.0, -0.0, 1.5], [np.inf, -1.0, 2.0]])
+    check(lambda x: [build("reinterpret", x, dtype=d) for d in ("int32", "float32")], [x])
 
 
 def test_evaluators_are_of_operators_that_exist():

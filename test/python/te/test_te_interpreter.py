@@ -115,3 +115,166 @@ func.func @main(%x: tensor<6xf64>) -> tensor<6xi{bits}> {{
     (found,) = run(text, np.array([1e30, -1e30, 2.7, 0.0, 2.0**63, np.inf]))
     nearest = [limits.max, limits.min, 2, 0, min(2**63, limits.max), limits.max]
     assert found.view(limits.dtype).tolist() == nearest
+
+
+def elementwise(operations: list[str], operand: str, result: str, count: int) -> str:
+    """A function that gives the result of each operation on elements %a and %b."""
+    maps = ", ".join(["affine_map<(i) -> (i)>"] * (2 + len(operations)))
+    tensor, given = f"tensor<{count}x{result}>", f"tensor<{count}x{operand}>"
+    every = ", ".join([tensor] * len(operations))
+    outs = ", ".join(["%e"] * len(operations))
+    body = "\n".join(f"%v{i} = {operation}" for i, operation in enumerate(operations))
+    blocks = ", ".join(f"%o{i}: {result}" for i in range(len(operations)))
+    values = ", ".join(f"%v{i}" for i in range(len(operations)))
+    return f"""
+func.func @main(%x: {given}, %y: {given}) -> ({every}) {{
+  %e = tensor.empty() : {tensor}
+  %0:{len(operations)} = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel"]}}
+      ins(%x, %y : {given}, {given}) outs({outs} : {every}) {{
+  ^bb0(%a: {operand}, %b: {operand}, {blocks}):
+    {body}
+    linalg.yield {values} : {", ".join([result] * len(operations))}
+  }} -> ({every})
+  return {", ".join(f"%0#{i}" for i in range(len(operations)))} : {every}
+}}"""
+
+
+EDGES = [-128, -127, -3, -2, -1, 0, 1, 2, 3, 7, 8, 9, 126, 127]
+PAIRS = [(a, b) for a in EDGES for b in EDGES]
+
+
+def truncated(a: int, b: int) -> int:
+    """a / b, rounded towards zero."""
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def low(a: int) -> int:
+    """The bits of a number of 8 bits."""
+    return a & 255
+
+
+INTEGERS = {
+    "addi": lambda a, b: a + b,
+    "subi": lambda a, b: a - b,
+    "muli": lambda a, b: a * b,
+    "divsi": truncated,
+    "remsi": lambda a, b: a - truncated(a, b) * b,
+    "floordivsi": lambda a, b: a // b,
+    "ceildivsi": lambda a, b: -(-a // b),
+    "divui": lambda a, b: low(a) // low(b),
+    "remui": lambda a, b: low(a) % low(b),
+    "minsi": min,
+    "maxsi": max,
+    "minui": lambda a, b: min(low(a), low(b)),
+    "maxui": lambda a, b: max(low(a), low(b)),
+    "andi": lambda a, b: a & b,
+    "ori": lambda a, b: a | b,
+    "xori": lambda a, b: a ^ b,
+    "shli": lambda a, b: a << b if 0 <= b < 8 else 0,
+    "shrsi": lambda a, b: a >> b if 0 <= b < 8 else 0,
+    "shrui": lambda a, b: low(a) >> b if 0 <= b < 8 else 0,
+}
+
+
+def test_integers_are_those_of_python_in_their_bits() -> None:
+    x, y = (np.array(v, np.int8) for v in zip(*PAIRS, strict=True))
+    with np.errstate(all="ignore"):
+        found = run(elementwise([f"arith.{name} %a, %b : i8" for name in INTEGERS], "i8", "i8", len(PAIRS)), x, y)
+    for (name, compute), results in zip(INTEGERS.items(), found, strict=True):
+        for (a, b), result in zip(PAIRS, results.tolist(), strict=True):
+            # What is not defined: division by 0, and of the least number by -1.
+            if not ({"div", "rem"} & {name[:3], name[-5:-2]} and (b == 0 or (a, b) == (-128, -1))):
+                assert low(result) == low(compute(a, b)), (name, a, b)
+
+
+ORDERS = {"eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b}
+ORDERS |= {"gt": lambda a, b: a > b, "ge": lambda a, b: a >= b}
+
+
+def test_comparisons_of_integers() -> None:
+    names = ["eq", "ne", *(sign + order for sign in "su" for order in ("lt", "le", "gt", "ge"))]
+    x, y = (np.array(v, np.int8) for v in zip(*PAIRS, strict=True))
+    for name, found in zip(
+        names, run(elementwise([f"arith.cmpi {n}, %a, %b : i8" for n in names], "i8", "i1", len(PAIRS)), x, y), strict=True
+    ):
+        given = [(low(a), low(b)) if name[0] == "u" else (a, b) for a, b in PAIRS]
+        assert found.tolist() == [ORDERS[name[-2:]](a, b) for a, b in given], name
+
+
+def test_comparisons_of_floats_and_of_what_is_no_number() -> None:
+    pairs = [(a, b) for a in (1.0, 2.0, np.nan, np.inf) for b in (1.0, 2.0, np.nan, np.inf)]
+    names = ["false", "true", "ord", "uno", *(way + order for way in "ou" for order in ORDERS if order != "ne"), "one", "une"]
+    x, y = (np.array(v, np.float32) for v in zip(*pairs, strict=True))
+    for name, found in zip(
+        names, run(elementwise([f"arith.cmpf {n}, %a, %b : f32" for n in names], "f32", "i1", len(pairs)), x, y), strict=True
+    ):
+        for (a, b), result in zip(pairs, found.tolist(), strict=True):
+            is_number = not (np.isnan(a) or np.isnan(b))
+            fixed = {"false": False, "true": True, "ord": is_number, "uno": not is_number}
+            expected = fixed[name] if name in fixed else ORDERS[name[1:]](a, b) if is_number else name[0] == "u"
+            assert result == expected, (name, a, b)
+
+
+def test_the_smaller_and_the_larger_with_and_without_nan() -> None:
+    names = ["maximumf", "minimumf", "maxnumf", "minnumf"]
+    x, y = np.float32([1, np.nan, 2, np.nan]), np.float32([2, 1, np.nan, np.nan])
+    found = run(elementwise([f"arith.{n} %a, %b : f32" for n in names], "f32", "f32", 4), x, y)
+    nan = np.nan
+    for results, expected in zip(found, ([2, nan, nan, nan], [1, nan, nan, nan], [2, 1, 2, nan], [1, 1, 2, nan]), strict=True):
+        np.testing.assert_array_equal(results, expected)
+
+
+def test_bits_of_integers() -> None:
+    x = np.array([0, 1, -1, 127, -128, 5], np.int8)
+    bits, zeros, size = run(elementwise(["math.ctpop %a : i8", "math.ctlz %a : i8", "math.absi %a : i8"], "i8", "i8", 6), x, x)
+    assert bits.tolist() == [bin(low(v)).count("1") for v in x.tolist()]
+    assert zeros.tolist() == [8 - low(v).bit_length() for v in x.tolist()]
+    assert [low(v) for v in size.tolist()] == [abs(v) for v in x.tolist()]
+
+
+@pytest.mark.parametrize(
+    ("begin", "count", "step", "fits"),
+    [
+        (0, 4, 1, True),
+        (1, 4, 1, False),
+        (3, 1, 5, True),
+        (0, 2, 3, True),
+        (1, 2, 3, False),
+        (4, 0, 1, True),
+        (-1, 2, 1, False),
+        (0, -1, 1, False),
+    ],
+)
+def test_slices_that_reach_beyond_a_tensor(begin: int, count: int, step: int, fits: bool) -> None:
+    text = """
+func.func @main(%x: tensor<4xf32>, %b: index, %n: index, %s: index) -> tensor<?xf32> {
+  %y = tensor.extract_slice %x[%b] [%n] [%s] : tensor<4xf32> to tensor<?xf32>
+  return %y : tensor<?xf32>
+}"""
+    x = np.arange(4, dtype=np.float32)
+    given = [np.int64(v) for v in (begin, count, step)]
+    if fits:
+        assert run(text, x, *given)[0].tolist() == [begin + i * step for i in range(count)]
+    else:
+        with pytest.raises(Outside, match=r"tensor.extract_slice of .* of a tensor of \(4,\)"):
+            run(text, x, *given)
+
+
+@pytest.mark.parametrize(("at", "fits"), [(0, True), (3, True), (4, False), (-1, False)])
+def test_places_beyond_a_tensor_are_not_written(at: int, fits: bool) -> None:
+    text = """
+func.func @main(%x: tensor<4xf32>, %i: index, %v: f32) -> tensor<4xf32> {
+  %y = tensor.insert %v into %x[%i] : tensor<4xf32>
+  return %y : tensor<4xf32>
+}"""
+    x = np.zeros(4, np.float32)
+    if fits:
+        assert run(text, x, np.int64(at), np.float32(5))[0].tolist() == [5 if i == at else 0 for i in range(4)]
+    else:
+        with pytest.raises(Outside, match=rf"tensor.insert at \({at},\) of a tensor of \(4,\)"):
+            run(text, x, np.int64(at), np.float32(5))
+
+
+def test_a_function_without_a_body_is_unknown() -> None:
+    with pytest.raises(Unknown, match="@main: a function without a body of the te stage"):
+        run("func.func private @main()")

@@ -1,6 +1,7 @@
 """Bounds of the elements of integer tensors, as far as the operators that compute them say."""
 
 from collections.abc import Callable
+from math import isinf
 from typing import TypeAlias
 
 import numpy as np
@@ -9,6 +10,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.reduce import reduced_axes
 from relayc.dialects.relay.shapes import normalize_axis
+from relayc.dialects.relay.sort import TopK
 from relayc.dialects.relay.types import TensorType, numpy_dtype
 from relayc.pipelines.graph.positions import positions_of
 from relayc.pipelines.graph.rewrite import Rewriter
@@ -46,6 +48,8 @@ def _found(value: ir.Value, rw: Rewriter, ends: "_EndsOf") -> Ends:
         return exact
     op = value.owner
     rule = _RULES.get(type(op)._op_name) if isinstance(op, Op) else None
+    if isinstance(op, TopK) and op.ret_type != "indices" and value == op.operation.results[0]:
+        rule = _same  # the values
     return _UNKNOWN if rule is None else _within(rule(op, ends), type_.dtype)
 
 
@@ -130,10 +134,17 @@ def _floor_mod(op: Op, ends: _EndsOf) -> Ends:
 
 
 def _clip(op: Op, ends: _EndsOf) -> Ends:
+    """Of min(max(x, a_min), a_max), where these are integers: a limit bounds both sides, as x may be beyond it everywhere."""
     low, high = ends(op.data)
-    least, most = (None if v is None or not float(v).is_integer() else int(v) for v in (op.a_min, op.a_max))
-    low = least if low is None else low if least is None else maximum(low, least)
-    return low, most if high is None else high if most is None else minimum(high, most)
+    limits = [None if v is None or isinf(v) else v for v in (op.a_min, op.a_max)]
+    if any(v is not None and not float(v).is_integer() for v in limits):
+        return _UNKNOWN
+    least, most = (None if v is None else int(v) for v in limits)
+    if least is not None:
+        low, high = least if low is None else maximum(low, least), None if high is None else maximum(high, least)
+    if most is not None:
+        low, high = None if low is None else minimum(low, most), most if high is None else minimum(high, most)
+    return low, high
 
 
 def _where(op: Op, ends: _EndsOf) -> Ends:

@@ -115,6 +115,21 @@ def test_columns_of_indices_are_of_an_axis_each():
     )
 
 
+def test_rows_of_indices_are_joined():
+    x = floats(5, 4)
+    check(
+        "(float[n, m] x, int64[e, 2] a, int64[e, 2] b) => (float[k] y) { i = Concat<axis = 0>(a, b) y = GatherND(x, i) }",
+        *((*call[:-1], x, call[-1], array([1, 1], [2, 3])) for call in _CELLS),
+        *((*call[:-1], x, array([1, 1], [2, 3]), call[-1]) for call in _CELLS[-1:]),
+    )
+    check(
+        "(float[n, m] x, int64[e] a, int64[k] b) => (float[j, m] y) { i = Concat<axis = 0>(a, b) y = Gather(x, i) }",
+        (x, array(4, -5), array(0)),
+        ("index 5 into axis 0", x, array(5, 0), array(0)),
+        ("index -6 into axis 0", x, array(4), array(0, -6)),
+    )
+
+
 def test_indices_that_kernels_compute():
     x = floats(5, 4)
     check(

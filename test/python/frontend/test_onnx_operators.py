@@ -124,6 +124,52 @@ CASES = {
         "t = Constant<value_int = 1>()\\n z, y = Loop<body = b (int64 i, bool go, float[2] v) => (bool on, float[2] w, bool seen) "
         "{ on = Identity(go) w = Neg(v) seen = Identity(go) }>(count, , x)",
     ),
+    **{
+        f"einsum {equation}": (18, inputs, f'y = Einsum<equation = "{equation}">({arguments})')
+        for equation, inputs, arguments in (
+            ("ij,jk", "float[2, 3] x, float[3, 4] w", "x, w"),
+            ("kj,ji", "float[2, 3] x, float[3, 4] w", "x, w"),
+            ("ij,jk->ki", "float[n, 3] x, float[3, m] w", "x, w"),
+            ("ij->", "float[2, 3] x", "x"),
+            ("ii", "float[3, 3] x", "x"),
+            ("iji->ji", "float[3, 2, 3] x", "x"),
+            ("iii->i", "float[3, 3, 3] x", "x"),
+            ("ii->i", "float[n, n] x", "x"),
+            ("...ij,...jk->...ik", "float[4, 5, 2, 3] x, float[4, 1, 3, 2] w", "x, w"),
+            ("...j", "float[2, 3] x", "x"),
+            ("i...,i...->...", "float[2, 3] x, float[2, 3] w", "x, w"),
+            ("ij,ij->ij", "float[2, 3] x, float[2, 3] w", "x, w"),
+            ("i,j->ji", "float[2] x, float[3] w", "x, w"),
+            ("ij,k->i", "float[2, 3] x, float[4] w", "x, w"),
+            ("bij,bjk,k->bi", "float[2, 3, 4] x, float[2, 4, 3] w, float[3] v", "x, w, v"),
+            ("ab,bc,cd->da", "float[2, 3] x, float[3, 4] w, float[4, 5] v", "x, w, v"),
+            (" i j , j k -> i k ", "float[2, 3] x, float[3, 4] w", "x, w"),
+        )
+    },
+    **{
+        f"windows of {kernel} by {stride} {mode} {sizes}": (
+            18,
+            f"float[1, 1, {sizes}] x, float[1, 1, {kernel}] w",
+            f'y = Conv<auto_pad = "{mode}", strides = [{stride}]>(x, w)',
+        )
+        for kernel, stride in ((1, 2), (2, 2), (2, 3), (3, 2), (4, 1))
+        for mode in ("SAME_UPPER", "SAME_LOWER")
+        for sizes in ("7", "10", "n")
+    },
+    **{
+        f"{name} of {dtype} along {axes} {keep}": (13, f"{dtype}[2, 3, 4] j", f"y = {name}<axes = {axes}, keepdims = {keep}>(j)")
+        for name, dtype in (
+            ("ReduceMean", "int32"),
+            ("ReduceL2", "int32"),
+            ("ReduceLogSum", "float"),
+            ("ReduceLogSumExp", "float"),
+            ("ReduceMin", "int8"),
+            ("ReduceSumSquare", "int32"),
+            ("ReduceL1", "int32"),
+        )
+        for axes, keep in (([0, -1], 1), ([1], 0))
+    },
+    "a logarithm of a sum of infinities": (13, "float[3, 6] infinite", "y = ReduceLogSumExp<axes = [1]>(infinite)"),
     "sums of a logarithm": (13, "float[2, 3] x", "y = ReduceLogSumExp<axes = [-1]>(x)"),
     **{
         f"resized by {name}": (18, inputs, f"y = Resize<{attributes}>({arguments})")
@@ -217,6 +263,7 @@ OF_REFERENCE = {
 
 RNG = np.random.default_rng(0)
 ARRAYS = {
+    "infinite": np.float32([[-np.inf] * 6, [np.inf, 1, 2, 3, 4, -np.inf], [500, 1, 2, -np.inf, 500, 3]]),
     "count": np.array(3),
     "special": np.float32([np.inf, -np.inf, np.nan, 0, -1, 3e38]),
     "b": np.array([0, 1, 1, 0, 0, 1, 0], bool),
@@ -258,6 +305,8 @@ def arrays(name):
         shape = [d.dim_value if d.HasField("dim_value") else SIZES[d.dim_param] for d in type_.shape.dim]
         dtype = helper.tensor_dtype_to_np_dtype(type_.elem_type)
         array = ARRAYS.get(f"{name} {given.name}", ARRAYS.get(given.name))
+        if array is None and dtype.kind == "i":
+            array = rng.integers(-9, 9, shape)
         if array is None or (array.ndim != len(shape) or array.shape != tuple(shape)):
             array = rng.uniform(0.25, 2, shape)
         found[given.name] = np.asarray(array, dtype)

@@ -34,6 +34,12 @@ def check(op, inputs: Arrays, rtol=1e-5, atol=2e-6, constants=(), steps=0, symbo
 # ---- activations and normalisations ---------------------------------------------------------------------------------------------------
 
 
+def test_quantised_numbers_and_back():
+    zero = np.arange(3, dtype=np.uint8) + 7
+    check("QuantizeLinear", {"x": floats(2, 3, 5), "scale": np.float32([0.02, 0.01, 0.03]), "zero": zero}, axis=-2)
+    check("DequantizeLinear", {"x": numbers(2, 3, 5), "scale": np.float32([0.02, 0.01, 0.03]), "zero": zero}, axis=1)
+
+
 @pytest.mark.parametrize("op", ["Gelu", "FastGelu"])
 def test_activations(op):
     # ONNX Runtime's tanh and erf are approximations to about 1e-6.

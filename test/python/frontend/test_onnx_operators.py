@@ -170,6 +170,45 @@ CASES = {
         for axes, keep in (([0, -1], 1), ([1], 0))
     },
     "a logarithm of a sum of infinities": (13, "float[3, 6] infinite", "y = ReduceLogSumExp<axes = [1]>(infinite)"),
+    **{
+        f"fused with {activation} {parameters}": (
+            18,
+            "float[1, 2, 6] x, float[3, 2, 3] w, float[3] v",
+            f'y = com.microsoft.FusedConv<activation = "{activation}", activation_params = {parameters}>(x, w, v)',
+        )
+        for activation, parameters in (
+            ("LeakyRelu", [0.3]),
+            ("HardSigmoid", [0.4, 0.3]),
+            ("Clip", [0.5, 1.5]),
+            ("Tanh", [0.0]),
+            ("Sigmoid", [0.0]),
+        )
+    },
+    "a product of a transposed one": (
+        18,
+        "float[3, 2] x, float[3, 4] w",
+        "y = com.microsoft.TransposeMatMul<transA = 1, alpha = 0.5>(x, w)",
+    ),
+    "largest of the last channels": (
+        18,
+        "int8[1, 6, 5, 2] j",
+        "y = com.microsoft.NhwcMaxPool<kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 0, 1]>(j)",
+    ),
+    **{
+        f"experts {attributes}": (
+            18,
+            "float[4, 6] x, float[4, 3] router, float[3, 8, 6] first, float[3, 8] bias, "
+            f"float[3, 6, {4 if 'swiglu' in attributes else 8}] second, float[3, 6] last",
+            f"y = com.microsoft.MoE<{attributes}>(x, router, first, bias, second, last)",
+        )
+        for attributes in (
+            'activation_type = "identity", k = 2',
+            'activation_type = "gelu", k = 1',
+            'activation_type = "silu", k = 2, normalize_routing_weights = 1',
+            'activation_type = "swiglu", k = 2, swiglu_fusion = 1, activation_alpha = 1.5, activation_beta = 1.0, swiglu_limit = 1.0',
+            'activation_type = "swiglu", k = 2, swiglu_fusion = 1',
+        )
+    },
     "sums of a logarithm": (13, "float[2, 3] x", "y = ReduceLogSumExp<axes = [-1]>(x)"),
     **{
         f"resized by {name}": (18, inputs, f"y = Resize<{attributes}>({arguments})")
@@ -291,7 +330,9 @@ def parsed(name, plain=False):
     nodes = nodes.replace("\\n", "\n")
     if plain and "crop" in nodes and ", t)" in nodes:
         inputs, nodes = inputs + ", int64[4] sizes = {1, 1, 3, 3}", nodes.replace(", t)", ", , sizes)")
-    return parse_model(f'<ir_version: 8, opset_import: ["" : {opset}, "ai.onnx.ml" : 2]> main ({inputs}) => (y) {{ {nodes} }}')
+    return parse_model(
+        f'<ir_version: 8, opset_import: ["" : {opset}, "ai.onnx.ml" : 2, "com.microsoft" : 1]> main ({inputs}) => (y) {{ {nodes} }}'
+    )
 
 
 def arrays(name):
@@ -305,8 +346,8 @@ def arrays(name):
         shape = [d.dim_value if d.HasField("dim_value") else SIZES[d.dim_param] for d in type_.shape.dim]
         dtype = helper.tensor_dtype_to_np_dtype(type_.elem_type)
         array = ARRAYS.get(f"{name} {given.name}", ARRAYS.get(given.name))
-        if array is None and dtype.kind == "i":
-            array = rng.integers(-9, 9, shape)
+        if array is None and dtype.kind in "iu":
+            array = rng.integers(-9 if dtype.kind == "i" else 0, 9, shape)
         if array is None or (array.ndim != len(shape) or array.shape != tuple(shape)):
             array = rng.uniform(0.25, 2, shape)
         found[given.name] = np.asarray(array, dtype)

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relayc.symbolic import (
+    Dim,
     Range,
     Ranges,
     Size,
@@ -25,6 +26,8 @@ from relayc.symbolic import (
     symbol,
     symbols_of,
 )
+from relayc.symbolic.division import divided
+from relayc.symbolic.expressions import product
 
 NAMES = ("a", "b", "c")
 Tree = int | str | tuple[str, "Tree", "Tree"]
@@ -309,3 +312,34 @@ def test_nested_minima_maxima_and_divisions_are_compared_level_by_level():
         assert x == y
         assert proves(lambda: x <= y + 1)
         assert not proves(lambda: x <= n)
+
+
+POLYNOMIALS = st.lists(st.tuples(st.integers(-6, 6), st.lists(st.sampled_from(["a", "b"]), max_size=3)), min_size=1, max_size=4)
+
+
+def polynomial(terms: list[tuple[int, list[str]]]) -> Size:
+    """The sum of the terms, a factor and symbols each."""
+    return sum((factor * product(map(symbol, names)) for factor, names in terms), 0)
+
+
+@settings(max_examples=150, deadline=None)
+@given(POLYNOMIALS, POLYNOMIALS)
+def test_what_is_whole_in_a_quotient(first: list, second: list) -> None:
+    num, den = polynomial(first), polynomial(second)
+    if not isinstance(den, Dim):
+        return
+    whole, rest = divided(num, den)
+    assert whole * den + rest == num
+    assert exact(num * den, den) == num
+    if rest == 0:
+        assert exact(num, den) == whole
+
+
+def test_quotients_of_polynomials() -> None:
+    n, m = symbol("n"), symbol("m")
+    assert divided(3 * n + 2, 2 * n) == (1, n + 2)
+    assert divided(n * m + n + 1, m + 1) == (n, 1)
+    assert divided(m, n) == (0, m)
+    assert exact(n * n - m * m, n + m) == n - m
+    assert exact(3 * n, 2 * n) is exact(n, m) is exact(n * m, n + m) is None
+    assert exact(6 * n + 4, 2) == 3 * n + 2 and exact(6 * n + 3, 2) is exact(n, 0) is None

@@ -17,6 +17,9 @@ WORDS = {"b": 1.5, "a": -2.0, "not known": 7.0}
 POSITIONS = {4: 1.5, 0: -3.25, 2: 1e10}
 
 
+FLOATS, INTEGERS = (helper.make_tensor_type_proto(dtype, []) for dtype in (TensorProto.FLOAT, TensorProto.INT32))
+
+
 def map_type(keys, values):
     return helper.make_map_type_proto(TYPES[keys], helper.make_tensor_type_proto(TYPES[values], []))
 
@@ -27,6 +30,12 @@ def model_of(keys, values, op_type, wrap=None, **attrs):
     node = helper.make_node(op_type, ["x"], ["y"], domain=DOMAIN, **attrs)
     graph = helper.make_graph([node], "maps", [onnx.ValueInfoProto(name="x", type=type_)], [onnx.ValueInfoProto(name="y")])
     return model_from(graph)
+
+
+def of_type(type_):
+    """The identity of a value of a type."""
+    node = helper.make_node("Identity", ["x"], ["y"])
+    return helper.make_graph([node], "maps", [onnx.ValueInfoProto(name="x", type=type_)], [onnx.ValueInfoProto(name="y")])
 
 
 def model_from(graph):
@@ -175,6 +184,15 @@ MAP = r"map\(int64, float32\)"
         (branches(lambda name: helper.make_node("Identity", ["x"], [name])), f"expected a tensor, a sequence or .* found {MAP}"),
         (model_of("int64", "float32", "CastMap", helper.make_sequence_type_proto), "input x: .*found sequence of map"),
         (model_of("int64", "float32", "CastMap", helper.make_optional_type_proto), f"input x: .*found {MAP}"),
+        (
+            model_from(of_type(helper.make_map_type_proto(TensorProto.INT64, helper.make_sequence_type_proto(FLOATS)))),
+            "input x: expected a map of single values, found one of sequence",
+        ),
+        (
+            model_from(of_type(helper.make_map_type_proto(TensorProto.INT32, FLOATS))),
+            r"input x: expected a map from int64 or string to one of float32, float64, int64, string, found map\(int32, float32\)",
+        ),
+        (model_from(of_type(helper.make_map_type_proto(TensorProto.INT64, INTEGERS))), r"found map\(int64, int32\)"),
         (model_of("string", "float32", "CastMap"), r"input X: expected a map from int64, found map\(string"),
         (model_of("int64", "float32", "DictVectorizer", string_vocabulary=["a"]), f"input X: expected a map from string, found {MAP}"),
         (model_of("int64", "float32", "DictVectorizer"), "int64_vocabulary or string_vocabulary"),

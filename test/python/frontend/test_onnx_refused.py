@@ -124,6 +124,7 @@ REFUSED = [
         "y = Range(a, b, c)",
         "expected a number of elements, found one from 0.0 to",
     ),
+    ("int64 a = {0}, int64 b = {4611686018427387904}, int64 c = {1}", "y = Range(a, b, c)", "expected at most 140737488355328 bytes"),
     ("float[2] x", "y = EyeLike(x)", "expected a matrix, found [2]"),
     ("float[2] x", "y = RandomUniformLike<dtype = 6>(x)", "attribute dtype: expected a floating-point type, found int32"),
     ("int32[2] x", "y = RandomNormalLike(x)", "attribute dtype: expected a floating-point type, found int32"),
@@ -304,6 +305,25 @@ REFUSED = [
     ),
     ("float[2, 3, 4] x, float[2, 3] u", "y = TensorScatter(x, u)", "found -2 and [2, 3]"),
     ("float[2, 3, 4] x", 'y = TensorScatter<mode = "ring">(x, x)', "attribute mode: expected linear or circular, found 'ring'"),
+    ("float[2, 3] x, int64[1] s = {4}", "y = Expand(x, s)", "expected equal or 1 in dimension -1, found (2, 3), [4]"),
+    ("float[2, 1] x, float[1] a = {1}", "y = Squeeze(x, a)", "input axes: expected a list of integers, found float32[1]"),
+    ("float[2, 1] x, int64[1, 1] a = {1}", "y = Squeeze(x, a)", "input axes: expected a list of integers, found int64[1, 1]"),
+    ("float[4] x, int64[2] k = {1, 2}", "y, i = TopK(x, k)", "input K: expected one element, found [2]"),
+    *(
+        ("float[4] x, int64[1] i", f"y = Gather<axis = {axis}>(x, i)", f"attribute axis: expected a value in [-1, 1), found {axis}")
+        for axis in (1, -2)
+    ),
+    ("float[1, 3, 6, 5] x", "y = DepthToSpace<blocksize = 2>(x)", "channels: expected a multiple of 4, found 3"),
+    ("float[1, 3, 6, 5] x", "y = SpaceToDepth<blocksize = 2>(x)", "width: expected a multiple of 2, found 5"),
+    # What no operator takes.
+    ("float[4] x", "y, w = Relu(x)", "expected at most 1 output(s), found 2 in use"),
+    ("float[4] x", "y = Relu(x, x)", "expected at most 1 input(s) (x), found 2"),
+    ("float[4] x", "y = Relu<alpha = 1>(x)", "expected attributes among none, found alpha"),
+    ("float[4] x", "y = Concat(x)", "expected attribute axis, found none"),
+    ("float[4] x", "y = Concat<axis = 1.0>(x)", "attribute axis: expected int, found float"),
+    ("float[4] x", "y = Relu()", "expected input x, found none"),
+    ("float[4] x", "y = Constant()", "expected one value attribute, found 0"),
+    ("float[4] x", "y = Constant<value_int = 1, value_float = 1.0>()", "expected one value attribute, found 2"),
     # Normalisations and quantisation.
     (
         "float[2, 3] x, float[3] s",
@@ -379,6 +399,26 @@ REFUSED = [
     ("float[4] x", "y = Optional()", "expected an input, or attribute type, found neither"),
     ("float[4] x", "o = Optional(x)\n y = Optional(o)", "input: expected a tensor or a sequence, found"),
     # Loops and branches.
+    (
+        "int64[2] m, float[2] x",
+        "y = Loop<body = b (int64 i, bool c, float[2] v) => (bool d, float[2] w) { d = Identity(c) w = Neg(v) }>(m, , x)",
+        "M: expected one element, found tensor<2xi64>",
+    ),
+    (
+        "int64 m, float[2] x",
+        "y = Loop<body = b (int64 i, bool c, float[2] v) => (bool d, float[2] w) { d = Identity(c) w = Cast<to = 7>(v) }>(m, , x)",
+        "value 'v' that the loop carries: expected tensor<2xf32>, found tensor<2xi64>",
+    ),
+    (
+        "int64 m, float[2] x",
+        "y = Loop<body = b (int64 i, bool c, float[2] v) => (bool d) { d = Identity(c) }>(m, , x)",
+        "expected a body of 3 inputs, found 3, and 1 outputs",
+    ),
+    (
+        "int64 m, float[2] x",
+        "y = Loop<body = b (int64 i, bool c) => (bool d, float[2] w) { d = Identity(c) w = Neg(x) }>(m, , x)",
+        "expected a body of 3 inputs, found 2, and 2 outputs",
+    ),
     (
         "bool c, float[2] x",
         "y = If<then_branch = a () => (float[2] u) { u = Neg(x) }, "
@@ -497,6 +537,11 @@ REFUSED = [
         "float[1, 3, 0] x",
         "y = com.microsoft.MultiHeadAttention<num_heads = 2>(x, x, x)",
         "input query: expected heads of a known size above 0, found [1, 3, 2, 0]",
+    ),
+    (
+        "float[2, 8] x, uint8[4, 1, 2] b = {1, 2, 3, 4, 1, 2, 3, 4}, float[4] s = {1, 1, 1, 1}",
+        "y = com.microsoft.MatMulNBits<K = 8, N = 4, block_size = 16>(x, b, s)",
+        "expected bytes of at least 16 numbers of 4 bits in a row, found [4, 1, 2]",
     ),
     *(
         (

@@ -525,6 +525,18 @@ def test_an_optional_value_that_a_loop_carries():
     check_equal(main(LIST[1], X[0], np.array(2)), np.concatenate([LIST[1], X[0], X[0]]))
 
 
+def test_branches_that_give_optional_values():
+    text = """g (bool c, float[n] x) => (float[k] y) {
+        o = If (c) <
+            then_branch = t () => (optional(float[k]) a) { m = Neg (x)  a = Optional (m) },
+            else_branch = e () => (optional(float[k]) b) { d = Concat <axis = 0> (x, x)  b = Optional (d) }>
+        y = OptionalGetElement (o)
+    }"""
+    main = compiled(text)["main"]
+    check_equal(main(np.array(True), X[0]), -X[0])
+    check_equal(main(np.array(False), X[0]), np.tile(X[0], 2))
+
+
 # ---- errors ---------------------------------------------------------------------------------------------------------------------------
 
 

@@ -13,11 +13,13 @@ from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay import IRModule
 from relayc.dialects.relay import build as emit
 from relayc.dialects.relay.types import numpy_dtype
+from relayc.frontend.onnx import from_onnx
 from relayc.pipelines import PassContext, PassInfo
 from relayc.pipelines.context.passes import ModulePass
 from relayc.pipelines.evaluate.cases import _LARGE, Case, random_array, sizes_of
 from relayc.pipelines.evaluate.equivalence import _difference, check
 from relayc.pipelines.evaluate.errors import Outside, Refused, Unknown
+from relayc.pipelines.evaluate.relay import RelayInterpreter
 from relayc.pipelines.evaluate.structured import access, grid
 from relayc.symbolic import Range, Ranges, minimum, symbol
 
@@ -284,3 +286,35 @@ def test_random_integers_are_small(dtype, values) -> None:
 def test_a_case_with_zeros_keeps_its_floats() -> None:
     case = Case("main", (np.float32([1]), np.int64([3]), np.uint8([2])), {}, "seed 0").with_zeros()
     assert [a.tolist() for a in case.arrays] == [[1], [0], [0]] and case.words == "seed 0, integers 0"
+
+
+@pytest.mark.parametrize(
+    ("text", "right", "wrong", "message"),
+    [
+        ("(float[n, 3] x, float[m, 3] z) => (float[k, 3] y) { y = Add(x, z) }", [(2, 3), (2, 3)], [(2, 3), (3, 3)], "Add#0"),
+        (
+            "(float[n, m] x) => (float[a, b] y) { s = Constant<value_ints = [2, -1]>() y = Reshape(x, s) }",
+            [(2, 3)],
+            [(1, 3)],
+            r"Reshape#1.*expected tensor<2xf32>, found tensor<3xf32>",
+        ),
+        ("(float[n, 3] x, float[n] z) => (float[k, 3] y) { y = Identity(x) }", [(2, 3), (2,)], [(2, 3), (3,)], "n"),
+    ],
+)
+def test_sizes_that_the_interpreter_refuses(text, right, wrong, message) -> None:
+    mod = from_onnx(onnx.parser.parse_model('<ir_version: 8, opset_import: ["" : 18]> main ' + text))
+    run = RelayInterpreter(mod)
+    assert run("main", [np.ones(shape, np.float32) for shape in right])
+    with pytest.raises(Refused, match=message):
+        run("main", [np.ones(shape, np.float32) for shape in wrong])
+
+
+@pytest.mark.parametrize(("sizes", "fits"), [([2, 0], True), ([2, -1], False), ([1 << 31, 2], False)])
+def test_sizes_of_data_that_the_interpreter_refuses(sizes, fits) -> None:
+    text = "(int64[2] s) => (float[a, b] y) { y = ConstantOfShape(s) }"
+    run = RelayInterpreter(from_onnx(onnx.parser.parse_model('<ir_version: 8, opset_import: ["" : 18]> main ' + text)))
+    if fits:
+        assert run("main", [np.array(sizes)])[0].shape == tuple(sizes)
+    else:
+        with pytest.raises(Refused, match=f"expected 0 to {(1 << 31) - 1}, found {sizes[1] if sizes[1] < 0 else sizes[0]}"):
+            run("main", [np.array(sizes)])

@@ -50,6 +50,7 @@ VALUES = {
             (7, 0, False, None),
             (7, K, False, None),
             (7, M, False, 7 % M),
+            (7, N, False, 7 % N),
             (Ratio(N), Ratio(3), False, None),
         )
     },
@@ -70,6 +71,7 @@ VALUES = {
             ("less_equal", Ratio(1, 2), Ratio(1, 2), True),
             ("greater", 0, M, False),
             ("greater", M, 0, True),
+            ("greater", Ratio(1, 2), Ratio(1, 2), False),
             ("greater_equal", N, 0, True),
             ("subtract", Ratio(N, 2), Ratio(1), Ratio(N - 2, 2)),
             ("subtract", Ratio(1, 2), Ratio(1, 2), Ratio(0)),

@@ -21,7 +21,8 @@ RELAY_ROUNDINGS = ("UPWARD", "TONEAREST")
 ROUNDINGS: tuple[str, ...] = (*RELAY_ROUNDINGS, "TONEVEN")
 COMPUTE_DTYPES = ("int64", "float32", "float64")
 QUANTIZED = Kind(
-    "an integer element type, or floats of 8 bits or less", lambda t: t.dtype not in ("bool", "string") and not (t.is_float and t.is_computed)
+    "an integer element type, or floats of 8 bits or less",
+    lambda t: t.dtype not in ("bool", "string") and not (t.is_float and t.is_computed),
 )
 
 

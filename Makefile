@@ -1,6 +1,6 @@
 # make demo   compile and run ResNet-50, check it, print a short table
 # make test   ruff, mypy, import-linter, the generated tables, lit, pytest
-# make torch  installs PyTorch into the environment and runs the tests that need it; with `make test` everything that CI runs
+# make torch  installs PyTorch, JAX, Flax and Keras, and runs the tests that need one of them; with `make test` everything that CI runs
 # make lint   what comes before lit
 # make zoo    exports some 200 architectures in an environment of its own and compares each with ONNX Runtime (test/zoo); OUT=DIR, hours
 # make docs   the site, in build/site; docs-serve serves it while pages are written
@@ -47,10 +47,14 @@ lit: $(INSTALLED)
 pytest: $(INSTALLED)
 	$(PYTEST)
 
-# The release that the extra `torch` allows; the CPU wheel where the package index has it under this version.
+# Where the tests are that need a framework.
+WITH_FRAMEWORK := frontend/test_pytorch* frontend/test_jax* frontend/test_flax frontend/test_keras bench/test_bench_pytorch \
+  export/test_export runtime/test_torch_tensors runtime/test_threads test_pages
+# The release that the extra `torch` allows; the CPU wheel where the package index has it under this version. Flax needs the Python of JAX.
+FRAMEWORKS := torch==2.13.0 expecttest --editable '.[jax,keras]' 'flax; python_version >= "3.11"'
 torch: $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile torch==2.13.0 expecttest
-	$(PYTEST) -k pytorch test/python/frontend/test_pytorch*.py test/python/bench/test_bench_pytorch.py test/python/test_pages.py
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile $(FRAMEWORKS)
+	$(PYTEST) -k "torch or jax or flax or keras" $(wildcard $(WITH_FRAMEWORK:%=test/python/%.py))
 
 docs docs-serve: export NO_MKDOCS_2_WARNING = 1
 docs: $(INSTALLED)

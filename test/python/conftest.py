@@ -25,6 +25,8 @@ from relayc.pipelines.targets.cpu.export import library
 # Tests compile what they test, as the model of the machine says: the cache and the tuning database are off but for their own tests.
 os.environ["RELAYC_CACHE"] = "0"
 os.environ["RELAYC_TUNING_DB"] = "0"
+# What JAX computes for comparison is small: XLA would take longer to make it fast than to run it.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true")
 
 # What takes long on a busy machine is no fault: speed is measured in bench/. A failure prints what reproduces it.
 hypothesis.settings.register_profile("suite", deadline=None, print_blob=True)

@@ -16,6 +16,15 @@ def values(*shapes, seed=0):
     return tuple(rng.normal(size=shape).astype(np.float32) for shape in shapes)
 
 
+def numbers_like(types):
+    """Numbers for parameters of the types that nested ShapeDtypeStructs say: positive vectors, which may be variances, and other tensors of
+    both signs. The initial numbers of models are not needed: they take longer than all the rest."""
+    leaves, form = jax.tree.flatten(types)
+    bounds = [(0.3, 1.3) if len(leaf.shape) < 2 else (-0.4, 0.6) for leaf in leaves]
+    rng = np.random.default_rng(0)
+    return form.unflatten([rng.uniform(*b, leaf.shape).astype(leaf.dtype) for b, leaf in zip(bounds, leaves, strict=True)])
+
+
 def same(found, wanted, tolerance=2e-5):
     """Checks nested results: structure, dtypes and numbers."""
     found, form = jax.tree.flatten(found)

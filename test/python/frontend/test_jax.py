@@ -102,14 +102,19 @@ CONVOLUTIONS = {
 }
 
 
-@pytest.mark.parametrize("layouts", [("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW"), ("CHWN", "IHWO", "NHWC")])
 @pytest.mark.parametrize("kind", CONVOLUTIONS)
-def test_convolutions(kind, layouts):
+def test_convolutions(kind):
     options = CONVOLUTIONS[kind]
     groups = options.get("feature_group_count", 1)
     sizes = dict(zip("NHWC", (2, 7, 8, 4), strict=True)), dict(zip("HWIO", (3, 2, 4 // groups, 6), strict=True))
-    x, kernel = values(*(tuple(size[c] for c in layout) for size, layout in zip(sizes, layouts, strict=False)))
-    agrees(lambda x, k: lax.conv_general_dilated(x, k, dimension_numbers=layouts, **options), x, kernel, tolerance=1e-4)
+    every_layout = [("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW"), ("CHWN", "IHWO", "NHWC")]
+
+    def convolve(*arrays):
+        pairs = zip(arrays[::2], arrays[1::2], every_layout, strict=True)
+        return [lax.conv_general_dilated(x, k, dimension_numbers=layouts, **options) for x, k, layouts in pairs]
+
+    shapes = [tuple(size[c] for c in layout) for x, kernel, _ in every_layout for size, layout in zip(sizes, (x, kernel), strict=True)]
+    agrees(convolve, *values(*shapes), tolerance=1e-4)
 
 
 def test_products_of_any_dimensions():

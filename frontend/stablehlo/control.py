@@ -8,18 +8,16 @@ from relayc.dialects.relay import While
 from relayc.frontend.common.loops import taken_apart, together
 from relayc.frontend.converter import Tensor, assume
 from relayc.frontend.errors import ModelError
-from relayc.frontend.stablehlo.registry import Node, Pair, op, whole
+from relayc.frontend.stablehlo.registry import Node, op, whole
 from relayc.frontend.steps import binary
 
 
-def _tensors(values: Sequence[Any], what: str) -> list[Tensor]:
-    if any(isinstance(v, Pair) for v in values):
-        raise ModelError(f"{what}: expected real numbers, found complex ones")
+def _tensors(values: Sequence[Any]) -> list[Tensor]:
     return [whole(v) for v in values]
 
 
 def _run(node: Node, region: int) -> Callable[[], Any]:
-    return lambda: together(_tensors(node.program.block(node.region(region), [], node.scope), "results of a branch"))
+    return lambda: together(_tensors(node.program.block(node.region(region), [], node.scope)))
 
 
 @op("if")
@@ -57,11 +55,11 @@ def while_(node: Node, *operands: Tensor) -> list[Tensor]:
         return found
 
     def goes_on(carried: Any) -> Any:
-        (found,) = _tensors(node.program.block(condition, values(carried), node.scope), "the condition of a loop")
+        (found,) = _tensors(node.program.block(condition, values(carried), node.scope))
         return found.value
 
     def step(carried: Any) -> Any:
-        found = _tensors(node.program.block(body, values(carried), node.scope), "values that a loop carries")
+        found = _tensors(node.program.block(body, values(carried), node.scope))
         return together([assume(found[i], operands[i].shape) for i in changing])
 
     after = taken_apart(While.create(together(first), goes_on, step))

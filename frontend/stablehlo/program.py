@@ -35,9 +35,6 @@ Value = Tensor | Spread | Pair
 _STRUCTURE = ("func.call", "func.return", "stablehlo.return", "stablehlo.constant", "stablehlo.composite", "stablehlo.optimization_barrier")
 _LAZY = ("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim", "stablehlo.reshape", "stablehlo.dynamic_reshape")
 """Operators whose converters take a Spread as it is."""
-_READ_AS_TEXT = {"reduce", "reduce_window", "scatter", "sort", "select_and_scatter"}
-"""Operators whose regions are about scalars."""
-
 
 _OWN = str(Path(__file__).parents[1])
 """The folder of the frontends, which has no lines of a model's source."""
@@ -104,8 +101,7 @@ class Program:
                 for inner in (view.operation for view in block.operations):
                     here = place(inner)[1] or line
                     yield inner, here
-                    if str(inner.name).partition(".")[2] not in _READ_AS_TEXT:
-                        yield from self._reached(inner, seen, here)
+                    yield from self._reached(inner, seen, here)
                     callee = self._callee(inner)
                     if callee is not None and callee not in seen:
                         seen.add(callee)
@@ -145,10 +141,8 @@ class Program:
     def block(self, block: Any, values: Sequence[Value], scope: "ChainMap[Any, Value]", of_scalars: bool = False) -> list[Value]:
         """The results of a block for values of its arguments; the values may be tensors if the block is of scalars."""
         inner = scope.new_child(dict(zip(block.arguments, values, strict=True)))
-        for view in block.operations:
-            op = view.operation
-            if str(op.name) in ("func.return", "stablehlo.return"):
-                return [inner[value] for value in op.operands]
+        *body, end = (view.operation for view in block.operations)
+        for op in body:
             if self.progress is not None:
                 self.done += 1
                 self.progress(self.done, max(self.done, len(block.operations)))
@@ -160,7 +154,7 @@ class Program:
                 self.line = before
                 for value, result in zip(op.results, results, strict=True):
                     inner[value] = result if of_scalars else _as_declared(result, value.type)
-        return []
+        return [inner[value] for value in end.operands]
 
     def _converted(self, op: Any, scope: "ChainMap[Any, Value]") -> list[Value]:
         operands = [scope[value] for value in op.operands]

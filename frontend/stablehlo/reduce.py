@@ -40,8 +40,6 @@ def is_neutral(value: Tensor, name: str) -> bool:
     number = value.array.reshape(-1)[0]
     if _NEUTRAL[name] is not None:
         return bool(number == _NEUTRAL[name])
-    if value.dtype == "bool":
-        return bool(number) == (name == "minimum")
     return bool(number == lowest(value.dtype, name == "minimum"))
 
 

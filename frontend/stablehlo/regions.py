@@ -20,19 +20,18 @@ def expression(block: Any) -> tuple[str, ...]:
             texts[value] = str(found.item()) if found is not None and found.size == 1 else "?"
         return texts[value]
 
-    for count, op in enumerate(o.operation for o in block.operations):
+    *body, end = (view.operation for view in block.operations)
+    if len(body) > _MOST:
+        return ()
+    for op in body:
         operands = [text(value) for value in op.operands]
         name = str(op.name).partition(".")[2]
-        if name == "return":
-            return tuple(operands)
-        if count == _MOST:
-            break
         if name == "compare":
             name = plain(op.attributes["comparison_direction"]).lower()
         for value in op.results:
             if name != "constant":
                 texts[value] = _plain(f"{name}({','.join(operands)})", operands)
-    return ()
+    return tuple(map(text, end.operands))
 
 
 def _plain(text: str, operands: list[str]) -> str:

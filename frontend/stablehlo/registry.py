@@ -14,14 +14,16 @@ The result of a converter is compared with the result types of the operator (rel
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from relayc.dialects.relay.types import DTYPES, MLIR_NAMES, TensorType
+from relayc.dialects.relay.types import DTYPES, MLIR_NAMES
 from relayc.frontend.common.complex import Pair as Pair
-from relayc.frontend.converter import Tensor
+from relayc.frontend.converter import Tensor, constant
 from relayc.frontend.errors import ModelError
+from relayc.frontend.sizes import LONGEST
 from relayc.frontend.steps import broadcast_to
 from relayc.symbolic import Size
 
@@ -49,6 +51,10 @@ class Spread(NamedTuple):
 
     @property
     def whole(self) -> Tensor:
+        """A few numbers that are known stay known: they may be sizes."""
+        sizes = [d for d in self.shape if isinstance(d, int)]
+        if self.tensor.is_known and len(sizes) == len(self.shape) and prod(sizes) <= LONGEST:
+            return constant(np.broadcast_to(self.tensor.array, sizes), self.dtype)
         return broadcast_to(self.tensor, self.shape)
 
 
@@ -104,8 +110,7 @@ class Node:
     def result(self, i: int = 0) -> tuple[tuple[int | None, ...], str]:
         """The sizes and the dtype of a result."""
         found = declared(self.op.results[i].type)
-        if found is None:
-            raise ModelError(f"expected a tensor, found {self.op.results[i].type}")
+        assert found is not None  # Program.check refuses others
         return found
 
     @property
@@ -118,11 +123,6 @@ class Node:
         if None in shape:
             raise ModelError(f"{what}: expected sizes known at import, found {self.op.results[0].type}")
         return tuple(d for d in shape if d is not None)
-
-    def operand_type(self, i: int) -> TensorType:
-        """The type of an operand, open sizes as None."""
-        shape, dtype = declared(self.op.operands[i].type) or ((), "float32")
-        return TensorType(shape, dtype)
 
     def region(self, i: int) -> Any:
         """The block of a region."""
@@ -146,8 +146,7 @@ def plain(attribute: Any) -> Any:
 def elements(attribute: Any) -> np.ndarray:
     """The numbers of a constant; a single number if all are the same."""
     found = declared(attribute.type)
-    if found is None:
-        raise ModelError(f"expected a constant of numbers, found {attribute.type}")
+    assert found is not None  # as of the value
     shape, dtype = found
     if dtype in ("bfloat16", "float16") or dtype.startswith(("float8", "int4", "uint4")):
         return elements_of_text(str(attribute), shape, dtype)

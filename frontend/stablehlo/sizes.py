@@ -16,8 +16,6 @@ from relayc.symbolic import Dim, Size, Undecided, is_long, maximum, minimum, pro
 
 def known_sizes(x: Tensor) -> tuple[Size, ...] | None:
     """The elements of integers that are known as numbers or expressions; None for any others."""
-    if x.is_float:
-        return None
     if x.is_known:
         return tuple(int(v) for v in x.array.reshape(-1))
     found = x.elements

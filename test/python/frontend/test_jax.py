@@ -1,6 +1,8 @@
 """Functions of JAX by jax.export and StableHLO, compared with JAX: operators, control flow, open sizes, nested arguments, refusals."""
 
 import re
+import sys
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -14,11 +16,12 @@ from jax import export, lax  # noqa: E402
 from jax_support import agrees, same, values  # noqa: E402
 
 import relayc  # noqa: E402
-from relayc.frontend.stablehlo import UnsupportedOperators  # noqa: E402
+from relayc.frontend.stablehlo import UnsupportedOperators, supported_operators  # noqa: E402
 
 X, Y = values((4, 6), (4, 6))
 I = np.array([[3, 0, 2, 1, 5, 4], [1, 1, 0, 7, -2, 3], [0, 2, 4, 5, 1, 3], [2, 2, 2, 0, 1, 5]], np.int32)  # noqa: E741
 KEY = np.array([17, 42], np.uint32)
+HALVES = np.array([-0.0, 0.5, -0.5, 1.5, -1.5, 2.5, 0.49999997, -0.49999997, 8388609, -3.2, np.inf, -np.inf, np.nan], np.float32)
 
 
 def spectral(x, w):
@@ -27,6 +30,46 @@ def spectral(x, w):
     low = jnp.einsum("im,iom->om", modes[:, :3], (w[0] + 1j * w[1])[:, None] * jnp.ones((4, 5, 1)))
     whole = lax.dynamic_update_slice(jnp.zeros((5, 7), jnp.complex64), low, (0, x[0, 0].astype(int) * 0))
     return jnp.fft.irfft(whole, 12, axis=1)
+
+
+def largest_and_its_place(x, axis):
+    """As jax.numpy.argmax, and the number as well."""
+
+    def better(a, b):
+        wins = (a[0] > b[0]) | (a[0] != a[0])
+        first = wins | ((a[0] == b[0]) & (a[1] < b[1]))
+        return lax.select(wins, a[0], b[0]), lax.select(first, a[1], b[1])
+
+    return lax.reduce((x, lax.broadcasted_iota(np.int32, x.shape, axis)), (np.float32(-np.inf), np.int32(0)), better, (axis,))
+
+
+def sums_and_products(a, b):
+    return a[0] + b[0], a[1] * b[1]
+
+
+def long_chain(a, b):
+    """Longer than a region that is read."""
+    c = a * b + a + b
+    for _ in range(50):
+        c = c * 1.0
+    return c
+
+
+def windows_of_known_begin(x):
+    numbers = lax.GatherDimensionNumbers((0, 1), (), (0, 1))
+    begin = [lax.gather(x, np.array(at, np.int32), numbers, (2, 3), mode="clip") for at in ((1, 2), (-1, 9), (3, 0))]
+    column = lax.gather(x, np.array([[3], [0], [9]], np.int32), lax.GatherDimensionNumbers((1,), (0,), (0,)), (1, 4), mode="clip")
+    return begin, column
+
+
+def writes_of_known_places(x, i):
+    rows = lax.ScatterDimensionNumbers((1,), (0,), (0,))
+    batches = lax.ScatterDimensionNumbers((), (1,), (1,), (0,), (0,))
+    whole = lax.dynamic_update_slice(x, x[::-1] * 2, (0, i[0, 0]))
+    scalar = lax.scatter_add(x[0, 0], np.zeros((0,), np.int32), x[1, 1], lax.ScatterDimensionNumbers((), (), ()))
+    known = lax.scatter_add(x, np.array([[0], [3], [0]], np.int32), x[:3], rows)
+    batched = lax.scatter_mul(x, i[:, :2, None], x[:, 2:4], batches)
+    return lax.scatter_add(x, np.array([[0], [4], [-1]], np.int32), x[:3], rows), whole, scalar, known, batched
 
 
 # ---- functions of jax.numpy and lax -----------------------------------------------------------------------------------------------------
@@ -82,6 +125,81 @@ FUNCTIONS = {
     "interpolation": (lambda x: (jax.image.resize(x, (8, 9), "bilinear"), jnp.interp(x, jnp.arange(5.0), jnp.arange(5.0) ** 2)), X),
     "searching": (lambda x: (jnp.searchsorted(jnp.arange(-2.0, 3), x), jnp.histogram(x, 5)[0], jnp.unique(jnp.round(x), size=4)), X),
     "sums by a region of its own": (lambda x: lax.reduce(x, 0.0, lambda a, b: a * b + a + b, (1,)), X * 0.3),
+    "regions of two numbers": (
+        lambda x, y: lax.reduce((x, y), (np.float32(1), np.float32(2)), sums_and_products, (1,)),
+        *(X, Y),
+    ),
+    "the largest and their places": (
+        lambda x: (largest_and_its_place(x, 1), largest_and_its_place(x, 0)),
+        np.array([[1, 5, 5, 2], [np.nan, 1, np.nan, 0], [-np.inf, -np.inf, 3, 3]], np.float32),
+    ),
+    "a region too long to read": (lambda x: lax.reduce(x, 0.5, long_chain, (0,)), X * 0.3),
+    "reductions from another number": (
+        lambda x, i: (
+            [lax.reduce(x, x[0, 0], f, (1,)) for f in (lax.add, lax.max, lax.min, lax.mul)],
+            [lax.reduce(i > 2, i[0, 0] > 9, f, (0,)) for f in (lax.bitwise_or, lax.bitwise_and, lax.max, lax.min)],
+            [lax.reduce(i > 2, start, f, (0,)) for f in (lax.max, lax.min) for start in (False, True)],
+            [lax.reduce(i[:, :0], np.int32(n), f, (1,)) for f, n in ((lax.bitwise_xor, 3), (lax.bitwise_or, 5))],
+            [lax.reduce(i, np.int32(n), f, (1,)) for f, n in ((lax.bitwise_and, -1), (lax.bitwise_or, 0), (lax.max, 4))],
+            jnp.sum(x, 1) * jnp.sum(x[:, :4], 0),
+            jnp.sum(x[:, :1], 1) * jnp.sum(x, 1),
+        ),
+        *(X, I),
+    ),
+    "halves": (lambda x: (lax.round(x), lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)), HALVES),
+    "bounds": (lambda x, i: (lax.clamp(-0.5, x, 0.75), lax.clamp(1, i, 3), lax.clamp(x - 1, X[::-1], x + 0.5)), X, I),
+    "bits of wider numbers": (
+        lambda i: (
+            lax.bitcast_convert_type(i.astype(jnp.uint8).reshape(4, 3, 2), jnp.uint16),
+            lax.bitcast_convert_type(i[:, :4].astype(jnp.uint8), jnp.float32),
+            lax.bitcast_convert_type(i[:, :4].astype(jnp.int8), jnp.int32),
+            lax.bitcast_convert_type(i, jnp.uint32),
+        ),
+        I * 37,
+    ),
+    "windows of known begin": (windows_of_known_begin, X),
+    "writes of known places": (writes_of_known_places, X, I),
+    "slices of known begin": (lambda x: [lax.dynamic_slice(x, at, (2, 3)) for at in ((1, 2), (3, 5), (-9, 0))], X),
+    "parts of complex numbers": (
+        lambda x, i: [
+            t.real - 2 * t.imag
+            for z in [x + 1j * x[::-1]]
+            for t in (z[i[0] % 4], lax.dynamic_slice(z, (i[0, 3], 2), (2, 3)), jnp.concatenate([z, z * 1j], 1), z[:, ::-1].T)
+        ],
+        *(X, I),
+    ),
+    "products without sums": (
+        lambda x, y: (lax.dot_general(x, y, (((), ()), ((), ()))), lax.dot_general(x, y, (((), ()), ((0, 1), (0, 1))))),
+        *(X, Y),
+    ),
+    "products of half precision": (
+        lambda x, y: lax.dot_general(
+            x.astype(jnp.bfloat16), y.astype(jnp.bfloat16), (((1,), (1,)), ((), ())), preferred_element_type=jnp.float32
+        ),
+        *(X, Y),
+    ),
+    "constants of few bits": (
+        lambda x: (
+            jnp.where(x[:, :1] > 0, *(jnp.asarray(np.linspace(n, 3, 300), jnp.bfloat16) for n in (-3, 1))).astype(jnp.float32),
+            jnp.asarray([np.inf, -np.inf, np.nan, 1.5], jnp.bfloat16).astype(jnp.float32) + x[0, 0],
+            jnp.asarray([np.inf, 65504, -0.0, 6e-8], jnp.float16).astype(jnp.float32) + x[0, 0] * 0,
+            jnp.abs(np.linspace(1 + 2j, 3 - 1j, 200).astype(np.complex64) + x[0, 0]),
+            jnp.abs(np.complex64(1 + 2j) + x),
+        ),
+        X,
+    ),
+    "padded truth": (lambda x: (jnp.pad(x > 0, 1), lax.pad(x > 0, True, ((0, 2, 1), (1, 0, 0)))), X),
+    "windows with much padding": (
+        lambda x: [lax.reduce_window(x, v, f, (2, 2), (1, 2), ((2, 0), (1, 3))) for v, f in ((-np.inf, lax.max), (0.0, lax.add))],
+        X,
+    ),
+    "windows of one element": (lambda x: [lax.reduce_window(x, v, lax.add, (1, 1), (1, 1), "VALID") for v in (0.0, 2.0)], X),
+    "numbers as they are": (lambda x, y: lax.optimization_barrier((x, y * 2)), X, Y),
+    "a composite": (lambda x: lax.composite(lambda x: jnp.sin(x) * 2, "own.sine")(x), X),
+    "quotients of single numbers": (
+        lambda n, m: (n // m, n % m, n // 3, n % -3, jnp.int32(7) // jnp.int32(-2), jnp.int32(7) % jnp.int32(-2), jnp.int32(7) % m),
+        *(np.int32(-17), np.int32(5)),
+    ),
     "products in order": (lambda x: lax.associative_scan(lambda a, b: a @ b, x[:, :4].reshape(4, 2, 2)), X),
 }
 
@@ -98,6 +216,8 @@ CONVOLUTIONS = {
     "transposed": dict(window_strides=(1, 1), padding=((2, 2), (1, 2)), lhs_dilation=(2, 2)),
     "cropped": dict(window_strides=(1, 1), padding=((-1, 0), (1, -2))),
     "grouped": dict(window_strides=(1, 2), padding="VALID", feature_group_count=2),
+    "transposed in a window that is larger": dict(window_strides=(1, 1), padding=((3, 0), (1, 2)), lhs_dilation=(2, 2)),
+    "transposed beyond the last step": dict(window_strides=(1, 1), padding=((1, 4), (1, 2)), lhs_dilation=(2, 3)),
     "dilated data in steps": dict(window_strides=(2, 2), padding=((0, 0), (1, 1)), lhs_dilation=(2, 1)),
 }
 
@@ -184,6 +304,11 @@ OPEN = {
     "broadcast": (lambda x: jnp.broadcast_to(x[:, None], (x.shape[0], 3, x.shape[1])) * x.shape[0], "a, b"),
     "padded": (lambda x: jnp.pad(x, ((1, 2), (0, 3))), "a, b"),
     "every second": (lambda x: x[::2], "a, b"),
+    "padded by sizes": (lambda x: jnp.pad(x, ((0, x.shape[0]), (1, 0)), constant_values=0.5), "a, b"),
+    "half the sign": (lambda x: x * jnp.sign(jnp.array(x.shape[0]) / 2), "a, b"),
+    "sizes in a row": (lambda x: x.sum() * lax.slice(jnp.array([x.shape[0], x.shape[1], 3]), (1,), (3,)), "a, b"),
+    "the largest of all": (lambda x: lax.top_k(x, x.shape[1]), "a, b"),
+    "quotients": (lambda x: x.reshape(-1)[: x.size // (x.shape[1] + 1)] * (x.shape[0] % x.shape[1]), "a, b"),
 }
 
 
@@ -232,6 +357,51 @@ def test_nested_arguments_and_results():
         module({"w": w}, x, scale=1.0)
 
 
+class Point(NamedTuple):
+    x: np.ndarray
+    y: np.ndarray
+
+
+class Own:
+    def __init__(self, part):
+        self.part = part
+
+
+jax.tree_util.register_pytree_node(Own, lambda own: ((own.part,), None), lambda _, parts: Own(*parts))
+
+
+def test_named_tuples_are_arguments_and_results():
+    module = relayc.compile(relayc.from_jax(lambda p, q: Point(p.x + q[0], {"b": p.y, "a": None}), Point(X, Y), [X]))
+    assert [spec.name for spec in module.inputs] == ["p_x", "p_y", "q_0"]
+    found = module(Point(X, Y), [Y])
+    assert type(found) is Point and list(found.y) == ["a", "b"] and found.y["a"] is None
+    same(found.x, X + Y)
+    same(found.y["b"], Y)
+
+
+@pytest.mark.parametrize(
+    ("function", "args"),
+    [(lambda x: x.part * 2, [Own(X)]), (lambda x: Own(x * 2), [X]), (lambda x: {"a": [Own(x[0] * 2)]}, [(X,)])],
+    ids=["argument", "result", "nested"],
+)
+def test_a_class_of_its_own_has_only_the_program_underneath(function, args):
+    module = relayc.compile(relayc.from_jax(function, *args))
+    for call in (module, module["main"]):
+        same(call(X), X * 2)
+
+
+def test_a_function_without_a_signature_names_its_arguments_by_their_places():
+    module = relayc.compile(relayc.from_jax(dict, {"a": X}, b=Y))
+    assert [spec.name for spec in module.inputs] == ["arg0_a", "b"]
+    same(module({"a": Y}, b=X), {"a": Y, "b": X})
+
+
+def test_progress_counts_operators():
+    seen = []
+    relayc.from_jax(lambda x: jnp.sin(jnp.cos(x)), X, progress=lambda done, total: seen.append((done, total)))
+    assert [done for done, _ in seen] == [1, 2] and all(done <= total for done, total in seen)
+
+
 def test_exported_programs_texts_and_files_compile(tmp_path):
     exported = export.export(jax.jit(lambda x: jnp.tanh(x).sum(0)), platforms=["cpu"])(X)
     wanted = np.tanh(X).sum(0)
@@ -240,7 +410,8 @@ def test_exported_programs_texts_and_files_compile(tmp_path):
         same(relayc.compile(relayc.from_stablehlo(program))["main"](X), wanted)
     (tmp_path / "f.jax").write_bytes(exported.serialize())
     (tmp_path / "f.stablehlo").write_text(exported.mlir_module())
-    for name in ("f.jax", "f.stablehlo"):
+    (tmp_path / "g.stablehlo").write_bytes(exported.mlir_module_serialized)
+    for name in ("f.jax", "f.stablehlo", "g.stablehlo"):
         same(relayc.compile(tmp_path / name)["main"](X), wanted)
 
 
@@ -266,16 +437,98 @@ def test_everything_that_is_refused_is_named_with_its_lines():
     assert re.search(r"test_jax\.py:\d+", str(caught.value))
 
 
+def open_rows(function):
+    """A function to which the number of rows is open."""
+    return lambda: relayc.from_jax(function, X, polymorphic_shapes="rows, 6")
+
+
+def convolved(*sizes, **options):
+    x, kernel = values(*sizes)
+    return lambda: relayc.from_jax(lambda x, k: lax.conv_general_dilated(x, k, (1,) * (x.ndim - 2), "SAME", **options), x, kernel)
+
+
+REFUSED = {
+    "a complex input": (
+        lambda: relayc.from_jax(jnp.abs, X + 1j),
+        r"input \w+: expected a tensor of real numbers, found tensor<4x6xcomplex",
+    ),
+    "a complex output": (lambda: relayc.from_jax(lambda x: (x, x * 1j), X), "output 1: expected real numbers, found complex ones"),
+    "complex branches": (
+        lambda: relayc.from_jax(lambda x: lax.cond(x[0, 0] > 0, lambda x: x * 1j, lambda x: x + 0j, x).real, X),
+        "stablehlo.case of complex numbers",
+    ),
+    "a complex function": (lambda: relayc.from_jax(lambda x: jnp.tanh(x * 1j).real, X), "stablehlo.tanh of complex numbers"),
+    "a complex product": (lambda: relayc.from_jax(lambda x: (x * 1j).prod().real, X), r"expected a sum of complex.*multiply\(x0,x1\)"),
+    "two complex sums": (
+        lambda: relayc.from_jax(lambda x: lax.reduce((x * 1j, x + 1j), (0j, 0j), lambda a, b: (a[0] + b[0], a[1] + b[1]), (0,))[0].real, X),
+        r"expected a sum of complex numbers, found add\(x0,x2\) add\(x1,x3\)",
+    ),
+    "a dtype": (lambda: relayc.from_jax(lambda x: x.astype(jnp.float8_e3m4).astype(jnp.float32), X), "convert of tensor<4x6xf8E3M4>"),
+    "functions at places": (lambda: relayc.from_jax(lambda x: x.at[0].apply(jnp.sin), X), r"expected updates.*found sine\(x0\)"),
+    "differences at places": (lambda: relayc.from_jax(lambda x: x.at[0].subtract(2), X), r"expected updates.*found subtract\(x0,x1\)"),
+    "complex products at places": (
+        lambda: relayc.from_jax(lambda x: (x * 1j).at[0].multiply(2j).real, X),
+        r"expected updates that replace.*found multiply\(x0,x1\)",
+    ),
+    "a region along an open axis": (
+        open_rows(lambda x: lax.reduce(x, np.float32(0), lambda a, b: a * b + a + b, (0,))),
+        r"of an axis of known size, found add\(add\(multiply\(x0,x1\),x0\),x1\)",
+    ),
+    "a long region along an open axis": (open_rows(lambda x: lax.reduce(x, np.float32(0), long_chain, (0,))), "known size, found "),
+    "large windows": (
+        lambda: relayc.from_jax(lambda x: lax.reduce_window(x, 0.0, lambda a, b: a * b + a + b, (64, 65), (1, 1), "SAME"), X),
+        r"windows of at most 4096 elements, found \[64, 65\]",
+    ),
+    "open windows": (open_rows(lambda x: lax.reduce_window(x, 0.0, lax.add, (x.shape[0], 2), (1, 1), "VALID")), r"4096 elements, found \["),
+    "open steps": (
+        open_rows(lambda x: lax.reduce_window(x, 0.0, lax.add, (2, 2), (x.shape[0], 1), "VALID")),
+        "expected steps of windows that are numbers, found expressions",
+    ),
+    "windows of dilated data": (
+        lambda: relayc.from_jax(lambda x: lax.reduce_window(x, 1.0, lax.add, (2, 2), (1, 1), "VALID", (2, 1)), X),
+        "expected windows of elements side by side",
+    ),
+    "windows of dilated data and a region": (
+        lambda: relayc.from_jax(lambda x: lax.reduce_window(x, 0.0, lambda a, b: a * b + a + b, (2, 2), (1, 1), "VALID", (2, 1)), X),
+        "expected windows of elements side by side",
+    ),
+    "four spatial axes": (convolved((1, 1, 2, 2, 2, 2), (1, 1, 1, 1, 1, 1)), "one to three spatial axes.*found 4 axes, 1 groups"),
+    "groups of batches": (convolved((2, 4, 6, 6), (4, 4, 3, 3), batch_group_count=2), "one group of batches.*found 2 axes, 2 groups"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused_says_what_was_found(name):
+    convert, message = REFUSED[name]
+    with pytest.raises(relayc.ModelError, match=message):
+        convert()
+
+
 def test_an_order_of_its_own_is_an_error_that_names_the_line():
     text = export.export(jax.jit(jnp.sort), platforms=["cpu"])(X).mlir_module()
     with pytest.raises(relayc.ModelError, match=r"operator stablehlo\.sort.*expected an order by the operands.*ne\("):
         relayc.from_stablehlo(text.replace("compare  LT", "compare LT").replace("compare LT", "compare NE"))
 
 
-def test_what_is_no_program_is_an_error():
+def test_what_is_no_program_is_an_error(tmp_path):
     with pytest.raises(relayc.ModelError, match="does not parse"):
         relayc.from_stablehlo("module {")
     with pytest.raises(TypeError, match="expected the text or the bytecode"):
         relayc.from_stablehlo(3)
     with pytest.raises(relayc.ModelError, match="found no file"):
         relayc.compile("missing.stablehlo")
+    (tmp_path / "f.jax").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(relayc.ModelError, match=r"f\.jax: expected a program of StableHLO, found one that JAX cannot load"):
+        relayc.compile(tmp_path / "f.jax")
+
+
+def test_jax_is_needed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jax", None)
+    with pytest.raises(ModuleNotFoundError, match=r"expected JAX .* pip install relayc\[jax\]") as caught:
+        relayc.from_stablehlo("module {}")
+    assert caught.value.name == "jax"
+
+
+def test_operators_with_a_converter_are_listed():
+    found = supported_operators()
+    assert found == sorted(found) and {"stablehlo.add", "chlo.erf", "custom_call @shape_assertion"} <= {*found}

@@ -1,6 +1,7 @@
 """Models of Keras on the JAX backend by from_keras, compared with Keras at several sizes of the batch."""
 
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -89,7 +90,9 @@ def agree(module, model, x):
 def test_a_model_at_every_batch(make):
     model = trained(make())
     module = relayc.compile(relayc.from_keras(model))
-    assert "batch" in str(module.inputs[0])
+    expected = {encoder: ("x", "float32[batch, x_1, 16]"), text: ("input_0", "int32[batch, 9]"), perceptron: ("x", "float32[batch, 8]")}
+    if make in expected and keras.config.backend() == "jax":
+        assert (module.inputs[0].name, str(module.inputs[0])) == expected[make]
     for batch in (1, 5):
         agree(module, model, given(model, batch))
 
@@ -126,4 +129,55 @@ def test_a_model_of_its_own_class_takes_example_arguments():
     module = relayc.compile(relayc.from_keras(model, x))
     agree(module, model, np.random.default_rng(0).normal(size=(5, 4)).astype("float32"))
     with pytest.raises(TypeError, match=r"expected a keras\.Model, found int"):
+        relayc.from_keras(3)
+
+
+@pytest.fixture
+def keras_on_torch(monkeypatch):
+    """Keras imported once more, on the backend "torch"."""
+    pytest.importorskip("torch")
+    here = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "keras"}
+    for name in here:
+        del sys.modules[name]
+    monkeypatch.setenv("KERAS_BACKEND", "torch")
+    import keras as again
+
+    yield again
+    for name in [name for name in sys.modules if name.partition(".")[0] == "keras"]:
+        del sys.modules[name]
+    sys.modules.update(here)
+
+
+@pytest.mark.skipif(keras.config.backend() == "torch", reason="other tests run on torch")
+def test_models_on_torch(keras_on_torch):
+    keras = keras_on_torch
+    x, left, right = keras.Input((None, 6), name="x"), keras.Input((4,), name="left"), keras.Input((4,), name="right")
+    one = keras.Model(x, [keras.layers.Dense(3, "relu")(x), x - 1])
+    module = relayc.compile(one)
+    assert [str(spec) for spec in module.inputs] == ["float32[batch, x_1, 6]"]
+    for shape in ((2, 4, 6), (1, 3, 6)):
+        (a,) = values(shape)
+        for found, wanted in zip(module(a), one(a), strict=True):
+            np.testing.assert_allclose(np.asarray(found), keras.ops.convert_to_numpy(wanted), rtol=1e-4, atol=1e-5)
+    several = relayc.compile(keras.Model([left, right], left - 2 * right))
+    a, b = values((3, 4), (3, 4))
+    np.testing.assert_allclose(np.asarray(several([a, b])), a - 2 * b, rtol=1e-5)
+
+
+def test_another_backend_is_refused(monkeypatch):
+    monkeypatch.setattr(keras.config, "backend", lambda: "tensorflow")
+    with pytest.raises(relayc.ModelError, match='on the backend "jax" or "torch", found "tensorflow": set KERAS_BACKEND'):
+        relayc.from_keras(perceptron())
+
+
+def test_a_file_that_is_no_model_is_refused(tmp_path):
+    (tmp_path / "bad.keras").write_bytes(b"no archive")
+    for name in ("bad.keras", "missing.keras"):
+        with pytest.raises(relayc.ModelError, match=rf"{name}: expected a model of Keras, found what Keras does not load: "):
+            relayc.compile(tmp_path / name)
+
+
+def test_keras_is_needed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "keras", None)
+    with pytest.raises(ModuleNotFoundError, match=r"expected Keras .* found no keras: pip install relayc\[keras\]"):
         relayc.from_keras(3)

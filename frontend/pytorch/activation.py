@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from relayc.frontend.common.activations import exp_below_zero, gelu, hard_sigmoid, mish, shrink, softplus, swish
+from relayc.frontend.common.activations import exp_below_zero, gelu, hard_sigmoid, mish, softplus, swish
 from relayc.frontend.converter import Tensor, axis_of, emit
 from relayc.frontend.errors import ModelError
-from relayc.frontend.pytorch.operands import operand, where
+from relayc.frontend.pytorch.operands import where
 from relayc.frontend.pytorch.registry import aten, node
 from relayc.frontend.steps import add, binary, cast, divide, in_float32, like, multiply, reshape, strided_slice, subtract
 
@@ -60,23 +60,6 @@ def elu(self: Tensor, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> T
 def softplus_(self: Tensor, beta: Any, threshold: Any) -> Tensor:
     scaled = multiply(self, float(beta))
     return where(binary("greater", scaled, float(threshold)), self, divide(softplus(scaled), float(beta)))
-
-
-@aten("threshold")
-def threshold(self: Tensor, threshold: Any, value: Any) -> Tensor:
-    return where(emit("greater", self, operand(threshold)), self, operand(value))
-
-
-@aten("hardshrink")
-def hardshrink(self: Tensor, lambd: Any) -> Tensor:
-    inside = binary("less_equal", emit("abs", self), float(lambd))
-    return where(inside, like(0, self), self)
-
-
-@aten("softshrink")
-def softshrink(self: Tensor, lambd: Any) -> Tensor:
-    found = shrink(self, float(lambd), float(lambd))
-    return where(emit("isnan", self), self, found)
 
 
 @aten("glu", keep=True)

@@ -154,10 +154,3 @@ def efficient_attention_backward(
         raise ModelError("expected attention whose bias has no derivative, found one whose bias has")
     lse = strided_slice(logsumexp, [0], [query.shape[2]], [1], [2])
     return *_derivatives(grad_out_, query, key, value, out, lse, attn_bias, dropout_p, is_causal, scale), None
-
-
-@aten("_scaled_dot_product_attention_math")
-def math_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, is_causal: bool, scale: Any) -> tuple[Any, ...]:
-    if node().used(1):
-        raise ModelError("expected attention whose weights are not used, found a use")
-    return scaled_attention(query, key, value, attn_mask, is_causal, scale), None

@@ -9,10 +9,10 @@ from relayc.frontend.common.complex import Pair, as_pair
 from relayc.frontend.common.products import matmul
 from relayc.frontend.converter import Tensor, axis_of, constant, emit
 from relayc.frontend.pytorch import create, elementwise, indexing, reduce, shape
-from relayc.frontend.pytorch.operands import operand, where
+from relayc.frontend.pytorch.operands import operand
 from relayc.frontend.pytorch.registry import CONVERTERS, aten, call, node
 from relayc.frontend.sizes import size_tensor
-from relayc.frontend.steps import binary, broadcast_to, cast, filled
+from relayc.frontend.steps import broadcast_to, cast, filled
 from relayc.symbolic import Size
 
 _FAMILIES = (create, elementwise, indexing, reduce, shape)
@@ -23,12 +23,12 @@ _FAMILIES = (create, elementwise, indexing, reduce, shape)
 _BY_PARTS = (
     *("view", "reshape", "_unsafe_view", "unsqueeze", "squeeze", "flatten", "unflatten", "view_as", "reshape_as", "ravel"),
     *("expand", "expand_as", "broadcast_to", "t", "transpose", "permute", "swapaxes", "numpy_T", "mT", "movedim", "moveaxis"),
-    *("cat", "concat", "concatenate", "stack", "slice", "select", "narrow", "split", "split_with_sizes", "chunk", "unbind"),
-    *("diagonal", "unfold", "as_strided", "repeat", "tile", "flip", "fliplr", "flipud", "roll", "rot90", "tril", "triu"),
+    *("cat", "concat", "concatenate", "slice", "select", "narrow", "split", "split_with_sizes", "chunk", "unbind"),
+    *("diagonal", "unfold", "as_strided", "repeat", "tile", "flip", "fliplr", "flipud", "roll", "rot90"),
     *("alias", "clone", "detach", "contiguous", "lift_fresh_copy", "lift_fresh", "resolve_conj", "resolve_neg"),
-    *("index_select", "take", "gather", "index", "_unsafe_index", "slice_scatter", "select_scatter", "diagonal_scatter"),
-    *("index_put", "_unsafe_index_put", "index_copy", "index_add", "scatter", "scatter_add", "copy", "fill", "constant_pad_nd"),
-    *("full", "full_like", "new_full", "scalar_tensor", "where", "masked_fill", "sum", "mean", "cumsum", "add", "sub", "rsub", "neg"),
+    *("index_select", "take", "gather", "index", "_unsafe_index", "slice_scatter", "diagonal_scatter"),
+    *("index_put", "_unsafe_index_put", "index_copy", "index_add", "scatter", "scatter_add", "copy", "constant_pad_nd"),
+    *("full", "full_like", "new_full", "scalar_tensor", "where", "sum", "mean", "cumsum", "add", "sub", "neg"),
     *(form for name in ("zeros", "empty") for form in (name, f"{name}_like", f"new_{name}")),
 )
 """What moves elements, and what is a sum of elements."""
@@ -107,14 +107,6 @@ _UNARY: dict[str, Callable[[Pair], Any]] = {
 }
 for _name, _compute in _UNARY.items():
     aten(_name, of_complex=True)(lambda self, _compute=_compute: _compute(self))
-
-
-@aten("sgn", of_complex=True)
-def sgn(self: Pair) -> Pair:
-    """Numbers divided by their length, 0 by 1."""
-    size = complex_.absolute(self)
-    size = where(binary("equal", size, 0.0), filled((), 1, size.dtype), size)
-    return Pair(*(emit("divide", part, size) for part in self))
 
 
 @aten("mul", of_complex=True)

@@ -28,7 +28,7 @@ for _value, _names in _FILLED.items():
     _register(_value, _names)
 
 
-@aten("scalar_tensor")
+@aten("scalar_tensor", "prims.scalar_tensor")
 def scalar_tensor(s: Any) -> Tensor:
     return operand(s)
 
@@ -47,23 +47,6 @@ def arange(start: Any = 0, step: Any = 1) -> Tensor:
 @aten("prims.iota")
 def iota(start: Any, step: Any) -> Tensor:
     return arange(start, step)
-
-
-@aten("linspace")
-def linspace(start: Any, end: Any, steps: Any) -> Tensor:
-    dtype = node().dtype
-    first, last = operand(start, "float64"), operand(end, "float64")
-    at = cast(positions(node().sizes[0]), "float64")
-    if steps == 1:
-        return cast(reshape(first, (1,)), dtype)
-    share = emit("divide", at, operand(steps - 1, "float64"))
-    return cast(emit("add", first, emit("multiply", share, emit("subtract", last, first))), dtype)
-
-
-@aten("eye")
-def eye() -> Tensor:
-    rows, columns = node().sizes
-    return identity(rows, columns, node().dtype)
 
 
 def identity(rows: Size, columns: Size, dtype: str) -> Tensor:

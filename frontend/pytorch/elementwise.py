@@ -126,7 +126,7 @@ def _scaled(x: Tensor, alpha: Any) -> Tensor:
 
 
 @aten("add")
-def add_(self: Any, other: Any, alpha: Any = 1) -> Tensor:
+def add_(self: Any, other: Any, alpha: Any) -> Tensor:
     a, b = operand(self), _scaled(operand(other), alpha)
     return emit("logical_or" if a.dtype == "bool" else "add", a, b)
 
@@ -134,11 +134,6 @@ def add_(self: Any, other: Any, alpha: Any = 1) -> Tensor:
 @aten("sub", "subtract")
 def sub(self: Any, other: Any, alpha: Any = 1) -> Tensor:
     return emit("subtract", operand(self), _scaled(operand(other), alpha))
-
-
-@aten("rsub")
-def rsub(self: Any, other: Any, alpha: Any = 1) -> Tensor:
-    return emit("subtract", operand(other), _scaled(operand(self), alpha))
 
 
 @aten("div", "true_divide")
@@ -165,37 +160,12 @@ def reciprocal(self: Tensor) -> Tensor:
     return divide(like(1, x), x)
 
 
-@aten("square")
-def square(self: Tensor) -> Tensor:
-    return multiply(self, self)
-
-
-@aten("addcmul")
-def addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> Tensor:
-    return add(operand(self), _scaled(emit("multiply", operand(tensor1), operand(tensor2)), value))
-
-
-@aten("addcdiv")
-def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> Tensor:
-    return add(operand(self), _scaled(emit("divide", operand(tensor1), operand(tensor2)), value))
-
-
-@aten("lerp")
-def lerp(self: Tensor, end: Tensor, weight: Any) -> Tensor:
-    return add(self, emit("multiply", operand(weight), subtract(end, self)))
-
-
 # ---- choices ----------------------------------------------------------------------------------------------------------------------------
 
 
 @aten("where")
 def where_(condition: Tensor, self: Any, other: Any) -> Tensor:
     return where(_as_bool(condition), operand(self), operand(other))
-
-
-@aten("masked_fill")
-def masked_fill(self: Tensor, mask: Tensor, value: Any) -> Tensor:
-    return where(_as_bool(mask), operand(value), broadcast_to(self, node().sizes))
 
 
 @aten("clamp", "clip", "clamp_min", "clamp_max", "hardtanh", keep=True)
@@ -217,19 +187,6 @@ def fmax(self: Tensor, other: Tensor) -> Tensor:
     if not a.is_float:
         return found
     return where(emit("isnan", a), b, where(emit("isnan", b), a, found))
-
-
-@aten("nan_to_num")
-def nan_to_num(self: Tensor, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Tensor:
-    if not self.is_float:
-        return self
-    import torch
-
-    largest = torch.finfo(getattr(torch, self.dtype))
-    low, high = largest.min if neginf is None else neginf, largest.max if posinf is None else posinf
-    found = where(emit("isnan", self), operand(nan or 0.0), self)
-    found = where(binary("equal", self, math.inf), operand(high), found)
-    return where(binary("equal", self, -math.inf), operand(low), found)
 
 
 @aten("copysign")
@@ -350,56 +307,6 @@ def hypot(self: Tensor, other: Tensor) -> Tensor:
     return multiply(large, emit("sqrt", add(multiply(ratio, ratio), 1.0)))
 
 
-@aten("logit", "special_logit")
-def logit(self: Tensor, eps: float | None = None) -> Tensor:
-    x = cast(self, node().dtype)
-    x = x if eps is None else emit("clip", x, a_min=float(eps), a_max=1.0 - float(eps))
-    return emit("log", divide(x, subtract(like(1, x), x)))
-
-
-@aten("xlogy", "special_xlogy", "special_xlog1py")
-def xlogy(self: Any, other: Any) -> Tensor:
-    x, y = operand(self), operand(other)
-    shape = node().sizes
-    logarithm = log1p(y) if node().operator == "aten.special_xlog1py" else emit("log", y)
-    found = where(emit("isnan", y), y, emit("multiply", x, logarithm))
-    is_number = emit("logical_not", emit("isnan", broadcast_to(y, shape)))
-    return where(emit("logical_and", binary("equal", x, 0.0), is_number), like(0, x), found)
-
-
-@aten("logaddexp", "logaddexp2")
-def logaddexp(self: Tensor, other: Tensor) -> Tensor:
-    base = math.log(2) if node().operator == "aten.logaddexp2" else 1.0
-
-    def compute(a: Tensor, b: Tensor) -> Tensor:
-        large, apart = emit("maximum", a, b), emit("abs", subtract(a, b))
-        found = add(large, divide(log1p(emit("exp", multiply(apart, -base))), base))
-        return where(emit("equal", a, b), add(large, math.log(2) / base), found)
-
-    return cast(compute(operand(self), operand(other)), node().dtype)
-
-
-@aten("heaviside")
-def heaviside(self: Tensor, values: Tensor) -> Tensor:
-    found = where(binary("greater", self, 0), like(1, self), like(0, self))
-    return where(binary("equal", self, 0), values, found)
-
-
 @aten("ldexp")
 def ldexp(self: Tensor, other: Tensor) -> Tensor:
     return emit("multiply", operand(self), emit("power", constant(2, node().dtype), operand(other)))
-
-
-@aten("isposinf", "isneginf")
-def is_infinite_of_sign(self: Tensor) -> Tensor:
-    if not self.is_float:
-        return broadcast_to(constant(False), self.shape)
-    return binary("equal", self, math.inf if node().operator == "aten.isposinf" else -math.inf)
-
-
-@aten("isclose")
-def isclose(self: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
-    a, b = (cast(x, x.dtype if x.is_float else "float64") for x in (self, other))
-    near = emit("less_equal", emit("abs", subtract(a, b)), add(multiply(emit("abs", b), rtol), atol))
-    found = emit("logical_or", emit("equal", a, b), emit("logical_and", near, emit("isfinite", subtract(a, b))))
-    return emit("logical_or", found, emit("logical_and", emit("isnan", a), emit("isnan", b))) if equal_nan else found

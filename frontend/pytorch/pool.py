@@ -11,7 +11,7 @@ from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.pytorch.convolution import each
 from relayc.frontend.pytorch.registry import aten, node
 from relayc.frontend.sizes import positions, size_tensor
-from relayc.frontend.steps import add, broadcast_to, cast, divide, filled, multiply, reshape, strided_slice, subtract, transpose
+from relayc.frontend.steps import add, broadcast_to, cast, divide, multiply, reshape, strided_slice, subtract, transpose
 from relayc.symbolic import Size, ceil_div
 
 
@@ -163,14 +163,3 @@ def fractional_max_pool(self: Tensor, kernel_size: Any, output_size: Any, random
     first = cast(emit("argmax", flat, axis=(2,), keepdims=True), "int64")
     values, indices = (emit("gather", t, first, axis=2, in_bounds=True) for t in (flat, reshape(places, windows)))
     return reshape(values, node().shape[0]), reshape(indices, node().shape[1])
-
-
-@aten("max_unpool2d", "max_unpool3d")
-def max_unpool(self: Tensor, indices: Tensor, output_size: tuple[Size, ...]) -> Tensor:
-    n = len(output_size)
-    x, at = _batched(self, n), _batched(indices, n)
-    rows, count = prod(x.shape[:2]), prod(output_size)
-    room = filled((rows, count), 0, x.dtype)
-    shape = (rows, prod(x.shape[2:]))
-    found = emit("scatter_elements", room, reshape(at, shape), reshape(x, shape), axis=1, reduction="update")
-    return reshape(found, node().sizes)

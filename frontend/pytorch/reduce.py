@@ -109,26 +109,10 @@ def max_dim(self: Tensor, dim: int, keepdim: bool) -> tuple[Any, ...]:
     return _REDUCTIONS["a" + name](self, axes, keepdim), indices
 
 
-@aten("aminmax")
-def aminmax(self: Tensor, dim: int | None, keepdim: bool) -> tuple[Tensor, Tensor]:
-    axes = axes_list(dim, self.rank)
-    if not axes:
-        return self, self
-    low, high = (_REDUCTIONS[name](self, axes, keepdim or dim is None) for name in ("amin", "amax"))
-    return reshape(low, node().shape[0]), reshape(high, node().shape[1])
-
-
 @aten("cumsum", "cumprod")
 def cumsum(self: Tensor, dim: int) -> Tensor:
     x = cast(self, node().dtype)
     return x if x.rank == 0 else emit(node().operator.removeprefix("aten."), x, axis=axis_of(dim, x.rank))
-
-
-@aten("count_nonzero")
-def count_nonzero(self: Tensor, dim: Any = None) -> Tensor:
-    axes = axes_list(dim, self.rank)
-    found = cast(to_dtype(self, "bool"), "int64")
-    return emit("sum", found, axis=axes) if axes else found
 
 
 @aten("logcumsumexp")

@@ -70,11 +70,6 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     return kept[0] if len(kept) == 1 else emit("concatenate", *kept, axis=axis)
 
 
-@aten("stack")
-def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
-    return emit("stack", *(cast(t, node().dtype) for t in tensors), axis=axis_of(dim, tensors[0].rank + 1))
-
-
 # ---- parts ------------------------------------------------------------------------------------------------------------------------------
 
 
@@ -261,11 +256,6 @@ def channel_shuffle(self: Tensor, groups: int) -> Tensor:
     return reshape(transpose(parts, (0, 2, 1, *range(3, parts.rank))), self.shape)
 
 
-@aten("tril", "triu")
-def tril(self: Tensor, diagonal: Size = 0) -> Tensor:
-    return emit("trilu", self, cast(size_tensor(diagonal), "int64"), upper=node().operator == "aten.triu")
-
-
 # ---- parts that are written -------------------------------------------------------------------------------------------------------------
 
 
@@ -325,8 +315,3 @@ def _like(src: Tensor, self: Tensor) -> Tensor:
     from relayc.frontend.pytorch.elementwise import to_dtype
 
     return to_dtype(src, self.dtype)
-
-
-@aten("fill")
-def fill(self: Tensor, value: Any) -> Tensor:
-    return broadcast_to(operand(value, self.dtype), self.shape)

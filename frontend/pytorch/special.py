@@ -57,13 +57,6 @@ def histc(self: Tensor, bins: int, min: Any, max: Any) -> Tensor:
     return strided_slice(found, (0,), (bins,), (1,), (0,))
 
 
-@aten("trace")
-def trace(self: Tensor) -> Tensor:
-    rows, columns = self.shape
-    here = emit("equal", reshape(positions(rows), (rows, 1)), reshape(positions(columns), (1, columns)))
-    return emit("sum", emit("multiply", cast(self, node().dtype), cast(here, node().dtype)), axis=(0, 1))
-
-
 @aten("fake_quantize_per_tensor_affine", keep=True)
 def fake_quantize(self: Tensor, scale: Any, zero_point: Any, quant_min: int, quant_max: int) -> Tensor:
     s, z = operand(scale, "float32"), operand(zero_point, "float32")

@@ -538,6 +538,11 @@ def test_a_size_of_one_is_no_other_branch():
     agrees(model, (torch.randn(3, 19),), dynamic_shapes=({1: torch.export.Dim.DYNAMIC},), more=more)
 
 
+def test_a_roll_of_any_size():
+    more = [(torch.randn(n, 3),) for n in (1, 2, 5)]
+    agrees(model_of(lambda x: (x.roll(2, 0), x.roll(-7, 0))), (torch.randn(4, 3),), dynamic_shapes=({0: "n"},), more=more)
+
+
 def test_guards_that_compare_two_sizes():
     dynamic = {0: torch.export.Dim.DYNAMIC}
     model = model_of(lambda x, y: x * 2 + y.sum() if x.shape[0] > y.shape[0] and x.shape[0] < 3 * y.shape[0] else x)
@@ -548,7 +553,16 @@ def test_guards_that_compare_two_sizes():
             module(torch.randn(n), torch.randn(m))
 
 
-@pytest.mark.parametrize("guard", ["L['x'].size()[0] in (3, 5)", "L['x'].size().__class__ == 3", "open('x') == 3", "L['y'].size()[0] == 3"])
+@pytest.mark.parametrize(
+    "guard",
+    [
+        "L['x'].size()[0] in (3, 5)",
+        "0 < L['x'].size()[0] in (3, 5)",
+        "L['x'].size().__class__ == 3",
+        "open('x') == 3",
+        "L['y'].size()[0] == 3",
+    ],
+)
 def test_a_guard_that_compares_no_sizes_is_refused(guard):
     with pytest.raises(relayc.ModelError, match=re.escape(f"expected guards that compare sizes of arguments, found {guard}, as torch")):
         check_guards([guard], {"x": torch.randn(3)}, Symbols())

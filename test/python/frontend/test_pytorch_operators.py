@@ -63,8 +63,10 @@ GROUPS = {
         [SIGNED],
     ),
     "Bessel functions of positive numbers": (
-        [special.bessel_y0, special.bessel_y1, special.modified_bessel_k0, special.modified_bessel_k1]
-        + [special.scaled_modified_bessel_k0, special.scaled_modified_bessel_k1],
+        [
+            *(special.bessel_y0, special.bessel_y1, special.modified_bessel_k0, special.modified_bessel_k1),
+            *(special.scaled_modified_bessel_k0, special.scaled_modified_bessel_k1),
+        ],
         [SIZES],
     ),
     "Bessel functions of double precision": (
@@ -89,6 +91,7 @@ GROUPS = {
             lambda x, y: torch.logit(x),
             lambda x, y: torch.logit(x, 0.125),
             torch.xlogy,
+            lambda x, y: torch.xlogy(2.0, y),
             special.xlog1py,
             torch.logaddexp,
             torch.logaddexp2,
@@ -128,6 +131,7 @@ GROUPS = {
     "whole numbers": (
         [
             lambda i: torch.round(i),
+            lambda i: F.one_hot(i.abs(), 9),
             lambda i: torch.fmax(i, i.flip(0)),
             lambda i: torch.nan_to_num(i),
             lambda i: torch.signbit(i),

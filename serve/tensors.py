@@ -86,9 +86,9 @@ def _of_bytes(spec: TensorSpec, shape: Sequence[int], data: bytes | memoryview) 
 def _of_list(spec: TensorSpec, data: Any) -> np.ndarray:
     if spec.dtype == "string":
         array = np.array(data, object).reshape(-1)
-        other = next((each for each in array if not isinstance(each, (str, bytes))), "")
-        if other != "":
-            raise ValueError(f"values of type {type(other).__name__}")
+        for value in array:
+            if not isinstance(value, (str, bytes)):
+                raise ValueError(f"values of type {type(value).__name__}")
         return np.array([text.decode() if isinstance(text, bytes) else text for text in array], object)
     dtype = numpy_dtype(spec.dtype)
     found = np.array(data)

@@ -38,9 +38,9 @@ def choose(executed: Executed) -> int:
     lines, seconds = executed.lines_by_test(), executed.seconds
     fixed = {*lines} - {_name(test, case) for test, names in cases.items() for case in names}
     for test, names in cases.items():
-        recorded = [name for case in names if (name := _name(test, case)) in lines]
+        recorded = sorted((name for case in names if (name := _name(test, case)) in lines), key=seconds)
         fixed |= {name for name in recorded if _is_of_share(name)}
-        fixed |= {name for name in [min(recorded, key=seconds, default="")] if name and seconds(name) < SHORT}
+        fixed |= {name for name in recorded[:1] if seconds(name) < SHORT}
     chosen = _cover(lines, seconds, fixed)
     found = {}
     for test, names in sorted(cases.items()):

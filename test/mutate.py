@@ -266,6 +266,7 @@ def _file_of_test(test: str) -> str:
 
 
 def is_in_function(fault: Fault, source: str) -> bool:
+    """Whether a call executes the first line of a fault, and not the import of its file."""
     functions = (n for n in ast.walk(ast.parse(source)) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)))
     return any(n.body[0].lineno <= fault.lines[0] <= (n.end_lineno or n.lineno) for n in functions)
 

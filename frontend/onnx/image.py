@@ -128,7 +128,7 @@ def Upsample_9(x: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
 
 @converter(since=10)
 def Resize(x: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
-    """Positions in axes that become smaller are rounded up for nearest, those in others down."""
+    """The mode nearest rounds positions up along axes that become smaller, and down along other axes."""
     if _is_late(scales):
         _method(mode)
         return LateResize(mode, "asymmetric", "", -0.75, False, 0.0, False).by_scales(x, range(x.rank), scales, None)

@@ -28,8 +28,8 @@ aten("atleast_1d", "atleast_2d", "atleast_3d")(view)
 
 @aten("squeeze")
 def squeeze(self: Tensor, dim: Any = None) -> Tensor:
-    """torch exports a dimension of unknown size as another one than 1, and its program drops the dimension where it is 1 after all: then
-    this program, whose ranks are fixed, fails."""
+    """torch.export assumes that a symbolic size is not 1. Where the size is 1, torch's program drops the dimension; this program fails,
+    as its ranks are fixed."""
     axes = range(self.rank) if dim is None else (axis_of(d, self.rank) for d in (dim if isinstance(dim, (tuple, list)) else (dim,)))
     for size in [self.shape[axis] for axis in axes] if self.rank else ():
         if not isinstance(size, int):

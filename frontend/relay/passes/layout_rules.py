@@ -62,8 +62,9 @@ def _moved(axis: int, old: Layout | None, new: Layout | None) -> int | None:
 def _unsplit(axis: int, old: Layout | None, new: Layout | None) -> int | None:
     """The position of an axis in a new layout; None if it has none, or is in other parts there."""
     found = _moved(axis, old, new)
-    assert found is None or (old is not None and new is not None)
-    return None if found is None or new.factor(old.names[axis]) != old.factor(old.names[axis]) else found  # type: ignore[union-attr]
+    if found is None or old is None or new is None:
+        return None
+    return found if new.factor(old.names[axis]) == old.factor(old.names[axis]) else None
 
 
 def elementwise(attrs: Any, new: Layouts | None, old: Layouts, types: Sequence[Any]) -> InferCorrectLayoutOutput:

@@ -60,7 +60,7 @@ CASES = {
     "a filter bank": (
         17,
         "int64 bins = {4}, int64 length = {16}, int64 rate = {8000}, float low = {100}, float[1] high",
-        "h = Squeeze(high)\\n y = MelWeightMatrix(bins, length, rate, low, h)",
+        "h = Squeeze(high)\n y = MelWeightMatrix(bins, length, rate, low, h)",
     ),
     "largest of all": (18, "float[2, 3, 4] x", "y = GlobalMaxPool(x)"),
     "norms of all": (18, "float[2, 3, 4, 5] x", "y = GlobalLpPool<p = 3>(x)"),
@@ -94,12 +94,12 @@ CASES = {
     ),
     "the largest of no axes": (18, "float[2, 3] x, int64[0] a = {}", "y = ReduceMax<noop_with_empty_axes = 1>(x, a)"),
     "means of dynamic axes": (18, "float[n, m] x", "y = ReduceMean(x)"),
-    "a range of halves": (20, "float16 h", "o = Constant<value_float = 7.0>()\\n e = CastLike(o, h)\\n y = Range(h, e, h)"),
+    "a range of halves": (20, "float16 h", "o = Constant<value_float = 7.0>()\n e = CastLike(o, h)\n y = Range(h, e, h)"),
     "a range of known halves": (
         20,
         "float16[5] half",
-        "a = Constant<value_float = 0.5>()\\n c = Cast<to = 10>(a)\\n b = Constant<value_float = 2.75>()\\n e = Cast<to = 10>(b)\\n"
-        "r = Range(c, e, c)\\n y = Add(r, half)",
+        "a = Constant<value_float = 0.5>()\n c = Cast<to = 10>(a)\n b = Constant<value_float = 2.75>()\n e = Cast<to = 10>(b)\n"
+        "r = Range(c, e, c)\n y = Add(r, half)",
     ),
     "layers": (17, "float[n, 3, 4] x, float[3, 4] w, float[4] v", "y = LayerNormalization<axis = 1>(x, w, v)"),
     "a batch of numbers": (14, "float[n] x, float[1] w, float[1] v, float[1] p, float[1] q", "y = BatchNormalization(x, w, v, p, q)"),
@@ -116,12 +116,12 @@ CASES = {
     "features side by side": (
         18,
         "float[2, 3, 2] x, float[2] w, float[2, 2] v, int64[1] o = {1}",
-        "u = Unsqueeze(w, o)\\n y = ai.onnx.ml.FeatureVectorizer<inputdimensions = [7, 1, 1]>(x, u, v)",
+        "u = Unsqueeze(w, o)\n y = ai.onnx.ml.FeatureVectorizer<inputdimensions = [7, 1, 1]>(x, u, v)",
     ),
     "the condition in a loop that none ends": (
         18,
         "int64 count, float[2] x",
-        "t = Constant<value_int = 1>()\\n z, y = Loop<body = b (int64 i, bool go, float[2] v) => (bool on, float[2] w, bool seen) "
+        "t = Constant<value_int = 1>()\n z, y = Loop<body = b (int64 i, bool go, float[2] v) => (bool on, float[2] w, bool seen) "
         "{ on = Identity(go) w = Neg(v) seen = Identity(go) }>(count, , x)",
     ),
     **{
@@ -327,7 +327,6 @@ ARRAYS = {
 def parsed(name, plain=False):
     """A case as a model; `plain` in the form that others understand: a crop with the sizes that follow from its factors."""
     opset, inputs, nodes = CASES[name]
-    nodes = nodes.replace("\\n", "\n")
     if plain and "crop" in nodes and ", t)" in nodes:
         inputs, nodes = inputs + ", int64[4] sizes = {1, 1, 3, 3}", nodes.replace(", t)", ", , sizes)")
     return parse_model(
@@ -357,8 +356,9 @@ def arrays(name):
 @pytest.mark.parametrize("name", CASES)
 def test_against_others(name):
     session = ReferenceEvaluator if name in OF_REFERENCE else onnxruntime.InferenceSession
-    (expected,) = session(parsed(name, True).SerializeToString()).run(["y"], arrays(name))
-    (found,) = RelayInterpreter(from_onnx(parsed(name)))("main", list(arrays(name).values()))
+    feeds = arrays(name)
+    (expected,) = session(parsed(name, True).SerializeToString()).run(["y"], feeds)
+    (found,) = RelayInterpreter(from_onnx(parsed(name)))("main", list(feeds.values()))
     found = found.view(bool) if expected.dtype == bool else found  # bytes there
     assert found.dtype == expected.dtype and found.shape == expected.shape
     np.testing.assert_allclose(found, expected, rtol=2e-3 if found.dtype == np.float16 else 2e-5, atol=1e-5)

@@ -69,6 +69,12 @@ def is_fault(fault: Fault, source: str) -> bool:
         return False
 
 
+def _is_type_only(node: ast.FunctionDef) -> bool:
+    """Whether only the type checker reads a function: a signature of an overload, or a method of a protocol."""
+    body = node.body[-1]
+    return isinstance(body, ast.Expr) and isinstance(body.value, ast.Constant) and body.value.value is Ellipsis
+
+
 class _Finder(ast.NodeVisitor):
     def __init__(self, path: str, source: str) -> None:
         self.found: list[Fault] = []
@@ -105,7 +111,7 @@ class _Finder(ast.NodeVisitor):
     # ---- statements
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        if node.name not in _OF_PEOPLE:
+        if node.name not in _OF_PEOPLE and not _is_type_only(node):
             for default in [*node.args.defaults, *(d for d in node.args.kw_defaults if d)]:
                 self.visit(default)
             for statement in node.body:

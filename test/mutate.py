@@ -9,7 +9,8 @@
 Of each fault only the tests that execute its lines run until one fails: those first that are fast, and like those that found others. They
 are those that run by default, or all recorded ones with RELAYC_TEST_ALL=1 in the environment.
 Survivors are printed as diffs, then a score for each package. OUT/faults.json keeps what has been found out: the same command goes on
-where it was ended. Faults that change no behaviour are listed with the reason in equivalent_faults.json.
+where it was ended, and tries survivors again with --again. Faults that change no behaviour are listed with the reason in
+equivalent_faults.json.
 
 A driver of its own, as neither mutmut nor cosmic-ray chooses tests by the lines that they execute, or takes a package that is the root of
 its checkout. Needs Python 3.12 or newer.
@@ -322,7 +323,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     def trials() -> Iterator[Trial]:
         """Those that tests execute, each chosen tests for when its turn comes."""
         for fault in faults:
-            if fault in outcomes.of:
+            if fault in outcomes.of and not (options.again and outcomes.of[fault].status != "found"):
                 continue
             trial = Trial(fault, chosen_tests(executed, fault, options.limit, options.seed, outcomes.found_by(), left))
             if trial.tests:
@@ -392,6 +393,7 @@ def main() -> int:
     planted.add_argument("--package", action="append", metavar="PATH", help="a folder or file, may be given several times (default: all)")
     planted.add_argument("--changed", metavar="A..B", help="only lines that a range of revisions changed")
     planted.add_argument("--limit", type=float, default=120, metavar="S", help="seconds of tests for each fault, without it (default 120)")
+    planted.add_argument("--again", action="store_true", help="try what survived again, with another limit or with new tests")
     options = parser.parse_args()
     if options.command == "choose":
         return choose(Executed(options.out))

@@ -17,6 +17,7 @@ CASES = {
     "x += y": {"pass"},
     "f(x)": {"pass"},
     "x = zip(a, b, strict=True)": set(),
+    "def f(x: int = 0) -> int: ...": set(),
     "é = 'ä' * a if b >= c else True": {
         "é = 'ä' * a if b > c else True",
         "é = 'ä' * a if not (b >= c) else True",

@@ -59,6 +59,17 @@ class Leaf:
         return np.asarray(np.abs(values) + 0.25 if self.domain == "positive" else values).astype(dtype)
 
 
+def is_float(array: np.ndarray) -> bool:
+    """Whether an array is of a float of 16 bits or more."""
+    return array.dtype.kind == "f" or array.dtype == ml_dtypes.bfloat16
+
+
+def off_by_a_unit(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Floats that are a unit in the last place off, at most."""
+    off = rng.uniform(-1, 1, array.shape) * float(ml_dtypes.finfo(array.dtype).eps)
+    return np.asarray(array.astype(np.float64) * (1 + off)).astype(array.dtype)
+
+
 def _small(rng: np.random.Generator, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
     return rng.integers(0 if dtype.kind == "u" else -8, 9, shape).astype(dtype)
 
@@ -110,10 +121,9 @@ class Graph:
     def array(self, v: int, sizes: Sizes) -> np.ndarray:
         """The elements of a leaf; with `wobble` those of floats are a unit in the last place off, at most."""
         found = self.leaves[v].array(v, self.seed, sizes)
-        if not self.wobble or not self.leaves[v].type.is_float:
+        if not self.wobble or not is_float(found):
             return found
-        off = np.random.default_rng([self.wobble, v]).uniform(-1, 1, found.shape) * float(ml_dtypes.finfo(found.dtype).eps)
-        return np.asarray(found.astype(np.float64) * (1 + off)).astype(found.dtype)
+        return off_by_a_unit(found, np.random.default_rng([self.wobble, v]))
 
     @property
     def inputs(self) -> list[int]:

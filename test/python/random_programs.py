@@ -2,7 +2,7 @@
 
 A program of random_drawing is compiled for two to four configurations, drawn with it: levels, passes left out, processors, an emulated GPU,
 exported libraries, numbers of threads. A symbolic program is compiled once for each and called at several sizes. Its results are compared
-with those of plain loops without fusion, at each size by itself. What comes of a program has a class:
+with those that the interpreter of relay gives with numpy, at each size by itself. What comes of a program has a class:
 
   same        results that agree
   unstable    results that differ where rounding alone makes the reference differ as much, or that differ with these data only
@@ -32,14 +32,17 @@ import numpy as np
 import onnxruntime
 from fuzz import Outcome, outcomes, table
 from random_drawing import MOST_ELEMENTS, SIZES, draw
-from random_graphs import Graph, Sizes, at, build, smaller
+from random_graphs import Graph, Sizes, at, build, is_float, off_by_a_unit, smaller
 from random_onnx import Unwritable, model_of
 from random_rules import undrawn
 
 import relayc
 import relayc.pipelines.graph  # enters the passes
+from relayc.dialects.functions import signature_of, symbols_of
+from relayc.dialects.relay.types import numpy_dtype
 from relayc.pipelines.context.passes import PASSES
-from relayc.pipelines.targets.cpu.backend import CpuBackend
+from relayc.pipelines.evaluate.relay import RelayInterpreter
+from relayc.pipelines.te.signature import flat_tensors, te_array
 from relayc.tools.progress import tracked
 
 NOISE = 8.0
@@ -102,11 +105,27 @@ def called(module: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def reference(graph: Graph, sizes: Sizes, wide: bool = False) -> list[np.ndarray]:
-    """Results of loops without fusion, schedules or vectors, at sizes that are known. Raises RelayError, or ValueError of the call."""
-    module = compiled(build(graph, sizes, wide), Config("plain -mcpu=x86-64 -num-threads=1", 0))
-    return called(
-        module, [np.asarray(a).astype(spec.dtype) if wide else a for a, spec in zip(graph.arrays(sizes), module.inputs, strict=True)]
-    )
+    """Results of the interpreter on numpy arrays, at sizes that are known. Raises RelayError, or ValueError of the call."""
+    mod = build(graph, sizes, wide)
+    signature = signature_of(symbols_of(mod.module)["main"])
+    given = zip(graph.arrays(sizes), flat_tensors(signature.inputs), strict=True)
+    interpreter = Wobbling(mod, graph.wobble) if graph.wobble else RelayInterpreter(mod)
+    found = interpreter("main", [te_array(np.asarray(a).astype(numpy_dtype(t.dtype))) for a, t in given])
+    return [a.view(numpy_dtype(t.dtype)) for a, t in zip(found, flat_tensors(signature.results), strict=True)]
+
+
+class Wobbling(RelayInterpreter):
+    """What operators give is a unit in the last place off, at most, as if it were rounded otherwise; whole numbers stay."""
+
+    def __init__(self, mod: relayc.IRModule, seed: int) -> None:
+        super().__init__(mod)
+        self._rng = np.random.default_rng(seed)
+
+    def _operation(self, *of_interpreter: Any) -> list[np.ndarray]:
+        return [self._off(array) if is_float(array) else array for array in super()._operation(*of_interpreter)]
+
+    def _off(self, array: np.ndarray) -> np.ndarray:
+        return np.where(array == np.trunc(array), array, off_by_a_unit(array, self._rng))
 
 
 def of_onnx_runtime(graph: Graph, sizes: Sizes) -> dict[int, np.ndarray]:
@@ -121,15 +140,6 @@ def of_onnx_runtime(graph: Graph, sizes: Sizes) -> dict[int, np.ndarray]:
         return dict(zip(written, session.run(None, {value.name: arrays[value.name] for value in session.get_inputs()}), strict=True))
     except Exception:  # its own kinds of them, for what it has not
         return {}
-
-
-class PlainLoops(CpuBackend):
-    """A CPU without schedules of its own."""
-
-    kind = "plain"
-
-    def strategies(self) -> Any:
-        return [entry for entry in super().strategies() if entry.name == "loops"]
 
 
 def distance(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> float:
@@ -315,7 +325,6 @@ def reduced(graph: Graph, configs: Sequence[Config], kind: str) -> tuple[Graph, 
 
 def run(numbers: Sequence[int], seed: int, deadline: float | None = None) -> Iterator[Outcome]:
     """What comes of programs by their numbers."""
-    relayc.register_backend(PlainLoops())
     return outcomes(numbers, partial(make, seed=seed), deadline, judged)
 
 

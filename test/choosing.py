@@ -1,9 +1,10 @@
 """Chooses the tests that run by default, by a record of the lines of the compiler that each test executes.
 
-Tests of less than `SHORT` seconds run, each with one case at least. The choice then adds the test or case with the most new lines per
-second, as long as these are at least `WORTH`: first lines that no chosen test executes, then lines that one of them does. Line coverage
-does not show faults that depend on sizes: `SHARES` adds cases of tests of sizes. The record lacks the lines that other processes execute:
-tests that start processes run whole (`WHOLE`).
+Tests of less than `SHORT` seconds run, each with one case at least, and all cases of less than `QUICK` seconds: cases on both sides of a
+limit execute the same lines. The choice then adds the test or case with the most new lines per second, as long as these are at least
+`WORTH`: first lines that no chosen test executes, then lines that one of them does. Line coverage does not show faults that depend on
+sizes: `SHARES` adds cases of tests of sizes. The record lacks the lines that other processes execute: tests that start processes run whole
+(`WHOLE`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ import numpy as np
 from executed import ROOT, Executed
 
 SHORT = 1.0
-WORTH = (4.0, 40.0)
+QUICK = 0.1
+WORTH = (8.0, 80.0)
 """Lines per second for which a test is added: lines that no other chosen test executes, and lines that one other does."""
 SHARES = {"test/python/frontend/test_onnx_conformance.py": 16, "test/python/strategies/": 8, "test/python/test_golden.py": 4}
 """At least one case in so many runs, of the tests in a folder or file."""
@@ -40,7 +42,7 @@ def choose(executed: Executed) -> int:
     for test, names in cases.items():
         recorded = sorted((name for case in names if (name := _name(test, case)) in lines), key=seconds)
         fixed |= {name for name in recorded if _is_of_share(name)}
-        fixed |= {name for name in recorded[:1] if seconds(name) < SHORT}
+        fixed |= {name for name in recorded[:1] if seconds(name) < SHORT} | {name for name in recorded if seconds(name) < QUICK}
     chosen = _cover(lines, seconds, fixed)
     found = {}
     for test, names in sorted(cases.items()):

@@ -1,16 +1,17 @@
 """Order: sort, topk, and what is found in sorted rows."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from relayc.frontend.common.loops import CarriedLoop, number_as_data
 from relayc.frontend.common.sort import topk
 from relayc.frontend.common.unique import as_rows, distinct, runs
 from relayc.frontend.converter import Tensor, axis_of, constant, emit
-from relayc.frontend.errors import ModelError
 from relayc.frontend.pytorch.operands import along, flat
 from relayc.frontend.pytorch.registry import aten, node
-from relayc.frontend.sizes import positions
+from relayc.frontend.sizes import positions, size_tensor
 from relayc.frontend.steps import binary, broadcast_to, cast, filled, reshape, strided_slice, subtract
 from relayc.symbolic import Size
 
@@ -20,6 +21,10 @@ def topk_(self: Tensor, k: Size, dim: int, largest: bool) -> tuple[Tensor, ...]:
     if self.rank == 0:
         return self, filled((), 0, "int64")
     return topk(self, k, dim, largest)
+
+
+_MOST_DOUBLINGS = 48
+"""2 to this power is more than the elements that a memory holds."""
 
 
 def _sorted(x: Tensor, axis: int, descending: bool = False) -> tuple[Tensor, Tensor]:
@@ -117,21 +122,35 @@ def cummax(self: Tensor, dim: int) -> tuple[Any, ...]:
 
 
 def _running(x: Tensor, axis: int, better: str) -> tuple[Tensor, Tensor]:
-    """The best element so far and its place, by doubling: after step i it is that of 2**i, where the size is known at import."""
+    """The best element so far and its place, the last of several, by doubling: after step i it is that of the last 2**i elements. Where the
+    size is known the steps are written out; else they are a loop, in which the first elements are compared with the first one."""
     size = x.shape[axis]
-    if not isinstance(size, int):
-        raise ModelError(f"expected an axis of a size known at import, found {x.type}")
-    places = emit("broadcast_to", constant(np.arange(size).reshape(along(size, axis, x.rank)), "int64"), shape=x.shape)
-    values, step = x, 1
-    while step < size:
-        head = tuple(strided_slice(t, (0,), (step,), (1,), (axis,)) for t in (values, places))
-        before = tuple(strided_slice(t, (0,), (size - step,), (1,), (axis,)) for t in (values, places))
-        after = tuple(strided_slice(t, (step,), (size,), (1,), (axis,)) for t in (values, places))
+
+    def chosen(before: Sequence[Tensor], after: Sequence[Tensor]) -> list[Tensor]:
         wins = emit(better, before[0], after[0])
         if x.is_float:
             not_nan = emit("logical_not", emit("isnan", after[0]))
             wins = emit("logical_or", wins, emit("logical_and", emit("isnan", before[0]), not_nan))
-        chosen = tuple(emit("where", wins, b, a) for b, a in zip(before, after, strict=True))
-        values, places = (emit("concatenate", h, c, axis=axis) for h, c in zip(head, chosen, strict=True))
-        step *= 2
+        return [emit("where", wins, b, a) for b, a in zip(before, after, strict=True)]
+
+    states = [x, broadcast_to(reshape(positions(size), along(size, axis, x.rank)), x.shape)]
+    if isinstance(size, int):
+        step = 1
+        while step < size:
+            head, before, after = (
+                [strided_slice(t, (b,), (e,), (1,), (axis,)) for t in states] for b, e in ((0, step), (0, size - step), (step, size))
+            )
+            states = [emit("concatenate", h, c, axis=axis) for h, c in zip(head, chosen(before, after), strict=True)]
+            step *= 2
+        return states[0], states[1]
+
+    distances = constant(np.int64(1) << np.arange(_MOST_DOUBLINGS))
+
+    def body(number: Tensor, _: Tensor | None, states: list[Tensor]) -> tuple[None, list[Tensor], list[Tensor]]:
+        distance = emit("take", distances, number_as_data(number), axis=0, mode="clip")
+        at = binary("maximum", subtract(positions(size), distance), 0)
+        return None, chosen([emit("take", t, at, axis=axis, mode="clip") for t in states], states), []
+
+    steps = emit("sum", cast(emit("less", distances, size_tensor(size)), "int64"))
+    values, places = CarriedLoop(None, steps, None, states, ["values", "places"], body, [], []).run()[0]
     return values, places

@@ -91,6 +91,16 @@ def test_whole_numbers():
     agrees(model_of(lambda a, b: (a + b, a // b, a % b, a / b, a * 2.5, a > b, (a & b) | 1, a.sum(0), a.to(torch.bool))), (a, b))
 
 
+def test_the_best_so_far_along_any_number_of_rows():
+    def function(x):
+        return *x.cummax(0), *x.cummin(0), x.round().mode(0)[0]
+
+    rows = [torch.randn(n, 2).round(decimals=1) for n in (1, 2, 63, 64, 65, 1025)]
+    for x in rows[2:]:
+        x[20, 1] = torch.nan
+    agrees(model_of(function), (torch.randn(3, 2),), dynamic_shapes=({0: "n"},), more=[(x,) for x in rows])
+
+
 # ---- sizes that data says ---------------------------------------------------------------------------------------------------------------
 
 

@@ -119,7 +119,7 @@ def divided(num: Size, den: Dim) -> tuple[Size, Size]:
             break
         m, c = max(terms_of(num).items(), key=_leading)
         part = exact(Dim.make({m: 1}), Dim({lead: 1}))
-        if part is None or c // factor == 0:
+        if part is None:
             rest, num = rest + Dim.make({m: c}), num - Dim.make({m: c})
         else:
             left = Dim.make({m: c % factor})

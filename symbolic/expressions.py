@@ -130,7 +130,7 @@ class Dim:
             return NotImplemented
         terms = dict(self.terms)
         if isinstance(other, int):
-            if other == 0 and () not in terms:
+            if other == 0:
                 return self
             constant = terms.pop((), 0) + other
             if constant:

@@ -47,6 +47,6 @@ def _parsed(node: ast.expr) -> Size:
         return -_parsed(node.operand)
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
         return _OPERATORS[type(node.op)](_parsed(node.left), _parsed(node.right))
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS and node.args and not node.keywords:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS and not node.keywords:
         return _FUNCTIONS[node.func.id](*map(_parsed, node.args))
     raise ValueError

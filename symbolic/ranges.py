@@ -87,7 +87,7 @@ class Ranges(Mapping[str, Range]):
             self.trim()
             # A statement that fails for all samples needs no proof.
             samples = self._samples(size)
-            least, most = min(samples, default=1), max(samples, default=-1)
+            least, most = min(samples), max(samples)
             holds: bool | None = None
             if least + (not strict) > 0 and self.bound(size, False) + (not strict) > 0:
                 holds = True

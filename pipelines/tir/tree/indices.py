@@ -37,20 +37,12 @@ class Extremal(Nonlinear):
 
     def __init__(self, kind: str, a: Index, b: Index) -> None:
         (low, high), (other_low, other_high) = a.bounds(), b.bounds()
-        pick: Callable[[Size, Size], Size] = _smaller if kind == "min" else _larger
+        pick = minimum if kind == "min" else maximum
         super().__init__(pick(low, other_low), pick(high, other_high), (kind, frozenset((a.key, b.key))))
         self.kind, self.a, self.b = kind, a, b
 
     def __str__(self) -> str:
         return f"{self.kind}({self.a}, {self.b})"
-
-
-def _smaller(a: Size, b: Size) -> Size:
-    return a if proves(lambda: a <= b) else b if proves(lambda: b <= a) else -FAR
-
-
-def _larger(a: Size, b: Size) -> Size:
-    return a if proves(lambda: a >= b) else b if proves(lambda: b >= a) else FAR
 
 
 def divide(index: Index, divisor: Size) -> tuple[Index, Index]:

@@ -51,6 +51,28 @@ def test_it_is_scheduled_with_knobs_from_its_text() -> None:
     assert kernel.info.schedule == "tiled rows=4"
 
 
+@pytest.mark.parametrize(("smaller", "rows", "columns"), [(True, 6, 7), (True, 2, 9), (False, 6, 7), (False, 3, 3)])
+def test_a_guard_of_two_indices_whose_order_is_not_known(smaller: bool, rows: int, columns: int) -> None:
+    @T.prim_func
+    def main(A: T.Buffer(("n", "m"), "float32"), B: T.Buffer(("n", "m"), "float32")):
+        n = T.int64()
+        m = T.int64()
+        for i, j in T.grid(n, m):
+            with T.block("zero"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = 0.0
+        for i, j in T.grid(n, m):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.where(T.min(i, j) < 3 if smaller else T.max(i, j) < 3)
+                B[vi, vj] = A[vi, vj]
+
+    a = rng.standard_normal((rows, columns)).astype(np.float32)
+    i, j = np.indices(a.shape)
+    expected = np.where((np.minimum if smaller else np.maximum)(i, j) < 3, a, 0)
+    np.testing.assert_array_equal(relayc.compile_kernel(main)(a), expected)
+
+
 def test_parameters_are_given_once() -> None:
     a, b, expected = operands(6)
     kernel = relayc.compile_kernel(product, params={1: b})

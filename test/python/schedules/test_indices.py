@@ -1,9 +1,236 @@
-"""Quotients and remainders of indices of blocks."""
+"""Quotients, remainders, minima and maxima of indices of blocks."""
 
 import itertools
+import operator
+from collections.abc import Callable
 
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from relayc.dialects.mlir import func, ir, make_context
 from relayc.pipelines.emission.index import Index, Var
-from relayc.pipelines.tir.tree.indices import Divided, divide
+from relayc.pipelines.tir.tree.indices import (
+    Divided,
+    Extremal,
+    Reader,
+    canonical,
+    computed,
+    divide,
+    equal,
+    folded,
+    largest,
+    smallest,
+    substitute,
+    variables,
+    write,
+)
+from relayc.pipelines.tir.tree.steps import COMMUTATIVE, neutral
+from relayc.symbolic import Range, Ranges, maximum, minimum, symbol
+
+# Loop variables with negative values too, and what an iteration of 1 gives.
+VARS = {name: Var(low, high, name=name) for name, low, high in (("i", 0, 9), ("j", 0, 11), ("k", -7, 4), ("x10", 3, 3), ("x9", 1, 5))}
+PYTHON: dict[str, Callable[[int, int], int]] = {
+    "arith.addi": operator.add,
+    "arith.subi": operator.sub,
+    "arith.muli": operator.mul,
+    "arith.minsi": min,
+    "arith.maxsi": max,
+    "arith.floordivsi": operator.floordiv,
+    "arith.ceildivsi": lambda a, b: -(-a // b),
+    # Toward 0, and of unsigned numbers: of dividends below 0 there is no index.
+    "arith.divsi": operator.floordiv,
+    "arith.divui": operator.floordiv,
+    "arith.remsi": operator.mod,
+    "arith.remui": operator.mod,
+}
+Tree = int | str | tuple[str, "Tree", "Tree"]
+
+
+def trees() -> st.SearchStrategy[Tree]:
+    divisions = [name for name in PYTHON if "div" in name or "rem" in name]
+    return st.recursive(
+        st.integers(-20, 20) | st.sampled_from(list(VARS)),
+        lambda inner: (
+            st.tuples(st.sampled_from(["arith.addi", "arith.subi", "arith.minsi", "arith.maxsi"]), inner, inner)
+            | st.tuples(st.just("arith.muli"), inner, st.integers(-4, 16))
+            | st.tuples(st.just("arith.muli"), st.integers(-4, 16), inner)
+            | st.tuples(st.sampled_from(divisions), inner, st.sampled_from([1, 2, 3, 4, 6, 8, 16, 32]))
+        ),
+        max_leaves=6,
+    )
+
+
+def built(tree: Tree) -> Index | None:
+    """The index of a tree; None where an operation has none."""
+    if not isinstance(tree, tuple):
+        return Index.of(VARS[tree] if isinstance(tree, str) else tree)
+    operands = [built(tree[1]), built(tree[2])]
+    return None if None in operands else computed(tree[0], operands)
+
+
+def naive(tree: Tree, values: dict[str, int]) -> int:
+    if not isinstance(tree, tuple):
+        return values[tree] if isinstance(tree, str) else tree
+    return PYTHON[tree[0]](naive(tree[1], values), naive(tree[2], values))
+
+
+POINTS = st.fixed_dictionaries({name: st.integers(var.low, var.high) for name, var in VARS.items()})
+
+
+@settings(max_examples=150, deadline=None)
+@given(trees(), st.lists(POINTS, min_size=1, max_size=3))
+def test_an_index_is_worth_what_the_operations_give(tree: Tree, points: list[dict[str, int]]) -> None:
+    index = built(tree)
+    if index is None:
+        return
+    low, high = index.bounds()
+    assert variables(index) <= set(VARS.values())
+    for values in points:
+        expected = naive(tree, values)
+        point = {VARS[name]: Index(value) for name, value in values.items()}
+        for same in (index, canonical(index), folded(index)):
+            found = substitute(same, point)
+            assert found.is_constant and found.const == expected
+        some = dict(list(point.items())[::2])
+        left = substitute(index, some)
+        assert variables(left).isdisjoint(some) and substitute(left, point).const == expected
+        assert low <= expected <= high
+        assert index.divisor == 0 == expected or expected % index.divisor == 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(trees())
+def test_an_index_is_read_as_it_is_written(tree: Tree) -> None:
+    with make_context(), ir.Location.unknown():
+        function = func.FuncOp("f", ([ir.IndexType.get()] * len(VARS), []), ip=ir.InsertionPoint(ir.Module.create().body))
+        arguments = list(function.add_entry_block().arguments)
+        named = {name: Var(v.low, v.high, value, name=name) for (name, v), value in zip(VARS.items(), arguments, strict=True)}
+        index = built(tree)
+        if index is None:
+            return
+        index = substitute(index, {VARS[name]: Index.of(var) for name, var in named.items()})
+        with ir.InsertionPoint(function.entry_block):
+            read = Reader({var.value: Index.of(var) for var in named.values()}, {}).read(write(index))
+        assert equal(read, canonical(index)) and list(read.terms) == list(canonical(index).terms)
+
+
+@pytest.mark.parametrize(("name", "divisor"), [(name, d) for name in PYTHON if "div" in name or "rem" in name for d in (1, 0, -2)])
+def test_only_divisions_by_positive_numbers_have_an_index(name: str, divisor: int) -> None:
+    assert (computed(name, [Index.of(VARS["i"]), Index(divisor)]) is not None) == (divisor > 0)
+    assert computed(name, [Index.of(VARS["i"]), Index.of(VARS["x9"])]) is None
+    # One value below 0 is enough for an operation to be another one than floor division.
+    below = Index.of(VARS["i"]) - 1
+    assert (computed(name, [below, Index(4)]) is not None) == (name in ("arith.floordivsi", "arith.ceildivsi"))
+    assert computed(name, [below + 1, Index(4)]) is not None
+    assert computed(name, [Index(8), None]) is None and computed("arith.xori", [Index(8), Index(4)]) is None
+
+
+def test_products_of_variables_have_no_index() -> None:
+    i, j = Index.of(VARS["i"]), Index.of(VARS["j"])
+    assert computed("arith.muli", [i, j]) is None
+    assert equal(computed("arith.muli", [Index(3), i + 1]), i * 3 + 3) and equal(computed("arith.muli", [i + 1, Index(3)]), i * 3 + 3)
+
+
+def test_the_smaller_and_the_larger_of_two_indices() -> None:
+    i, k, n = Index.of(VARS["i"]), Index.of(VARS["k"]), symbol("n")
+    for a, b in itertools.product((-3, 0, 5), (-3, 0, 5)):
+        assert smallest(Index(a), Index(b)).const == min(a, b) and largest(Index(a), Index(b)).const == max(a, b)
+    # Ranges that touch decide; those that overlap by one do not.
+    for pick, low, high in ((smallest, i, i + 9), (largest, i + 9, i)):
+        assert equal(pick(low, high), low) and equal(pick(high, low), low)
+    assert equal(smallest(i, Index(9)), i) and equal(smallest(Index(9), i), i) and equal(smallest(Index(0), i), Index(0))
+    assert equal(largest(i, Index(0)), i) and equal(largest(Index(0), i), i) and equal(largest(Index(9), i), Index(9))
+    for pick in (smallest, largest):
+        for a, b in ((i, Index(8)), (Index(1), i), (i, k)):
+            (var,) = pick(a, b).terms
+            assert isinstance(var, Extremal) and equal(pick(a, b), pick(b, a))
+    assert smallest(i, k).bounds() == (-7, 4) and largest(i, k).bounds() == (0, 9)
+    assert smallest(k * 3, i).bounds() == (-21, 9) and largest(k * 3, i).bounds() == (0, 12)
+    # Ends whose order is not known.
+    for pick, of_sizes in ((smallest, minimum), (largest, maximum)):
+        low, high = pick(i + n, Index(20) - k).bounds()
+        assert (low, high) == (of_sizes(n, 16), of_sizes(n + 9, 27))
+    with Ranges({"n": Range(0, 100)}):
+        assert smallest(Index(n), Index(100)).const == n and largest(Index(n), Index(0)).const == n
+        assert largest(Index(n), Index(101)).const == 101
+
+
+@pytest.mark.parametrize(
+    ("terms", "divisor", "left"),
+    [
+        ((16, 1, 4), 32, 2),
+        ((16, 1, 5), 32, 32),  # the rest is up to 16
+        ((16, 1, 0), 16, None),
+        ((16, 1, -1), 16, 16),
+        ((12, 1, 0), 24, 2),
+        ((12, 1, 1), 24, 24),
+        ((8, 4, 3), 32, 8),  # by the part of 4, as the rest of that of 8 is up to 47
+        ((8, 4, 3), 6, 3),
+        ((8, 4, -5), 6, 3),
+        ((6, 1, 0), 9, 9),
+    ],
+)
+def test_a_quotient_of_parts(terms: tuple[int, int, int], divisor: int, left: int | None) -> None:
+    i, j = VARS["i"], VARS["j"]
+    index = Index.of(i) * terms[0] + Index.of(j) * terms[1] + terms[2]
+    found, rest = divide(index, divisor)
+    assert [var.divisor for var in found.terms if isinstance(var, Divided)] == ([] if left is None else [left])
+    for a, b in itertools.product(range(10), range(12)):
+        point = {i: Index(a), j: Index(b)}
+        expected = divmod(terms[0] * a + terms[1] * b + terms[2], divisor)
+        assert (substitute(found, point).const, substitute(rest, point).const) == expected
+
+
+def test_a_quotient_and_a_remainder_are_their_dividend_only_with_the_divisor_as_factor() -> None:
+    index = Index.of(VARS["k"]) * 3 + VARS["j"]
+    quotient, rest = divide(index, 5)
+    other, _ = divide(index + 1, 5)
+    assert equal(folded(quotient * 10 + rest * 2 + 7), index * 2 + 7)
+    for kept in (quotient * 6 + rest, quotient * 5 - rest, other * 5 + rest, quotient * 10 + rest, quotient * 5, rest):
+        assert equal(folded(kept), kept)
+
+
+NUMPY: dict[str, Callable] = {
+    "arith.addf": np.add,
+    "arith.mulf": np.multiply,
+    "arith.maximumf": np.maximum,
+    "arith.maxnumf": np.fmax,
+    "arith.minimumf": np.minimum,
+    "arith.minnumf": np.fmin,
+    "arith.addi": np.add,
+    "arith.muli": np.multiply,
+    "arith.maxsi": np.maximum,
+    "arith.maxui": np.maximum,
+    "arith.minsi": np.minimum,
+    "arith.minui": np.minimum,
+    "arith.andi": np.bitwise_and,
+    "arith.ori": np.bitwise_or,
+    "arith.xori": np.bitwise_xor,
+}
+
+
+@pytest.mark.parametrize("name", COMMUTATIVE)
+def test_what_is_neutral_leaves_the_other_operand(name: str) -> None:
+    with make_context():
+        if name.endswith("f"):
+            types: dict[str, type] = {"f32": np.float32, "f64": np.float64}
+        else:
+            sign = "u" if name.endswith("ui") else ""
+            types = {f"i{bits}": getattr(np, f"{sign}int{bits}") for bits in (8, 16, 32, 64)} | {"index": getattr(np, f"{sign}int64")}
+        for text, dtype in types.items():
+            number = neutral(name, ir.Type.parse(text))
+            if name.endswith("f"):
+                value, values = dtype(number), np.array([-np.inf, -2.5, 0, 3, np.inf, np.nan], dtype)
+            else:
+                limits = np.iinfo(dtype)
+                value = np.array(number).astype(dtype)
+                assert limits.min <= number <= limits.max or (number == -1 and limits.min == 0)
+                values = np.array([limits.min, limits.min + 1, 0, 1, 7, limits.max - 1, limits.max], dtype)
+            if name not in ("arith.maxnumf", "arith.minnumf"):  # of NaN and a number they give the number
+                np.testing.assert_array_equal(NUMPY[name](value, values), values)
+            np.testing.assert_array_equal(NUMPY[name](values, value)[:5], values[:5])
 
 
 def test_what_is_less_than_a_part_of_the_divisor_is_not_divided() -> None:

@@ -104,7 +104,8 @@ def test_an_index_is_worth_what_the_operations_give(tree: Tree, points: list[dic
 @given(trees())
 def test_an_index_is_read_as_it_is_written(tree: Tree) -> None:
     with make_context(), ir.Location.unknown():
-        function = func.FuncOp("f", ([ir.IndexType.get()] * len(VARS), []), ip=ir.InsertionPoint(ir.Module.create().body))
+        module = ir.Module.create()
+        function = func.FuncOp("f", ([ir.IndexType.get()] * len(VARS), []), ip=ir.InsertionPoint(module.body))
         arguments = list(function.add_entry_block().arguments)
         named = {name: Var(v.low, v.high, value, name=name) for (name, v), value in zip(VARS.items(), arguments, strict=True)}
         index = built(tree)

@@ -81,11 +81,11 @@ def require_divides(den: Size, num: Size | None, what: str, expected: Any, found
     it is exact for some."""
     if num is None:
         return None
-    if isinstance(num, int) and isinstance(den, int):
+    if den == 0 or (isinstance(num, int) and isinstance(den, int)):
         check(den != 0 and num % den == 0, what, expected, found)
         return num // den
     quotient = exact(num, den)
-    if quotient is None and den != 0:
+    if quotient is None:
         # A quotient that is no polynomial may still be one of atoms: floor divisions that cancel.
         rounded = num // den
         quotient = rounded if rounded * den == num else None

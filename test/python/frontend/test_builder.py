@@ -416,6 +416,42 @@ def test_names_and_declarations_are_checked():
             return other.call_te("double", [x], TensorType((5,), "float32"))
 
 
+@pytest.mark.parametrize(
+    ("argument", "result", "is_called"),
+    [
+        ("tensor<4xf32>", "tensor<4xf32>", True),
+        ("memref<4xf32>", "tensor<4xf32>", True),
+        ("index", "tensor<4xf32>", False),
+        ("f32", "tensor<4xf32>", False),
+        ("vector<4xf32>", "tensor<4xf32>", False),
+        ("tensor<*xf32>", "tensor<4xf32>", False),
+        ("tensor<?xf32>", "tensor<4xf32>", False),
+        ("tensor<4x1xf32>", "tensor<4xf32>", False),
+        ("tensor<4xf64>", "tensor<4xf32>", False),
+        ("tensor<4xf32>", "f32", False),
+        ("tensor<4xf32>, tensor<4xf32>", "tensor<4xf32>", False),
+        ("tensor<4xf32>", "tensor<4xf32>, tensor<4xf32>", False),
+    ],
+)
+def test_calls_of_a_later_stage_have_its_types(argument, result, is_called):
+    names = [f"%x{i}" for i in range(argument.count(",") + 1)]
+    arguments = ", ".join(f"{name}: {type_}" for name, type_ in zip(names, argument.split(", "), strict=True))
+    results = result.split(", ")
+    values = ", ".join(f"%r#{i}" for i in range(len(results))) if len(results) > 1 else "%r"
+    body = f'%r{f":{len(results)}" if len(results) > 1 else ""} = "builtin.unrealized_conversion_cast"() : () -> ({result})'
+    program = Program()
+    program.te(f"func.func @f({arguments}) -> ({result}) {{ {body} return {values} : {result} }}")
+
+    def main(x):
+        return program.call_te("f", [x], VECTOR)
+
+    if is_called:
+        program.function(x=VECTOR)(main)
+        return
+    with pytest.raises(RelayError, match=r"call_te: (arguments|results) of @f: expected \("):
+        program.function(x=VECTOR)(main)
+
+
 @pytest.mark.parametrize("stage", ["te", "tir"])
 def test_code_of_a_stage_is_of_that_stage(stage):
     body = '%0 = "relay.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32> return %0 : tensor<4xf32>'

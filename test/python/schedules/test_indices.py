@@ -79,7 +79,7 @@ def naive(tree: Tree, values: dict[str, int]) -> int:
 POINTS = st.fixed_dictionaries({name: st.integers(var.low, var.high) for name, var in VARS.items()})
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(trees(), st.lists(POINTS, min_size=1, max_size=3))
 def test_an_index_is_worth_what_the_operations_give(tree: Tree, points: list[dict[str, int]]) -> None:
     index = built(tree)
@@ -100,7 +100,7 @@ def test_an_index_is_worth_what_the_operations_give(tree: Tree, points: list[dic
         assert index.divisor == 0 == expected or expected % index.divisor == 0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(trees())
 def test_an_index_is_read_as_it_is_written(tree: Tree) -> None:
     with make_context(), ir.Location.unknown():

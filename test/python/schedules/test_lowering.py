@@ -1,5 +1,6 @@
 """Scheduled functions as code: what is compiled agrees with numpy, whatever the schedule says of loops, vectors, registers and memory."""
 
+import re
 from contextlib import suppress
 from typing import Any
 
@@ -390,3 +391,69 @@ def test_lanes_along_elements_around_a_fused_loop_of_steps_and_elements() -> Non
 
     x, y = np.arange(27, dtype=np.float32).reshape(9, 3), np.arange(18, dtype=np.float32).reshape(3, 6) - 7
     np.testing.assert_array_equal(relayc.compile_kernel(mod, schedule=schedule)(x, y), x @ y)
+
+
+@pytest.mark.parametrize(("rows", "branches"), [(6, 3), (7, 3), (8, 2), (9, 2), (12, 1), (15, 1), (16, 0)])
+def test_parallel_loops_that_are_whole_have_no_branch(rows: int, branches: int) -> None:
+    """Of four tiles of four rows, those that begin at the last row or behind it, or end behind it, have one."""
+
+    def tiles(s: Schedule) -> None:
+        outer, inner = s.split(s.get_loops("B")[0], [4, 4])
+        s.unroll(outer)
+        s.parallel(inner)
+
+    a = te.placeholder((rows, 5), name="A")
+    kernel = compiled(te.create_prim_func([a, te.compute((rows, 5), lambda i, j: a[i, j] + 1.0, name="B")]), tiles, keep_ir=True)
+    assert kernel.ir["tir"].count("scf.if") == branches
+    x = np.arange(rows * 5, dtype=np.float32).reshape(rows, 5)
+    np.testing.assert_array_equal(first(kernel(x)), x + 1)
+
+
+def test_vectors_of_nothing() -> None:
+    """The number of lanes of a block without accesses."""
+
+    @prim_func
+    def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        for i in T.vectorized(8):
+            with T.block("nothing"):
+                vi = T.axis.spatial(8, i)
+                pass
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A[vi]
+
+    x = np.arange(8, dtype=np.float32)
+    np.testing.assert_array_equal(relayc.compile_kernel(main)(x), x)
+
+
+def test_vectors_of_registers_beyond_the_last_row_are_read_within_the_buffer() -> None:
+    """Rows that begin one element after the other, of which a tile needs one more than it has: guards of two kinds for the last tile."""
+    n = te.size_var("n")
+    a = te.placeholder((n + 16,), name="A")
+    x = te.compute((n + 1, 16), lambda i, j: a[i + j] * 2.0, name="X")
+    y = te.compute((n, 16), lambda i, j: x[i, j] - x[i + 1, j] * 3.0, name="Y")
+
+    def tiles(s: Schedule) -> None:
+        outer, _ = s.split(s.get_loops("Y")[0], [None, 4])
+        s.compute_at("X", outer)
+        s.set_scope("X", 0, "local")
+        for block in "XY":
+            rows, columns = s.get_loops(block)[1:]
+            s.unroll(rows)
+            s.vectorize(columns)
+
+    kernel = compiled(te.create_prim_func([a, y]), tiles, keep_ir=True)
+    for rows in (0, 1, 3, 4, 5, 8, 9):
+        (values,) = arrays((rows + 16,))
+        twice = np.lib.stride_tricks.sliding_window_view(values, 16) * 2
+        np.testing.assert_allclose(first(kernel(values)), twice[:-1] - twice[1:] * 3, rtol=1e-5, atol=1e-5)
+    # Indices are from 0 to n + 15.
+    text = kernel.ir["tir"]
+    tops = re.findall(r"(%\w+) = arith.minsi %\w+, (%\w+) : vector<16xindex>", text)
+    assert tops
+    for low, high in tops:
+        (last,) = re.findall(rf"{high} = vector.broadcast (%\w+) : index", text)
+        assert re.search(rf"{last} = arith.addi %arg\d+, %c15 ", text)
+        (zero,) = re.findall(rf"arith.maxsi {low}, (%\w+) :", text)
+        assert f"{zero} = arith.constant dense<0> : vector<16xindex>" in text

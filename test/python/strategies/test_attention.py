@@ -1,6 +1,7 @@
 """Numerics of the schedules of attention over awkward shapes, masks and vector widths, against numpy in double precision."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cpu.jit import jit
 from relayc.pipelines.targets.cpu.lowering import lower_to_llvm
 from relayc.pipelines.targets.cpu.strategies.attention.exponential import exp_below_zero
+from relayc.pipelines.tir.values.attention import AttentionCode
 
 # Scores of up to 10 err by some units of 1e-6, and so do weights and context; 16-bit inputs are exact, their result is rounded once.
 TOLERANCE = {"float32": 1e-5, "float64": 1e-13, "float16": 1e-3, "bfloat16": 1e-2}
@@ -184,3 +186,18 @@ def test_no_keys_are_left_to_other_schedules() -> None:
     undefined, zero = relayc.compile(mod)["main"](*arrays)
     assert undefined.shape == zero.shape == (1, 2, 9, 4)
     assert np.isnan(undefined).all() and (zero == 0).all()
+
+
+@pytest.mark.parametrize("kinds", [("arg",), ("view", "arg"), ("slice", "view", "arg"), ("generic", "arg"), ("view", "generic", "arg")])
+def test_operands_are_read_in_place_without_computation_and_conversion(kinds: tuple[str, ...]) -> None:
+    """The conversions of the key are those of the first product, those of the value of the second one."""
+    source = None
+    for kind in reversed(kinds):
+        source = SimpleNamespace(kind=kind, inputs=[source])
+    key, value = (SimpleNamespace(structured=SimpleNamespace(inputs=[None, source])) for _ in range(2))
+    code = AttentionCode.__new__(AttentionCode)
+    code.a = SimpleNamespace(product=key, by_value=value)  # type: ignore[assignment]
+    for of_key, of_value in (([], []), ([("arith.extf", None)], []), ([], [("arith.extf", None)])):
+        code.casts = [of_key, of_value]  # type: ignore[assignment,list-item]
+        found = [code._is_read_in_place(node) for node in (key, value)]  # type: ignore[arg-type]
+        assert found == ["generic" not in kinds and not casts for casts in (of_key, of_value)]

@@ -26,6 +26,7 @@ from relayc.pipelines.emission.sizes import function_sizes, symbol_attributes
 from relayc.pipelines.evaluate import te
 from relayc.pipelines.evaluate.errors import Refused, Unknown
 from relayc.pipelines.te.rules import core
+from relayc.pipelines.te.rules.literal import literal
 from relayc.pipelines.te.signature import flat_tensors, te_array
 from relayc.symbolic import Size, evaluate
 
@@ -162,7 +163,9 @@ class RelayInterpreter:
         _check_indices(op, operands)
         types = [str(v.type) for v in (*operation.operands, *operation.results)]
         attributes = [f"{name} = {value}" for name, value in operation.attributes.items()]
-        key = (operation.name, *attributes, *types)
+        # A compute rule may know the number that an operand repeats.
+        numbers = [str(literal(op, i)) for i in range(len(operation.operands))]
+        key = (operation.name, *attributes, *types, *numbers)
         program = self._operators.get(key)
         if program is None:
             program = self._operators[key] = _rule(op)

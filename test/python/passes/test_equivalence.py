@@ -179,6 +179,18 @@ def test_inputs_of_the_user_are_compared() -> None:
     assert [d.case for d in found.differences] == ["input 1"]
 
 
+def test_operators_are_told_apart_by_the_numbers_that_their_rules_know() -> None:
+    program = relayc.Program()
+
+    @program.function(x=f32(3))
+    def main(x):
+        return tuple(program.op.power(x, exponent) for exponent in (2.0, 0.5, -1.0))
+
+    x = np.array([0.25, 4, 9], np.float32)
+    for found, exponent in zip(RelayInterpreter(program.module())("main", [x], {}), (2.0, 0.5, -1.0), strict=True):
+        np.testing.assert_allclose(found, np.power(x, exponent), rtol=1e-6)
+
+
 def test_code_may_refuse_what_the_interpreter_refuses() -> None:
     model = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 17]> taken (float[4] x, int64[2] i) => (float[2] y) { y = Gather (x, i) }'

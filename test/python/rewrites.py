@@ -1,15 +1,18 @@
 """Programs as expressions, before and after graph passes: passes/rewrites.txt has a table of what each rule of a pass does.
 
-    == SinkReshapes
-    x:2x3 n:3xi64
-        exp(reshape(x, newshape=(3, 2))) -> reshape(exp(x), newshape=(3, 2))
+    == CheckIndices relay.some.option=3
+    x:2x3 i:4xi64
+        take(exp(x), i, axis=1) -> take(exp(x), i, axis=1)
+        -> check_index(worst_index(i, size=3), size=3)
 
-are passes, the inputs of a program (f32 where nothing else is said), and a result before and after, of which a program may have several.
+are passes and configuration, the inputs of a program (f32 where nothing else is said), and a result before and after, of which a program
+may have several. Behind the results are operations that have none.
 Operators have the names of the IR, and attributes that are not the default. `const([1, 2], 'int64')` is a constant, `numbers(2, 3)` one of
 both signs that is not the same everywhere, and `positive(2, 3)` has its absolute values plus 1. A value that is used more than once is
 `(a := ...)` where it is first; after the passes such values are v1, v2 and so on. Comments begin with #.
 """
 
+import ast
 import itertools
 import math
 from collections import Counter
@@ -87,16 +90,18 @@ def texts_of(mod: IRModule, inputs: str) -> list[str]:
     def text(value: ir.Value) -> str:
         if value in names:
             return names[value]
-        found = of_operation(value)
-        if uses[value] == 1 or isinstance(value.owner, Constant):
+        results = value.owner.operation.results
+        found = of_operation(value.owner)
+        if isinstance(value.owner, Constant) or (len(results) == 1 and uses[value] == 1):
             return found
-        names[value] = f"v{next(numbers)}"
-        return f"({names[value]} := {found})"
+        name = f"v{next(numbers)}"
+        parts = [f"[{i}]" for i in range(len(results))] if len(results) > 1 else [""]
+        names.update((result, name + part) for result, part in zip(results, parts, strict=True))
+        return f"({name} := {found}){parts[list(results).index(value)]}"
 
-    def of_operation(value: ir.Value) -> str:
-        op = value.owner
+    def of_operation(op: ir.OpView) -> str:
         if isinstance(op, Constant):
-            array = mod.value_of(value)
+            array = mod.value_of(op.result)
             for name, made in _MADE.items():
                 if array.size > 1 and array.dtype == np.float32 and np.array_equal(array, made(*array.shape)):
                     return f"{name}({', '.join(map(str, array.shape))})"
@@ -110,7 +115,7 @@ def texts_of(mod: IRModule, inputs: str) -> list[str]:
             if value != op.attr_specs[name].default and value is not None:
                 yield f"{name}={value!r}"
 
-    return list(map(text, end.operands))
+    return [*map(text, end.operands), *(of_operation(op) for op in operations if not op.operation.results)]
 
 
 def rewritten(inputs: str, results: str, *passes: str, dims: dict[str, tuple[int, int]] | None = None, **options: Any) -> list[str]:
@@ -132,10 +137,11 @@ def _results(mod: IRModule) -> list[ir.Value]:
 
 @dataclass
 class Case:
-    """A program of the table: the line and the passes it is for, its inputs, and its results before and after."""
+    """A program of the table: the line, passes and their configuration, its inputs, and its results before and after."""
 
     line: int
     passes: Sequence[str]
+    config: dict[str, Any]
     inputs: str
     before: list[str] = field(default_factory=list)
     after: list[str] = field(default_factory=list)
@@ -145,19 +151,21 @@ class Case:
 
     def found(self) -> list[str]:
         """The results as the passes leave them."""
-        return rewritten(self.inputs, f"({', '.join(self.before)},)", *self.passes)
+        return rewritten(self.inputs, f"({', '.join(self.before)},)", *self.passes, config=self.config)
 
 
 def cases_of(path: Path) -> list[Case]:
     """The programs of a table."""
-    found, passes = list[Case](), list[str]()
+    found, passes, config = list[Case](), list[str](), dict[str, Any]()
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if line.startswith("=="):
-            passes = line[2:].split()
+            words = line[2:].split()
+            passes = [word for word in words if "=" not in word]
+            config = {name: ast.literal_eval(value) for name, _, value in (word.partition("=") for word in words) if value}
         elif line.startswith("    "):
-            before, _, after = line.strip().partition(" -> ")
-            found[-1].before.append(before)
+            before, _, after = line.strip().partition("-> ")
+            found[-1].before += [before] if before else []
             found[-1].after.append(after)
         elif line and not line.startswith("#"):
-            found.append(Case(number, passes, line))
+            found.append(Case(number, passes, config, line))
     return found

@@ -62,7 +62,7 @@ class OnnxSource:
         chosen = self._needed(chosen, given)
         if self.shapes is not None:
             chosen |= self._sizes_of(chosen)
-        if not given or not chosen:
+        if not given:
             raise NoPart("no outputs")
         inside = {name for i in chosen for name in self.nodes[i].output}
         taken = dict.fromkeys(name for i in sorted(chosen) for name in reads(self.nodes[i]) if name not in inside)

@@ -329,5 +329,6 @@ def test_a_recursion_that_would_take_too_much_memory_is_refused():
 
 
 def test_a_depth_that_is_not_positive_is_refused():
+    assert Programs(KERNELS + FACTORIAL, config={"relay.max_recursion_depth": 1})("factorial", i64(1))[0] == 1
     with PassContext(), pytest.raises(ValueError, match=r"relay\.max_recursion_depth: expected at least 1, found 0"):
         Programs(KERNELS + FACTORIAL, config={"relay.max_recursion_depth": 0})

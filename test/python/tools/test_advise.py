@@ -16,7 +16,7 @@ from relayc.runtime import KernelInfo, Peak
 from relayc.runtime.profile import ProfileRow
 from relayc.tools import advise as advising
 from relayc.tools import cli
-from relayc.tools.advice_tables import _difference
+from relayc.tools.advice_tables import _difference, _named, _outcome, slowest_table
 from relayc.tools.build import Build
 from relayc.tools.reference import Difference
 from relayc.tools.settings import pass_context
@@ -298,6 +298,38 @@ def test_bounds(flops, num_bytes, seconds, calls, alone, bound):
 )
 def test_differences_in_words(found, text):
     assert _difference(SimpleNamespace(difference=found)) == text
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 20])
+def test_the_slowest_of_many_kernels_are_shown(count):
+    kernels = [KernelInfo(f"k{i}", (), (), ("add",), (), 0, 0) for i in range(count)]
+    rows = [ProfileRow(kernel, (), (i * 11 % count + 1) * 1e-6, 0.5, 1) for i, kernel in enumerate(kernels)]
+    advice = SimpleNamespace(profile=SimpleNamespace(rows=rows, peak=None), bounds=lambda: [])
+    table = slowest_table(advice)
+    assert table.title == ("the kernel calls, slowest first" if count <= 8 else f"the 8 slowest of {count} kernel calls")
+    assert list(table.columns[2].cells) == [f"{micros:.1f}" for micros in range(count, max(count - 8, 0), -1)]
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "outcome", "named"),
+    [
+        (1.5, 0.9, 2.0, "no gain beyond the noise", "c (1.50x)"),
+        (0.5, 0.4, 0.6, "slower", "c (0.50x)"),
+        (1.0, 0.99, 1.01, "no difference", "c (1.00x)"),
+    ],
+)
+def test_what_did_not_help_in_words(ratio, low, high, outcome, named):
+    trial = SimpleNamespace(comparison=Comparison(1.0, 1 / ratio, ratio, low, high, 8), candidate=SimpleNamespace(name="c"), why="")
+    assert (_outcome(trial), _named(trial)) == (outcome, named)
+
+
+@pytest.mark.parametrize(
+    ("why", "outcome", "named"),
+    [("the program stays the same", "no difference", "c"), ("no such pass", "not possible", "c (no such pass)")],
+)
+def test_what_was_not_timed_in_words(why, outcome, named):
+    trial = SimpleNamespace(comparison=None, candidate=SimpleNamespace(name="c"), why=why)
+    assert (_outcome(trial), _named(trial)) == (outcome, named)
 
 
 def test_models_of_other_machines_are_refused(model):

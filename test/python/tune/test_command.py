@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -14,7 +15,7 @@ from tuned_models import dense
 import relayc
 from relayc.pipelines.history import records
 from relayc.pipelines.history.database import Database
-from relayc.pipelines.history.record import Record, export_records
+from relayc.pipelines.history.record import Record, Trial, export_records
 from relayc.pipelines.tir.schedule.written_strategy import SCRIPT
 from relayc.tools.cli import main
 from relayc.tools.timing import Comparison
@@ -23,7 +24,7 @@ from relayc.tune.model import Check, Tuning
 from relayc.tune.process import Measurer
 from relayc.tune.session import State
 from relayc.tune.tasks import Task
-from relayc.tune.texts import chart, kernel_rows, summary
+from relayc.tune.texts import chart, kernel_chart, kernel_rows, records_tables, summary
 from relayc.tune.worker import DEFAULT, Measured
 
 
@@ -191,6 +192,8 @@ def test_what_came_of_a_search_in_words(tmp_path):
     for changed, words in [
         ({}, "nothing faster than the defaults"),
         ({"gains": (1.5,), "total": 0.0}, "1.50 times as fast"),
+        ({"gains": (1.5, 1.0)}, "nothing faster than the defaults"),
+        ({"check": Check(faster, ("a",)), "graph": State(task, relative=1.0)}, "2.000 ms after; faster)"),
         ({"interrupted": True}, "interrupted: what was found is in "),
         ({"check": Check(None, (), ("a", "b"))}, "none of 2 records makes the model faster; they are not kept"),
         ({"check": Check(faster, ("a",))}, "(4.000 ms a call before, 2.000 ms after; faster)"),
@@ -198,6 +201,39 @@ def test_what_came_of_a_search_in_words(tmp_path):
     ]:
         assert summary(dataclasses.replace(tuning, **changed)).startswith(f"{len(changed.get('gains', ()))} trials of 0 kernels in 0 s")
         assert words in summary(dataclasses.replace(tuning, **changed))
+
+
+def test_the_graph_is_no_kernel():
+    task = Task("key", "k", "", target="cpu", seconds=1.0)
+    record = Record("key", "cpu", "k", ("add",), "loops", {"grain": 3}, 2e-6, 1e-6, 2.0, 1.9, 2.1, 7)
+    trial = Trial("key", "loops", {}, 0.5)
+    graph = State(dataclasses.replace(task, name="graph"), record=record, trials=[trial])
+    states = [graph, State(task, record=record, trials=[trial]), State(dataclasses.replace(task, name="other"))]
+    tuning = Tuning("model", Path("t.sqlite"), states, (1.0, 2.0), 4.0, graph=graph)
+    assert tuning.settings == {"k": record.settings}
+    assert summary(tuning).startswith("2 trials of 1 kernels in 0 s")
+    assert dataclasses.replace(tuning, gains=()).gain == 1.0
+    assert dataclasses.replace(tuning, gains=(), graph=State(task, relative=0.5)).gain == 2.0
+    assert dataclasses.replace(tuning, gains=(3.0,), graph=State(task, relative=0.5)).gain == 3.0
+    for check, gain in ((Check(None, (), ("a",)), 2.0), (Check(comparison(3.0, 1.0), ("a",)), 6.0)):
+        assert dataclasses.replace(tuning, check=check, graph=State(task, relative=0.5)).gain == gain
+
+
+def test_charts_show_the_best_so_far_and_what_failed():
+    task = Task("key", "k", "", target="cpu", seconds=1.0)
+    trials = [Trial("key", "loops", {}, relative) for relative in (None, 0.8, 2.0, 0.25)]
+    previous = Record("key", "cpu", "k", ("add",), "loops", {}, 2e-6, 1e-6, 1.1, 1.0, 1.2, 7)
+    for before, line in ((None, [1.0, 1.25, 1.25, 4.0]), (previous, [1.1, 1.25, 1.25, 4.0])):
+        assert kernel_chart(State(task, trials=trials, previous=before)) == chart(line, [0.0, 1.25, 0.5, 4.0])
+    assert re.search(r'class="axis"', chart([])) and 'd=""' in chart([])
+
+
+@pytest.mark.parametrize("marks, caption", [((True, True), False), ((True, False), True), ((False, False), True)])
+def test_tables_explain_marks_only_where_there_is_one(marks, caption):
+    record = Record("key", "cpu", "k", ("add",), "loops", {"grain": 3}, 2e-6, 1e-6, 2.0, 1.9, 2.1, 7)
+    (table,) = records_tables([dataclasses.replace(record, is_checked=checked) for checked in marks])
+    assert (table.caption is not None) == caption and table.row_count == 2
+    assert len(list(records_tables([record, dataclasses.replace(record, machine="other"), record]))) == 2
 
 
 def test_the_history_is_a_file():

@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -137,6 +138,39 @@ def test_calls_take_parameters_in_turns_where_the_model_finds_them_cold(task, mo
     monkeypatch.setattr(worker, "compare_times", compare_times)
     assert Bench().measure(cold, DEFAULT, rows(3), 0.1).outcome == "measured"
     assert len(set(taken)) == 3 and taken[0] == taken[2]  # the same three for base and candidate
+
+
+@pytest.mark.parametrize(
+    "num_bytes, others, l2, l3, copies",
+    [
+        (100, 900, 1000, 0, 1),  # all fit
+        (100, 901, 1000, 0, 21),
+        (100, 901, 1000, None, 21),
+        (100, 1900, 1000, 2000, 21),  # more than the smaller cache
+        (100, 1901, 1000, 2000, 41),
+        (99, 1902, 1000, 2000, 42),  # 2 * 2000 bytes and one copy more, rounded up
+        (100, 1900, 0, 2000, 1),
+        (0, 5000, 1000, 2000, 1),
+        (10, 5000, 1000, 2000, 64),
+        (64 << 20, 5000, 1 << 28, 1 << 30, 1),
+        (64 << 20, 1 << 30, 1 << 28, 1 << 30, 4),  # 256 MB in all
+        (129 << 20, 1 << 30, 1 << 28, 1 << 30, 1),
+        (1 << 40, 5000, 1000, 2000, 1),
+        (5000, 0, 5000, 0, 1),
+        (5001, 0, 5000, 0, 3),
+    ],
+)
+def test_so_many_copies_that_they_fill_the_caches_twice(monkeypatch, num_bytes, others, l2, l3, copies):
+    monkeypatch.setattr(worker, "Target", lambda text: SimpleNamespace(l2_bytes=l2, l3_bytes=l3))
+    assert copies_of(num_bytes, Task("key", "k", "", target="cpu", others=others)) == copies
+
+
+@pytest.mark.parametrize(
+    "is_gpu, facts, launches", [(False, {}, 1), (True, {}, 16), (True, {"emulate": True}, 1), (True, {"emulate": False}, 16)]
+)
+def test_kernels_of_gpus_are_timed_many_at_a_time(monkeypatch, is_gpu, facts, launches):
+    monkeypatch.setattr(worker, "Target", lambda text: SimpleNamespace(is_gpu=is_gpu, **facts))
+    assert worker.launches_of(Task("key", "k", "", target="cpu")) == launches
 
 
 @pytest.mark.parametrize("rounds, ratio, asked", [(3, 1.2, [1.0, 20 / 3]), (1, 1.2, [1.0, 10.0]), (3, 0.9, [1.0]), (8, 1.2, [1.0])])

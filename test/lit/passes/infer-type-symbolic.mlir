@@ -169,3 +169,27 @@ func.func @form(%x: tensor<?x?x?xf32, ["n", "m", "n*m"]>) -> tensor<?x?x?xf32, [
   %0 = "relay.nn_relu"(%x) : (tensor<?x?x?xf32, ["n", "m", "n*m"]>) -> tensor<?x?x?xf32, ["n", "m", "n*m"]>
   return %0 : tensor<?x?x?xf32, ["n", "m", "n*m"]>
 }
+
+// -----
+
+// Sizes that are equal before the loop, and that a step changes in different ways, are symbols of their own; those it changes alike are one.
+// CHECK-LABEL: func.func @grow_apart
+// CHECK: "relay.nn_pad"{{.*}} -> tensor<?x?x?xf32, ["carried + 1", "carried_0 + 2", "carried + 1"]>
+// CHECK: return {{.*}} : tensor<?x?x?xf32, ["carried", "carried_0", "carried"]>
+func.func @grow_apart(%c: tensor<i1>, %x: tensor<?x?x?xf32, ["m", "m", "m"]>) -> tensor<?x?x?xf32> {
+  %zero = "relay.constant"() {value = dense<0.0> : tensor<f32>} : () -> tensor<f32>
+  %1 = builtin.unrealized_conversion_cast %c, %x : tensor<i1>, tensor<?x?x?xf32, ["m", "m", "m"]> to tuple<tensor<i1>, tensor<?x?x?xf32, ["m", "m", "m"]>>
+  %2 = "relay.while"(%1) ({
+  ^bb0(%s: tuple<tensor<i1>, tensor<?x?x?xf32>>):
+    %3 = "relay.tuple_get_item"(%s) {index = 0} : (tuple<tensor<i1>, tensor<?x?x?xf32>>) -> tensor<i1>
+    "relay.yield"(%3) : (tensor<i1>) -> ()
+  }, {
+  ^bb0(%s: tuple<tensor<i1>, tensor<?x?x?xf32>>):
+    %4 = "relay.tuple_get_item"(%s) {index = 1} : (tuple<tensor<i1>, tensor<?x?x?xf32>>) -> tensor<?x?x?xf32>
+    %5 = "relay.nn_pad"(%4, %zero) {pad_width = array<i64: 0, 1, 0, 2, 1, 0>} : (tensor<?x?x?xf32>, tensor<f32>) -> tensor<?x?x?xf32>
+    %6 = builtin.unrealized_conversion_cast %c, %5 : tensor<i1>, tensor<?x?x?xf32> to tuple<tensor<i1>, tensor<?x?x?xf32>>
+    "relay.yield"(%6) : (tuple<tensor<i1>, tensor<?x?x?xf32>>) -> ()
+  }) : (tuple<tensor<i1>, tensor<?x?x?xf32, ["m", "m", "m"]>>) -> tuple<tensor<i1>, tensor<?x?x?xf32>>
+  %7 = "relay.tuple_get_item"(%2) {index = 1} : (tuple<tensor<i1>, tensor<?x?x?xf32>>) -> tensor<?x?x?xf32>
+  return %7 : tensor<?x?x?xf32>
+}

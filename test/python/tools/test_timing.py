@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relayc.tools.timing import FASTER, SAME, SLOWER, UNCLEAR, Comparison, compare_times, median_interval, time_in_turns
+from relayc.tools.timing import FASTER, SAME, SLOWER, UNCLEAR, Comparison, compare_rounds, compare_times, median_interval, time_in_turns
 
 
 class Clock:
@@ -99,6 +99,51 @@ def test_the_order_is_the_other_one_in_every_second_round():
 def test_by_item():
     found = Comparison(1.0, 2.0, 0.5, 0.45, 0.55, 8).by_item(4)
     assert (found.ratio, found.low, found.high, found.verdict) == (2.0, 1.8, 2.2, FASTER)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "verdict"),
+    [
+        (1.02, 1.001, 1.1, FASTER),
+        (1.02, 1.0, 1.03, SAME),
+        (1.019, 1.001, 1.1, UNCLEAR),
+        (0.98, 0.9, 0.999, SLOWER),
+        (0.98, 0.97, 1.0, SAME),
+        (0.981, 0.9, 0.999, UNCLEAR),
+        (1.0, 0.961, 1.039, SAME),
+        (1.0, 0.96, 1.0, UNCLEAR),
+        (1.0, 1.0, 1.04, UNCLEAR),
+        (1.5, 0.0, float("inf"), UNCLEAR),
+    ],
+)
+def test_limits_of_verdicts(ratio, low, high, verdict):
+    assert Comparison(1.0, 1 / ratio, ratio, low, high, 8).verdict == verdict
+
+
+@pytest.mark.parametrize(("seconds", "calls"), [(0.125, 1), (0.0625, 3), (2**-9, 3), (2**-10, 6), (2**-11, 11)])
+def test_calls_of_a_turn(seconds, calls):
+    clock, counts = Clock(), [0]
+
+    def run():
+        counts[0] += 1
+        clock.now += seconds
+
+    time_in_turns((run,), 0.0, clock=clock)
+    assert counts[0] == 1 + 3 + calls  # the first, those that say how long they take, and one turn
+
+
+@pytest.mark.parametrize(("count", "cut"), [(0, None), (1, None), (7, None), (8, 0), (9, 0), (11, 0), (12, 1), (16, 2)])
+def test_the_interval_of_few_values(count, cut):
+    expected = (0.0, float("inf")) if cut is None else (float(cut), float(count - 1 - cut))
+    assert median_interval([float(i) for i in range(count)]) == expected
+
+
+def test_rounds_that_were_not_in_turns_have_an_interval_each():
+    base, other = [float(i) for i in range(1, 11)], [float(2 * i) for i in range(1, 13)]
+    assert compare_rounds(base, other, in_turns=False) == Comparison(5.5, 13.0, 5.5 / 13, 1 / 22, 10 / 4, 10)
+    assert compare_rounds(base[:3], other, in_turns=False).low == 0
+    assert compare_rounds(base, other[:3], in_turns=False).high == float("inf")
+    assert compare_rounds(base, base) == Comparison(5.5, 5.5, 1.0, 1.0, 1.0, 10)
 
 
 @pytest.mark.parametrize("count", [8, 16, 40])

@@ -1,13 +1,14 @@
 """Bounds of computed integers: no element is outside of them, and they are as narrow as the rule of the operator allows."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from support import Const, build, program
 
 from relayc.pipelines.evaluate.relay import RelayInterpreter
-from relayc.pipelines.graph.index_ranges import ends_of
+from relayc.pipelines.graph.index_ranges import _RULES, _within, ends_of
 from relayc.pipelines.graph.rewrite import Rewriter
 
 # x is in -2 to 3, y in 1 to 4, and small in -2 to 3 as int8.
@@ -80,3 +81,89 @@ def test_no_element_is_outside(name):
         (result,) = run("main", list(np.array([*bits, *bits[1:3]], np.int8).reshape(3, 2)))
         assert low is None or result.min() >= low
         assert high is None or result.max() <= high
+
+
+INTERVALS = [(None, None), (None, 2), (-1, None), (-3, -2), (-3, 2), (0, 0), (1, 4)]
+FAR = 1000
+"""What stands for an end that is not known."""
+EXACT = {
+    "add": lambda x, y: x + y,
+    "subtract": lambda x, y: x - y,
+    "maximum": max,
+    "minimum": min,
+    "negative": lambda x, y: -x,
+    **{
+        f"clip {low} {high}": lambda x, y, low=low, high=high: min(max(x, low), high) for low in (-np.inf, -2, 1) for high in (np.inf, 1, 3)
+    },
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_ends_that_are_not_known_leave_the_others(name):
+    """What the operator gives for the ends of its operands says it, as it is monotonic in each."""
+    rule, *limits = name.split()
+    a_min, a_max = map(float, limits or (0, 0))
+    op = SimpleNamespace(data=0, lhs=0, rhs=1, a_min=None if a_min == -np.inf else a_min, a_max=a_max)
+    for pair in itertools.product(INTERVALS, repeat=2):
+        values = [(-FAR if low is None else low, FAR if high is None else high) for low, high in pair]
+        found = [EXACT[name](x, y) for x, y in itertools.product(*values)]
+        expected = tuple(None if abs(end) > FAR / 2 else end for end in (min(found), max(found)))
+        assert _RULES[rule](op, pair.__getitem__) == expected, pair
+
+
+@pytest.mark.parametrize(
+    ("name", "pair", "expected"),
+    [
+        ("multiply", ((-2, 3), (None, 4)), (None, None)),
+        ("multiply", ((None, 3), (1, 4)), (None, None)),
+        ("multiply", ((-2, None), (1, 4)), (None, None)),
+        ("multiply", ((-2, 3), (1, None)), (None, None)),
+        ("multiply", ((-2, 3), (-5, 4)), (-15, 12)),
+        ("abs", ((-4, 3),), (0, 4)),
+        ("abs", ((None, 3),), (0, None)),
+        ("abs", ((-4, None),), (0, None)),
+        ("floor_mod", ((0, 1), (1, 4)), (0, 3)),
+        ("floor_mod", ((0, 1), (0, 4)), (None, None)),
+        ("floor_mod", ((0, 1), (None, 4)), (None, None)),
+        ("floor_mod", ((0, 1), (1, None)), (None, None)),
+        ("where", ((None, 3), (1, 4)), (None, 4)),
+        ("where", ((-2, 3), (1, None)), (-2, None)),
+    ],
+)
+def test_rules_of_operators(name, pair, expected):
+    op = SimpleNamespace(data=0, lhs=0, rhs=1, x=0, y=1)
+    assert _RULES[name](op, pair.__getitem__) == expected
+
+
+@pytest.mark.parametrize(
+    ("ends", "dtype", "is_kept"),
+    [
+        ((-128, 127), "int8", True),
+        ((-129, 127), "int8", False),
+        ((-128, 128), "int8", False),
+        ((0, 255), "uint8", True),
+        ((-1, 255), "uint8", False),
+        ((None, 127), "int8", False),
+        ((0, None), "int32", False),
+        ((None, 128), "int8", False),
+        ((None, 5), "int64", True),
+        ((5, None), "uint64", True),
+        ((-(1 << 31), (1 << 31) - 1), "int32", True),
+        ((-(1 << 31), 1 << 31), "int32", False),
+    ],
+)
+def test_values_beyond_their_type_wrap(ends, dtype, is_kept):
+    assert _within(ends, dtype) == (ends if is_kept else (None, None))
+
+
+@pytest.mark.parametrize(("count", "expected"), [(23, (3, 7)), (24, (None, None))])
+def test_chains_are_followed_so_far(count, expected):
+    def body(x, value):
+        for _ in range(count):
+            value = build("reverse", value, axis=0)
+        return [value, x]
+
+    mod = program(body, [np.zeros(2), Const(np.array([3, 7, 4]))])
+    block = mod.main.regions[0].blocks[0]
+    with mod.context:
+        assert ends_of(block.operations[len(block.operations) - 1].operands[0], Rewriter(mod)) == expected

@@ -5,6 +5,8 @@ import pytest
 
 import relayc
 from relayc import TensorType
+from relayc.pipelines.graph.positions import Positions, _constant, _holds_positions
+from relayc.symbolic import FAR
 
 TABLE = np.arange(512 * 3, dtype=np.float32).reshape(512, 3)
 
@@ -81,6 +83,64 @@ def test_positions_are_folded(name):
     for sizes in ((2, 0), (1, 1), (3, 7), (2, 500)):
         x = np.random.default_rng(0).standard_normal((*sizes, 3)[: len(shape)], dtype=np.float32)
         np.testing.assert_array_equal(module["main"](x).reshape(expected(x).shape), expected(x))
+
+
+def elements(positions):
+    """The positions as an array."""
+    return positions.first + sum(
+        (s * i for s, i in zip(positions.steps, np.indices(positions.shape), strict=True)), np.zeros(positions.shape, int)
+    )
+
+
+SOME = [Positions((3, 4), first, steps) for first in (-2, 0, 5) for steps in ((0, 0), (1, 0), (0, -1), (4, 1), (-2, 3), (-1, -1))]
+SOME += [Positions((), 3, ()), Positions((1, 4), 2, (0, 2)), Positions((3, 1), 0, (1, 0)), Positions((1,), -1, (0,))]
+
+
+@pytest.mark.parametrize("positions", SOME, ids=str)
+def test_facts_are_those_of_the_elements(positions):
+    array = elements(positions)
+    assert positions.ends == (array.min(), array.max())
+    assert positions.dimensions == [d for d in range(array.ndim) if not np.array_equal(array, array.take([0] * array.shape[d], d))]
+    for size in range(12):
+        assert positions.is_within(size) == (array.min() >= 0 and array.max() < size)
+    found = positions.broadcast((2, 3, 4))
+    np.testing.assert_array_equal(elements(found), np.broadcast_to(array, (2, 3, 4)))
+    other = Positions((2, 3, 4), 7, (1, -2, 5))
+    np.testing.assert_array_equal(elements(found.plus(other)), elements(found) + elements(other))
+    np.testing.assert_array_equal(elements(found.minus(other)), elements(found) - elements(other))
+    assert _constant(array) == positions
+    if array.size > 4:
+        array[1, 2] += 1
+        assert _constant(array) is None
+
+
+@pytest.mark.parametrize(
+    ("array", "expected"),
+    [
+        (np.zeros((0, 3), np.int64), None),
+        (np.arange(1 << 16), Positions((1 << 16,), 0, (1,))),
+        (np.arange((1 << 16) + 1), None),
+        (np.array([0, 1, 3]), None),
+        (np.array([[0, 1], [2, 4]]), None),
+        (np.array([[5, 3], [9, 7]]), Positions((2, 2), 5, (4, -2))),
+        (np.array([FAR, FAR - 1]), Positions((2,), FAR, (-1,))),
+        (np.array([FAR + 1, FAR]), None),
+        (np.array([0, FAR]), Positions((2,), 0, (FAR,))),
+        (np.array([0, -FAR - 1]), None),
+        (np.array(4), Positions((), 4, ())),
+    ],
+    ids=range(11),
+)
+def test_constants_that_are_positions(array, expected):
+    assert _constant(array) == expected
+
+
+@pytest.mark.parametrize(
+    ("dtype", "holds"),
+    [("int64", True), ("int32", True), ("uint32", True), ("int16", False), ("uint8", False), ("float32", False), ("bool", False)],
+)
+def test_types_that_hold_positions(dtype, holds):
+    assert _holds_positions(TensorType((3,), dtype)) == holds
 
 
 def test_positions_that_may_be_outside_are_looked_up():

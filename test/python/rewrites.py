@@ -30,6 +30,8 @@ from relayc.dialects.relay import IRModule
 from relayc.dialects.relay.base import OPS, Op
 from relayc.dialects.relay.structure import Constant
 from relayc.pipelines import PassContext, find_pass
+from relayc.pipelines.evaluate.cases import cases_of as cases_of_inputs
+from relayc.pipelines.evaluate.relay import RelayInterpreter
 
 _DTYPES = {
     "f16": "float16",
@@ -119,16 +121,28 @@ def texts_of(mod: IRModule, inputs: str) -> list[str]:
 
 
 def rewritten(inputs: str, results: str, *passes: str, dims: dict[str, tuple[int, int]] | None = None, **options: Any) -> list[str]:
-    """The results of a program after passes, each of which keeps what numpy computes of it."""
-    mod = program_of(inputs, results, dims)
+    """The results of a program after passes, each of which keeps what numpy computes of it.
+
+    Operators on quantised tensors are canonicalized for that.
+    """
+    mod, is_quantised = program_of(inputs, results, dims), "qnn_" in results
     expected = [value.type for value in _results(mod)]
     checks = Equivalence()
-    with PassContext(**options, instruments=[checks]):
+    with PassContext(**options, instruments=[] if is_quantised else [checks]):
         for name in passes:
             mod = find_pass(name)(mod)
     mod.verify()
     assert not checks.unchecked and [value.type for value in _results(mod)] == expected
-    return texts_of(mod, inputs)
+    found = texts_of(mod, inputs)
+    if is_quantised:
+        before, after = (find_pass("QnnCanonicalize")(m) for m in (program_of(inputs, results, dims), mod))
+        with after.context:
+            cases = cases_of_inputs(after, None, {})
+        for case in cases:
+            arrays = [RelayInterpreter(m)("main", list(case.arrays), case.sizes) for m in (before, after)]
+            for a, b in zip(*arrays, strict=True):
+                np.testing.assert_allclose(a.astype(np.float64), b.astype(np.float64), rtol=1e-5, atol=1e-5)
+    return found
 
 
 def _results(mod: IRModule) -> list[ir.Value]:

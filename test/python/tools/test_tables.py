@@ -1,14 +1,30 @@
 """Tables of kernels: every number whole on narrow terminals too, one line a call, the slowest ones marked."""
 
+import dataclasses
 import io
 
 import pytest
 from rich.console import Console
+from rich.measure import Measurement
 
 from relayc.pipelines.driver.tuning_space import TuningSpace
 from relayc.runtime import CallSite, KernelInfo, Peak
 from relayc.runtime.profile import make_profile
-from relayc.tools.tables import kernel_table, operators_table, profile_table, shortened, space_table
+from relayc.symbolic import parse
+from relayc.tools.tables import (
+    OneLine,
+    _bar,
+    _slowest,
+    bytes_text,
+    kernel_table,
+    operators_table,
+    profile_table,
+    scaled,
+    shortened,
+    space_table,
+    stage_table,
+    why_table,
+)
 
 KERNELS = [
     KernelInfo("fused_conv2d_add_relu_with_a_long_name_1", (), (), ("nn.conv2d", "add", "nn.relu"), (), 500_000_000, 1_000_000),
@@ -99,3 +115,79 @@ def test_sensible_values_of_numbers():
     numbers = [str(n) for n in range(12)]
     assert ["k", "add", "abs", "loops", "rows", "3", *numbers] in lines
     assert ["grain", "2", *numbers, "...", "(13", "in", "all)"] in lines and ["none", "exp", "plain"] in lines
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (999, "999"),
+        (1000, "1.0 k"),
+        (999_999, "1000.0 k"),
+        (1e6, "1.0 M"),
+        (2.5e8, "250.0 M"),
+        (1e9, "1.0 G"),
+        (1e12, "1000.0 G"),
+        (parse("2*n + 1"), "2*n + 1"),
+    ],
+)
+def test_counts_have_prefixes(value, text):
+    assert scaled(value) == text
+
+
+@pytest.mark.parametrize(
+    ("num_bytes", "text"), [(1 << 10, "1 KiB"), ((1 << 20) - 1, "1023 KiB"), (1 << 20, "1 MiB"), (48 << 20, "48 MiB"), (1023, "0 KiB")]
+)
+def test_sizes_of_memories(num_bytes, text):
+    assert bytes_text(num_bytes) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "bar"),
+    [(0, "   "), (1 / 24, "▏  "), (7 / 24, "▉  "), (8 / 24, "█  "), (9 / 24, "█▏ "), (0.5, "█▌ "), (1.0, "███"), (1.5, "███")],
+)
+def test_bars_have_eighths_of_characters(share, bar):
+    assert _bar(share) == bar
+
+
+@pytest.mark.parametrize(
+    ("width", "head", "line"),
+    [(8, 0, "abcdefgh"), (7, 0, "…cdefgh"), (7, 1.0, "abcdef…"), (7, 0.5, "abc…fgh"), (6, 0.7, "abc…gh"), (1, 0.5, "…")],
+)
+def test_what_is_too_long_for_a_line_is_left_out(width, head, line):
+    console = Console(file=io.StringIO(), width=width)
+    console.print(OneLine("abcdefgh", head))
+    assert console.file.getvalue().strip("\n") == line
+
+
+@pytest.mark.parametrize("text, least, most", [("", 1, 1), ("abc", 3, 3), ("abcdef", 6, 6), ("abcdefgh", 6, 8)])
+def test_lines_may_shrink_to_six_characters(text, least, most):
+    console = Console(width=80)
+    assert OneLine(text, 0).__rich_measure__(console, console.options) == Measurement(least, most)
+
+
+def test_strategies_that_declined_follow_the_one_that_takes_the_kernel():
+    kernel = dataclasses.replace(KERNELS[0], schedule="loops grain=2", declined=("rows: too few: 3", "tiles: no product"))
+    lines = [" ".join(line.split()) for line in shown(why_table([kernel]), 160)]
+    assert "nn.conv2d add nn.relu loops takes it" in lines[3] and lines[4:6] == ["rows too few: 3", "tiles no product"]
+
+
+def test_seconds_of_stages_and_their_sum():
+    lines = [line.split() for line in shown(stage_table({"te": 0.25, "tir": 1.5}), 80)]
+    assert ["te", "0.25"] in lines and ["tir", "1.50"] in lines and ["total", "1.75"] in lines
+
+
+def test_only_calls_that_lose_a_twentieth_of_all_time_are_slow():
+    """A call of softmax moves 2 MB, which take 0.2 ms at 10 GB/s."""
+    sites = [SITES[1]] * 5
+
+    def slow(*milliseconds):
+        return _slowest(
+            make_profile(sites, [(ms * 1e-3, 1) for ms in milliseconds], 1.0, 2, lambda threads: Peak(threads, 100.0, 10.0, 8.0))
+        )
+
+    assert slow(0.2, 0.2, 0.2, 0.2, 0.2) == []
+    assert slow(1, 5, 2, 4, 3) == [1, 3, 4]
+    assert slow(0.2, 9, 0.2, 0.2, 0.2) == [1]
+    assert slow(0.7, 9, 0.8, 0.2, 0.2) == [1, 2]
+    assert _slowest(make_profile(sites, [(1e-3, 1)] * 5, 1.0, 2)) == []

@@ -7,12 +7,13 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx_models import model_of
 
 import relayc
-from relayc.calibration import BINS, METHODS, Histogram, range_of, steps_of
+from relayc.calibration import BINS, METHODS, Histogram, Steps, merged, range_of, steps_of
 from relayc.pipelines.context.target import Target
 from relayc.tools.quantize import Settings
-from relayc.tools.quantize.layers import decibels
+from relayc.tools.quantize.graph import Graph
+from relayc.tools.quantize.layers import bias_steps, decibels, find_layers, quantize_weights
 from relayc.tools.quantize.twin import Deviation
-from relayc.tools.quantize.weight_only import _gptq
+from relayc.tools.quantize.weight_only import _gptq, _grid, _pack
 
 RNG = np.random.default_rng(7)
 X = RNG.standard_normal((6, 8, 32), np.float32)
@@ -363,3 +364,145 @@ def test_the_twin_of_a_trained_network_gives_what_the_written_model_gives():
     found = relayc.quantize(network.model, network.samples, metric=trained.metric, max_drop=0.5)
     assert [layer.form for layer in found.layers] == ["int8"] * 3
     assert 0 < max(layer.sensitivity for layer in found.layers) < 2 * found.score.deviation.share
+
+
+# ---- numbers ----------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "dtype", "scale", "zero"),
+    [
+        (0.0, 2.55, "uint8", 0.01, 0),
+        (-2.55, 0.0, "uint8", 0.01, 255),
+        (-1.0, 1.55, "uint8", 0.01, 100),
+        (-1.27, 0.5, "int8", 0.01, 0),
+        (-0.5, 1.27, "int8", 0.01, 0),
+        (0.0, 0.0, "int8", 1.0, 0),
+        (-1e-40, 1e-40, "uint8", 1.0, 0),
+    ],
+)
+def test_steps_of_a_range(low, high, dtype, scale, zero):
+    found = steps_of(low, high, dtype)
+    assert (float(found.scale), found.zero, found.dtype) == (pytest.approx(scale), zero, dtype)
+
+
+def test_histograms_at_limits():
+    found = histogram_of([], [0.0, 0.0])
+    assert (found.total, found.zeros, found.reach, found.counts.sum()) == (2, 2, 0.0, 0)
+    found.add(np.array([1.0, -1.0, 0.25], np.float32), "x")
+    assert found.reach == 1.0 and (found.low, found.high) == (-1.0, 1.0)
+    assert np.flatnonzero(found.counts).tolist() == [0, BINS * 5 // 8, BINS - 1]
+    found.add(np.array([2.0], np.float32), "x")  # twice as far
+    assert found.reach == 2.0 and np.flatnonzero(found.counts).tolist() == [BINS // 4, BINS * 9 // 16, BINS * 3 // 4 - 1, BINS - 1]
+    found.add(np.array([4.5], np.float32), "x")
+    assert found.reach == 8.0 and found.counts.sum() == 5 and (found.total, found.zeros) == (7, 2)
+    for value in (np.nan, np.inf, -np.inf):
+        with pytest.raises(ValueError, match=f"expected finite values in y, found {value}"):
+            found.add(np.array([0, value], np.float32), "y")
+
+
+def test_ranges_of_nothing_and_of_one_sign():
+    for method in METHODS:
+        assert range_of(histogram_of([0.0]), method) == (0.0, 0.0)
+        assert range_of(histogram_of(np.linspace(1, 2, 999)), method)[0] == 0.0
+        assert range_of(histogram_of(np.linspace(-2, -1, 999)), method)[1] == 0.0
+    assert merged([(-1.0, 0.5), (-0.5, 2.0), (0.0, 1.0)]) == (-1.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("block", "bits", "scale", "zero"),
+    [
+        ([0, 0, 0], 4, 1.0, 0),
+        ([1, 15, 3], 4, 1.0, 0),
+        ([-15, -3, -1], 4, 1.0, 15),
+        ([-5, 10, 2], 4, 1.0, 5),
+        ([-155, 100, 0], 8, 1.0, 155),
+        ([0, 510], 8, 2.0, 0),
+        ([0, 1e-40], 8, 1.0, 0),
+    ],
+)
+def test_blocks_have_a_scale_and_a_zero_point(block, bits, scale, zero):
+    found = _grid(np.array([block], np.float64), bits)
+    np.testing.assert_array_equal(found, [[scale], [zero]])
+
+
+@pytest.mark.parametrize(
+    ("numbers", "bits", "packed"),
+    [
+        ([1, 2, 3, 15], 4, [0x21, 0xF3]),
+        ([1, 2, 3], 4, [0x21, 0x03]),
+        ([15], 4, [0x0F]),
+        ([1, 200], 8, [1, 200]),
+    ],
+)
+def test_numbers_are_packed_from_the_low_bits(numbers, bits, packed):
+    for shape in ((), (1, 1)):
+        found = _pack(np.array(numbers, np.float64).reshape(*shape, -1), bits)
+        assert found.dtype == np.uint8 and found.tolist() == np.array(packed).reshape(*shape, -1).tolist()
+
+
+CUBE = RNG.standard_normal((4, 6, 3, 3), np.float32)
+LAYERS = {
+    "conv": ("Conv", {}, {"w": CUBE}, (0, None)),
+    "conv with a bias": ("Conv", {}, {"w": CUBE, "b": B[:4]}, (0, "b")),
+    "conv with another bias": ("Conv", {}, {"w": CUBE, "b": B[:6]}, None),
+    "transposed": ("ConvTranspose", {}, {"w": CUBE, "b": B[:6]}, (1, "b")),
+    "transposed of groups": ("ConvTranspose", {"group": 2}, {"w": CUBE, "b": B[:12]}, (1, "b")),
+    "transposed of groups with another bias": ("ConvTranspose", {"group": 2}, {"w": CUBE, "b": B[:6]}, None),
+    "gemm": ("Gemm", {}, {"w": W, "b": B}, (1, "b")),
+    "gemm turned": ("Gemm", {"transB": 1}, {"w": W.T.copy(), "b": B}, (0, "b")),
+    "gemm of a column": ("Gemm", {"transA": 1}, {"w": W}, None),
+    "gemm times 2": ("Gemm", {"alpha": 2.0}, {"w": W}, None),
+    "gemm plus 2": ("Gemm", {"beta": 2.0}, {"w": W}, None),
+    "gemm times 1": ("Gemm", {"alpha": 1.0, "beta": 1.0}, {"w": W}, (1, None)),
+    "gemm with a matrix": ("Gemm", {}, {"w": W, "b": np.zeros((8, 24), np.float32)}, None),
+    "matmul": ("MatMul", {}, {"w": W}, (1, None)),
+    "several matrices": ("MatMul", {}, {"w": np.stack([W, W])}, None),
+    "of integers": ("MatMul", {}, {"w": np.zeros((32, 24), np.int32)}, None),
+    "of halves": ("MatMul", {}, {"w": W.astype(np.float16)}, None),
+    "empty": ("MatMul", {}, {"w": W[:, :0]}, None),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_nodes_that_are_layers(name):
+    operator, given, constants, expected = LAYERS[name]
+    node = helper.make_node(operator, ["x", *constants], ["y"], name="n", **given)
+    shape = [2, constants["w"].shape[1 if operator == "Conv" else 0], 5, 5] if "Conv" in operator else [8, 32]
+    found = find_layers(Graph(model_of([node], {"x": shape}, initializers=constants, ir_version=9)))
+    assert [(layer.axis, layer.bias) for layer in found] == ([] if expected is None else [expected])
+
+
+@pytest.mark.parametrize(
+    ("inputs", "bias", "is_bias"),
+    [(["p", "b"], B, True), (["b", "p"], B, True), (["p", "b"], B[:1], False), (["p", "b"], B[None], False), (["p", "x"], B, False)],
+)
+def test_a_sum_after_a_product_is_its_bias(inputs, bias, is_bias):
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["p"], name="n"), helper.make_node("Add", inputs, ["y"], name="a")]
+    for outputs in ((), ("p",)):
+        model = model_of(nodes, {"x": [24, 24]}, initializers={"w": W[:24], "b": bias}, ir_version=9)
+        model.graph.output.extend(helper.make_tensor_value_info(o, TensorProto.FLOAT, None) for o in outputs)
+        (layer,) = find_layers(Graph(model))
+        found = is_bias and not outputs  # others read the product, too
+        assert (layer.bias, layer.adder is not None) == ("b" if found else None, found)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("most", [63, 127])
+def test_weights_have_a_scale_for_each_channel(axis, most):
+    array = np.array([[1.0, -2.0, 0.0], [0.5, 4.0, 0.0]], np.float32)
+    constants = {"w": array if axis else array.T.copy(), "b": np.array([0.0, 1e9, 0.0], np.float32)}
+    node = helper.make_node("Gemm", ["x", "w", "b"], ["y"], name="n", transB=1 - axis)
+    graph = Graph(model_of([node], {"x": [1, 2]}, initializers=constants, ir_version=9))
+    (layer,) = find_layers(graph)
+    quantize_weights(graph, layer, most)
+    np.testing.assert_allclose(layer.scales, [1 / most, 4 / most, 1])
+    expected = np.rint(array / layer.scales)
+    np.testing.assert_array_equal(layer.integers, expected if axis else expected.T)
+    np.testing.assert_allclose(layer.weights, (expected * layer.scales) if axis else (expected * layer.scales).T)
+    layer.steps = Steps(np.float32(0.5), 0, "uint8")
+    quantize_weights(graph, layer, most)  # the second bias has 2^29 steps
+    np.testing.assert_allclose(layer.scales, [1 / most, 1e9 / 2**28, 1], rtol=1e-6)
+    steps, scales = bias_steps(layer, np.array([1.0, 1e9, -3e9], np.float32))
+    np.testing.assert_allclose(scales, layer.scales / 2)
+    np.testing.assert_allclose(steps, [np.rint(2 * most), 2**29, -(2**30)], rtol=1e-6)

@@ -114,6 +114,76 @@ def test_equal_blocks_share_their_numbers():
     assert sorted(numbers) == ["z_block", "z_rows", "z_width"]
 
 
+AVX512 = "cpu -mcpu=skylake-avx512"
+"""16 lanes of f32, and 32 registers."""
+
+
+def knobs(kernel, number=0, seeds=1):
+    """What may be chosen of a sketch, by what it is for."""
+    sketch = sketches(kernel, AVX512)[number]
+    found = [sketch.sample(kernel, seed)[1].trace.knobs for seed in range(seeds)]
+    return {name.split("_", 1)[1]: knob.options for one in found for name, knob in one.items()}
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "expected"),
+    [
+        ((1,), "float32", {}),
+        ((15,), "float32", {}),
+        ((16,), "float32", {}),
+        ((17,), "float32", {"width": (16, 17)}),
+        ((31,), "float32", {"width": (16, 31)}),
+        ((32,), "float32", {"width": (16, 32)}),
+        ((33,), "float32", {"width": (16, 32, 33)}),
+        ((64,), "float32", {"width": (16, 32, 64)}),
+        ((100,), "float32", {"width": (16, 32, 64)}),
+        ((1, 64), "float32", {"width": (16, 32, 64)}),
+        ((3, 64), "float32", {"width": (16, 32, 64), "rows": (1, 2)}),
+        ((4, 40), "float32", {"width": (16, 32, 40), "rows": (1, 2, 4)}),
+        ((5, 64), "float32", {"width": (16, 32, 64), "rows": (1, 2, 4)}),
+        ((7, 64), "float32", {"width": (16, 32, 64), "rows": (1, 2, 4, 6)}),
+        ((8, 64), "float32", {"width": (16, 32, 64), "block": (1, 4), "rows": (1, 2, 4, 8)}),
+        ((32, 16), "float32", {"block": (1, 4, 16), "rows": (1, 2, 4, 8)}),
+        ((31, 17), "float32", {"width": (16, 17), "block": (1, 4), "rows": (1, 2, 4, 6, 8)}),
+        ((2, 6, 64), "float32", {"width": (16, 32, 64), "rows": (1, 2, 6)}),
+        ((8, 32), "float64", {"width": (8, 16, 32), "block": (1, 4), "rows": (1, 2, 4, 8)}),
+        ((8, 64), "int8", {"block": (1, 4), "rows": (1, 2, 4, 8)}),
+    ],
+)
+def test_tiles_of_elements(shape, dtype, expected):
+    x = te.placeholder(shape, name="x", dtype=dtype)
+    kernel = te.create_prim_func([x, te.compute(shape, lambda *i: x[i] + x[i], name="y")])
+    assert knobs(kernel) == expected
+
+
+@pytest.mark.parametrize(
+    ("depth", "expected"),
+    [
+        (8, {"unroll_steps": (0, 1)}),
+        (9, {}),
+        (32, {}),
+        (33, {"depth": (0, 16)}),
+        (64, {"depth": (0, 16)}),
+        (65, {"depth": (0, 16, 64)}),
+        (256, {"depth": (0, 16, 64)}),
+        (257, {"depth": (0, 16, 64, 256)}),
+    ],
+)
+def test_parts_of_a_sum(depth, expected):
+    a, b = te.placeholder((9, depth), name="a"), te.placeholder((40, depth), name="b")
+    r = te.reduce_axis((0, depth), name="r")
+    found = knobs(te.create_prim_func([a, b, te.compute((9, 40), lambda i, j: te.sum(a[i, r] * b[j, r], axis=r), name="c")]))
+    assert {what: options for what, options in found.items() if what in ("depth", "unroll_steps")} == expected
+
+
+@pytest.mark.parametrize(("depth", "lanes"), [(63, None), (64, (16, 32)), (127, (16, 32)), (128, (16, 32, 64)), (512, (16, 32, 64, 128))])
+def test_long_sums_have_partial_results(depth, lanes):
+    x, r = te.placeholder((1, depth), name="x"), te.reduce_axis((0, depth), name="r")
+    kernel = te.create_prim_func([x, te.compute((1,), lambda i: te.sum(x[i, r], axis=r), name="y")])
+    found = [knobs(kernel, number, 4).get("lanes") for number in range(len(sketches(kernel, AVX512)))]
+    assert found == [None] + ([lanes] if lanes else [])
+
+
 def test_decisions_take_the_place_of_random_numbers():
     kernel = product()
     sketch = sketches(kernel)[0]

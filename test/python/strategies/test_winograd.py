@@ -7,9 +7,13 @@ import pytest
 from support import Const, program
 
 import relayc
+from relayc.dialects.discardable import OWN_FLOPS
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay import build
 from relayc.dialects.relay.winograd import DATA, RESULT, TILE, transform_weights
+from relayc.pipelines import find_pass
+from relayc.pipelines.graph.winograd import _Choice
+from relayc.symbolic import symbol
 
 # F(4x4, 3x3) in f32 errs by some units of 1e-6 of the largest output (Lavin and Gray report the same order).
 TOLERANCE = 2e-5
@@ -177,3 +181,34 @@ def test_operations_are_counted_by_the_definition_of_a_convolution() -> None:
     # What is fused into the transforms (a bias, a rectifier) is not counted.
     assert 0.98 * whole.flops < total.flops <= whole.flops == whole.done_flops and total.done_flops < total.flops
     assert "done (kernels marked *: Winograd)" in str(fast.profile([x])) and "Winograd" not in str(direct.profile([x]))
+
+
+N = symbol("n")
+
+
+@pytest.mark.parametrize(
+    ("tiles", "direct", "transformed", "weight_bytes", "pays", "is_open"),
+    [
+        (16, 3, 2, 8 << 20, True, False),
+        (15, 3, 2, 8 << 20, False, False),
+        (16, 3, 3, 8 << 20, False, False),
+        (16, 299, 200, 8 << 20, False, False),
+        (N, 3, 2, 4 << 20, True, True),
+        (N, 3, 2, (4 << 20) - 1, True, False),
+        (N + 16, 3, 2, 4 << 20, True, False),
+        (N, 1, 1, 4 << 20, False, False),
+        (16, N * 3, 100, 4 << 20, True, True),
+    ],
+)
+def test_where_it_pays(tiles, direct, transformed, weight_bytes, pays, is_open):
+    found = _Choice(tiles, direct, transformed, weight_bytes)
+    assert (found.pays, found.is_open) == (pays, is_open)
+    assert found.growth == weight_bytes // 36 * (36 if is_open else 27)
+
+
+def test_operations_are_those_of_the_convolution():
+    arrays = [np.zeros((1, 4, 16, 20, 8), np.float32), Const(np.ones((40, 32, 3, 3), np.float32))]
+    options = {"padding": (1, 1), "data_layout": "NCHW8c", "out_layout": "NCHW8c"}
+    mod = find_pass("Winograd")(program(lambda x, w: [build("nn.conv2d", x, w, **options)], arrays))
+    own = [OWN_FLOPS.of(op) for op in mod.main.regions[0].blocks[0].operations if OWN_FLOPS.on(op)]
+    assert own == [0, 2 * 40 * 16 * 20 * 32 * 9, 0]

@@ -484,7 +484,7 @@ def _swapped(value: ir.Value, rw: Rewriter) -> ir.Value | None:
     if transpose is not None:
         rank = _type(value).rank
         axes = permutation(transpose.axes, rank)
-        if axes[-1] == rank - 1 or axes[-2] != rank - 1:
+        if axes[-2] != rank - 1:
             return None
         return build("transpose", transpose.data, axes=(*axes[:-2], axes[-1], axes[-2]))
     reshape = rw.producer(value, "reshape")

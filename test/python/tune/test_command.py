@@ -20,6 +20,7 @@ from relayc.pipelines.tir.schedule.written_strategy import SCRIPT
 from relayc.tools.cli import main
 from relayc.tools.timing import Comparison
 from relayc.tune import model
+from relayc.tune.action import _time_text
 from relayc.tune.model import Check, Tuning
 from relayc.tune.process import Measurer
 from relayc.tune.session import State
@@ -217,6 +218,24 @@ def test_the_graph_is_no_kernel():
     assert dataclasses.replace(tuning, gains=(3.0,), graph=State(task, relative=0.5)).gain == 3.0
     for check, gain in ((Check(None, (), ("a",)), 2.0), (Check(comparison(3.0, 1.0), ("a",)), 6.0)):
         assert dataclasses.replace(tuning, check=check, graph=State(task, relative=0.5)).gain == gain
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-3, "0:00"),
+        (0.4, "0:00"),
+        (0.6, "0:01"),
+        (59.4, "0:59"),
+        (59.6, "1:00"),
+        (3599.4, "59:59"),
+        (3599.6, "1:00:00"),
+        (3661, "1:01:01"),
+        (36_000, "10:00:00"),
+    ],
+)
+def test_times_that_are_left(seconds, text):
+    assert _time_text(seconds) == text
 
 
 def test_charts_show_the_best_so_far_and_what_failed():

@@ -446,3 +446,46 @@ def test_a_schedule_with_knobs(tmp_path):
 def test_candidates_have_names_of_their_own():
     assert Candidate("s", {"a": 1}).name != Candidate("s", {"a": 2}).name != Candidate("t", {"a": 2}).name
     assert Candidate("s", {"a": 1, "b": (2, 3)}).name == Candidate("s", {"b": [2, 3], "a": 1}).name
+
+
+@pytest.mark.parametrize(
+    ("values", "are"), [((1, 2, 4), True), ((0,), True), ((2, 1), False), ((-1, 2), False), ((1, 2.0), False), (("a",), False), ((), True)]
+)
+def test_values_that_are_numbers(values, are):
+    assert search_module._are_numbers(values) == are
+
+
+@pytest.mark.parametrize(
+    ("relative", "value"), [(1.0, 0.0), (0.5, -1.0), (4.0, 2.0), (8.0, 3.0), (9.0, 3.0), (None, 3.0), (0.0, np.log2(1e-9))]
+)
+def test_values_for_samplers_are_logarithms_up_to_that_of_a_failure(relative, value):
+    assert search_module._value(relative) == pytest.approx(value)
+
+
+class Asked:
+    """A trial of a sampler that wants a number in a range."""
+
+    def __init__(self, wanted):
+        self.wanted, self.ranges = wanted, []
+
+    def suggest_float(self, key, low, high):
+        self.ranges.append((low, high))
+        return self.wanted
+
+    suggest_int = suggest_float
+
+
+@pytest.mark.parametrize(
+    ("values", "wanted", "found", "ranges"),
+    [
+        ((7,), 0.0, 7, []),
+        ((1, 3, 15), 1.4, 1, [(1.0, 4.0)]),
+        ((1, 3, 15), 1.6, 3, [(1.0, 4.0)]),
+        ((1, 3, 15), 3.1, 15, [(1.0, 4.0)]),
+        ((0, 1), 0.6, 1, [(0.0, 1.0)]),
+        (("a", "b", "c"), 2, "c", [(0, 2)]),
+    ],
+)
+def test_samplers_choose_numbers_by_their_logarithm(values, wanted, found, ranges):
+    trial = Asked(wanted)
+    assert search_module._suggested(trial, "key", values) == found and trial.ranges == ranges

@@ -5,8 +5,8 @@ import pytest
 
 import relayc
 from relayc import TensorType
-from relayc.pipelines.graph.positions import Positions, _constant, _holds_positions
-from relayc.symbolic import FAR
+from relayc.pipelines.graph.positions import Positions, _constant, _holds_positions, _span
+from relayc.symbolic import FAR, parse
 
 TABLE = np.arange(512 * 3, dtype=np.float32).reshape(512, 3)
 
@@ -112,6 +112,14 @@ def test_facts_are_those_of_the_elements(positions):
     if array.size > 4:
         array[1, 2] += 1
         assert _constant(array) is None
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [("n", ("0", "4*n")), ("-n", ("-4*n", "0")), ("0", ("0", "0")), ("n - 3", ("min(0, 4*n - 12)", "max(0, 4*n - 12)"))],
+)
+def test_the_ends_of_steps_of_unknown_sign(step, expected):
+    assert _span(parse(step), parse(step) * 4) == tuple(map(parse, expected))
 
 
 @pytest.mark.parametrize(

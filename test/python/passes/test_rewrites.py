@@ -1,11 +1,39 @@
 """What each rule of a graph pass does, by the table rewrites.txt: the results are as they say there, and mean what they did before."""
 
+import re
 from pathlib import Path
 
 import pytest
-from rewrites import Case, cases_of
+from rewrites import Case, cases_of, rewritten
 
 
 @pytest.mark.parametrize("case", cases_of(Path(__file__).parent / "rewrites.txt"), ids=str)
 def test_results_are_rewritten_as_the_table_says(case: Case) -> None:
     assert case.found() == case.after
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ((1, 1, 1), [3]),
+        ((21, 21, 21), [63]),
+        ((22, 21, 21), [64]),
+        ((22, 22, 21), [64, 2]),
+        ((22, 22, 22), [64, 2, 2]),
+        ((43, 43, 43), [43, 43, 43, 3]),  # three in place of three are no gain
+        ((32, 32, 32, 32), [64, 64, 2]),
+        ((43, 43, 43, 43), [64, 64, 44, 3]),
+        ((33, 32), [33, 32, 2]),
+    ],
+)
+def test_concatenations_that_become_one_have_at_most_64_parts(counts: tuple[int, ...], expected: list[int]) -> None:
+    inner = ", ".join(f"concatenate({', '.join(['x'] * count)}, axis=0)" for count in counts)
+    (found,) = rewritten("x:1x2", f"concatenate({inner}, axis=0)", "SimplifyExpr")
+    sizes, pending = list[int](), [0]
+    for part in re.findall(r"concatenate\(|\)|x", found):
+        if part == ")":
+            sizes.append(pending.pop())
+        else:
+            pending[-1] += 1
+            pending += [0] if part != "x" else []
+    assert sizes == expected

@@ -9,7 +9,7 @@ import pytest
 import relayc
 from relayc.runtime import TensorSpec
 from relayc.tools.inputs import load_inputs, parse_shape, random_inputs, save_outputs
-from relayc.tools.reference import ATOL, BF16_SPREAD, compare, difference, run_onnxruntime
+from relayc.tools.reference import ATOL, BF16_SPREAD, compare, difference, run_onnxruntime, spread, tolerance
 
 
 def test_random_inputs_are_the_same_for_a_seed():
@@ -93,3 +93,50 @@ def test_bf16_has_nan_and_infinities_where_the_reference_has_them():
     assert compare(reference, reference, "bf16").agrees
     assert not compare({"y": np.array([np.nan, -np.inf, 1.0])}, reference, "bf16").agrees
     assert not compare({"y": np.array([np.nan, 5.0, 1.0])}, reference, "bf16").agrees
+
+
+INF, NAN = float("inf"), float("nan")
+
+
+@pytest.mark.parametrize(
+    ("found", "reference", "expected"),
+    [
+        ([], [], 0.0),
+        ([2.0, 4.0], [1.0, 3.0], 1.0),  # a deviation of 1
+        ([2.0, 3.0], [1.0, 3.0], np.sqrt(0.5)),
+        ([3.0], [2.0], 0.5),  # of one value, in its magnitude
+        ([3.0, 3.0], [-2.0, -2.0], 2.5),
+        ([0.0, 0.0], [0.0, 0.0], 0.0),
+        ([1.0, 0.0], [0.0, 0.0], INF),
+        ([NAN, 2.0, 4.0, 9.0], [5.0, 1.0, 3.0, INF], 1.0),
+        ([NAN], [NAN], 0.0),
+    ],
+)
+def test_spreads(found, reference, expected):
+    assert spread(np.array(found), np.array(reference)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("given", "agrees"), [((0.0, 0.0), False), ((0.25, 0.0), True), ((0.0, 0.5), True), ((0.0, 0.49), False), ((0.24, 0.0), False)]
+)
+def test_tolerances_that_are_given(given, agrees):
+    found = compare({"y": np.array([2.5, NAN])}, {"y": np.array([2.0, NAN])}, given=given)
+    assert (found.difference, found.agrees) == (0.5, agrees)
+
+
+def test_every_output_counts():
+    reference = {"a": np.array([1.0, -1.0]), "b": np.array([1.0, -1.0])}
+    for precision in ("f32", "bf16"):
+        for name in reference:
+            found = compare({**reference, name: np.array([1.5, -1.0])}, reference, precision)
+            assert not found.agrees and found.difference == 0.5 and found.spread == pytest.approx(np.sqrt(0.125))
+    with pytest.raises(ValueError, match=r"output 'b': expected shape \(2,\) as in the reference, found nothing"):
+        compare({"a": reference["a"]}, reference)
+
+
+def test_tolerances_in_words():
+    assert [tolerance("f32"), tolerance("bf16"), tolerance("bf16", (0.5, 0))] == [
+        "rtol 0.001, atol 0.0001",
+        "10% of the spread of an output",
+        "rtol 0.5, atol 0",
+    ]

@@ -170,3 +170,21 @@ def test_what_is_drawn_once_knows_the_nodes_of_all_repetitions() -> None:
         ("a", ("n0", "n3", "n6"), 3.0),
         ("b", ("n1", "n4", "n7"), 3.0),
     ]
+
+
+@pytest.mark.parametrize(
+    ("count", "name"), [(1, "a"), (5, "a + b + c + d + e"), (6, "a + b + c + d + 2 more"), (9, "a + b + c + d + 5 more")]
+)
+def test_one_box_has_the_names_of_a_few(count: int, name: str) -> None:
+    drawing = Drawing([Box(letter, groups=((1, "group"),), sources=(letter, "x")) for letter in "abcdefghi"[:count]], [])
+    (box,) = merged(drawing).boxes
+    assert box.name == name and box.groups == () and box.sources == ("a", "x", *"bcdefghi"[: count - 1]) and box.seconds is None
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [("abcabcdefdefdef", "abcabcdef"), ("abcabcabcdefgdefg", "abcdefgdefg"), ("abcabc", "abc"), ("abcab", "abcab"), ("aaaaaa", "aaa")],
+)
+def test_the_repetition_that_saves_most_goes_first(names: str, found: str) -> None:
+    drawing = collapsed(chain(names))
+    assert names_of(drawing).startswith(found[:3]) and len(drawing.boxes) <= len(found)

@@ -68,7 +68,7 @@ def _equal(a: ir.Value, b: ir.Value, rw: Rewriter) -> bool:
 
 
 def _has_steps_of(op: Dequantize, end: Quantize, rw: Rewriter) -> bool:
-    """Whether equal numbers stand for equal values before and after, as is known."""
+    """Whether equal numbers stand for equal values before and after, as is known: numbers of the type that is quantised to."""
     same = _equal(op.input_scale, end.output_scale, rw) and _equal(op.input_zero_point, end.output_zero_point, rw)
     return same and _type(op.data).dtype == end.out_dtype
 
@@ -212,7 +212,8 @@ def bias(op: Op, rw: Rewriter) -> Found:
     wide = np.asarray(found, np.float64)
     with np.errstate(all="ignore"):
         steps = np.rint(wide / step)
-    if not (np.isfinite(steps) & (np.abs(steps) < MOST_STEPS) & (np.abs(steps * step - wide) <= WHOLE * np.abs(wide))).all():
+        is_whole = np.abs(steps * step - wide) <= WHOLE * np.abs(wide)
+    if not (np.isfinite(steps) & (np.abs(steps) < MOST_STEPS) & is_whole).all():
         return None
     # Without the leading dimensions of 1, which are those of the step.
     steps = steps.reshape(steps.shape[next((i for i, d in enumerate(steps.shape) if d != 1), steps.ndim) :])
@@ -226,7 +227,7 @@ def requantise(op: Quantize, rw: Rewriter) -> Found:
     if op.rounding != "TONEVEN" or _type(op.data).dtype != "float32" or isinstance(op.data.owner, ir.Block) or op.out_dtype not in BYTES:
         return None
     last: Any = op.data.owner
-    if isinstance(last, Dequantize) and is_bytes(last.data) and _has_steps_of(last, op, rw):
+    if isinstance(last, Dequantize) and _has_steps_of(last, op, rw):
         return last.data
     if not isinstance(last, Op) or isinstance(last, Constant):
         return None
@@ -249,7 +250,7 @@ def _of_sums(value: ir.Value, op: Quantize, rw: Rewriter) -> ir.Value | None:
     ways = {"rounding": "TONEVEN", "compute_dtype": "float32", "out_dtype": op.out_dtype}
     target = op.output_scale, op.output_zero_point
     one = _sum_of(value, rw)
-    if one is not None and is_bytes(one.data) and _has_steps_of(one, op, rw):
+    if one is not None and _has_steps_of(one, op, rw):
         return one.data
     if one is not None and (_is_one(*target) or one.axis == op.axis):
         return build("qnn.requantize", one.data, one.input_scale, one.input_zero_point, *target, axis=one.axis, **ways)
@@ -320,7 +321,7 @@ def _moved(last: Op, op: Quantize, rw: Rewriter) -> ir.Value | None:
     sources = [_dequantised(v) for v in last.operation.operands if v not in around]
     if not sources or len(last.operation.results) != 1:
         return None
-    if any(s is None or not is_bytes(s.data) or not _has_steps_of(s, op, rw) for s in sources):
+    if any(s is None or not _has_steps_of(s, op, rw) for s in sources):
         return None
     numbers = [None if (number := rw.scalar(v)) is None else _steps(number, op, rw) for v in around]
     if None in numbers:

@@ -129,7 +129,7 @@ def _clipped_to(cast: Op, target: str, rw: Rewriter) -> bool:
     if not rw.used_once(cast.result):
         return False
     clip, dtypes = rw.producer(cast.data, "clip"), (numpy_dtype(cast.dtype), numpy_dtype(target))
-    if clip is None or is_narrow(cast.dtype) or is_narrow(target) or any(dtype.kind not in "iu" for dtype in dtypes):
+    if clip is None or any(dtype.kind not in "iu" for dtype in dtypes):  # integers of less than 8 bits are of another kind
         return False
     low, high = _limits(clip)
     return all(np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max for dtype in dtypes)
@@ -143,12 +143,11 @@ def _limits(clip: Op) -> tuple[float, float]:
 @RULES.on("clip")
 def clip_of_everything(op: Op, rw: Rewriter) -> Found:
     """clip of integers to all that their type has -> its operand."""
-    dtype = _type(op.data).dtype
-    kind = None if is_narrow(dtype) else numpy_dtype(dtype)
-    if kind is None or kind.kind not in "iu":
+    dtype = numpy_dtype(_type(op.data).dtype)
+    if dtype.kind not in "iu":
         return None
     low, high = _limits(op)
-    return op.data if low <= np.iinfo(kind).min and high >= np.iinfo(kind).max else None
+    return op.data if low <= np.iinfo(dtype).min and high >= np.iinfo(dtype).max else None
 
 
 @functools.cache

@@ -4,7 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
-from rewrites import Case, cases_of, rewritten
+from rewrites import Case, cases_of, program_of, rewritten, texts_of
+
+from relayc.pipelines import find_pass
 
 
 @pytest.mark.parametrize("case", cases_of(Path(__file__).parent / "rewrites.txt"), ids=str)
@@ -37,3 +39,10 @@ def test_concatenations_that_become_one_have_at_most_64_parts(counts: tuple[int,
             pending[-1] += 1
             pending += [0] if part != "x" else []
     assert sizes == expected
+
+
+@pytest.mark.parametrize(("count", "is_slice"), [(1 << 16, True), ((1 << 16) + 1, False)])
+def test_constants_of_so_many_indices_are_looked_at(count: int, is_slice: bool) -> None:
+    mod = program_of("x:70000", f"take(x, const({list(range(1, count + 1))}, 'int64'), axis=0)")
+    (found,) = texts_of(find_pass("SimplifyExpr")(mod), "x:70000")
+    assert found == (f"strided_slice(x, begin=(1,), end=({count + 1},), axes=(0,))" if is_slice else f"take(x, const(({count},)), axis=0)")

@@ -9,7 +9,7 @@ import pytest
 import relayc
 from relayc.runtime import TensorSpec
 from relayc.tools.inputs import load_inputs, parse_shape, random_inputs, save_outputs
-from relayc.tools.reference import ATOL, BF16_SPREAD, compare, difference, run_onnxruntime, spread, tolerance
+from relayc.tools.reference import ATOL, BF16_SPREAD, Difference, compare, difference, run_onnxruntime, spread, tolerance
 
 
 def test_random_inputs_are_the_same_for_a_seed():
@@ -64,6 +64,8 @@ def test_differences_are_shares_of_the_largest_number():
     found = difference(a, b)
     assert (found.largest, found.relative, found.kinds) == (4, 0.5, True)
     assert not difference(np.array([np.nan]), np.array([np.inf])).kinds
+    for pair in (([np.nan, 2.0], [9.0, 4.0]), ([9.0, 2.0], [np.inf, 4.0])):
+        assert difference(*map(np.array, pair)) == Difference(2.0, 0.5, False)
     zero = np.zeros(2)
     assert difference(zero, zero).relative == 0 and difference(zero + 1, zero).relative == float("inf")
     assert difference(zero[:0], zero[:0]).largest == 0
@@ -126,6 +128,8 @@ def test_tolerances_that_are_given(given, agrees):
 
 def test_every_output_counts():
     reference = {"a": np.array([1.0, -1.0]), "b": np.array([1.0, -1.0])}
+    for name in reference:
+        assert not compare({**reference, name: np.array([1.5, -1.0])}, reference, given=(0.1, 0.1)).agrees
     for precision in ("f32", "bf16"):
         for name in reference:
             found = compare({**reference, name: np.array([1.5, -1.0])}, reference, precision)

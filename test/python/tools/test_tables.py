@@ -80,6 +80,11 @@ def test_where_and_how_often_are_shown_where_they_differ(places, calls, shows):
     assert ("where" in heading) == ("calls" in heading) == shows
 
 
+def test_a_program_without_kernels_has_no_places():
+    lines = shown(profile_table(make_profile([], [], 1.0, 2)), 160)
+    assert "where" not in lines[1].split() and lines[-1].split()[:2] == ["0", "calls"]
+
+
 def test_totals_by_operators():
     lines = shown(operators_table(profile([10e-3, 30e-3])), 100)
     assert lines[3].startswith("nn.softmax ") and lines[4].startswith("nn.conv2d add nn.relu ")

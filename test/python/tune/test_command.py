@@ -212,6 +212,8 @@ def test_the_graph_is_no_kernel():
     states = [graph, State(task, record=record, trials=[trial]), State(dataclasses.replace(task, name="other"))]
     tuning = Tuning("model", Path("t.sqlite"), states, (1.0, 2.0), 4.0, graph=graph)
     assert tuning.settings == {"k": record.settings}
+    measured = State(task, search=object(), seconds=2e-6, trials=[trial, trial], known=3)
+    assert kernel_rows(dataclasses.replace(tuning, states=[measured])) == [["k", "25.0%", "5", "2.0", "2.0", "1.00", "as they are"]]
     assert summary(tuning).startswith("2 trials of 1 kernels in 0 s")
     assert dataclasses.replace(tuning, gains=()).gain == 1.0
     assert dataclasses.replace(tuning, gains=(), graph=State(task, relative=0.5)).gain == 2.0

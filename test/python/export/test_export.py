@@ -1,5 +1,6 @@
 """Exported modules give what the module gives that they were made of, loaded in each of the four ways."""
 
+import ctypes
 import dataclasses
 import json
 import re
@@ -21,7 +22,9 @@ from relayc import TensorType, relay
 from relayc.pipelines.targets.cpu import engine
 from relayc.pipelines.targets.cpu.export import linker
 from relayc.pipelines.targets.cpu.export.library import export_library
+from relayc.pipelines.targets.cpu.export.objects import Data, write_data_object
 from relayc.runtime import Module
+from relayc.runtime.elf import read_headers
 from relayc.runtime.export import ExportedProgram, ExportRequest
 from relayc.tools.runtime_wheel import write_runtime_wheel
 
@@ -451,6 +454,33 @@ def test_a_machine_without_a_linker_is_an_error_that_says_how_to_get_one(exporte
     ):
         exported["product"][0].export_library(tmp_path / "model.so")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_linker_that_does_not_run_or_refuses_is_an_error(tmp_path, monkeypatch):
+    for name, message in ((tmp_path / "none", "expected a linker that runs, found .*none: "), ("false", "false refused the objects: $")):
+        monkeypatch.setenv("RELAYC_LINKER", str(name))
+        with pytest.raises(linker.LinkError, match=message):
+            linker.link_object([], tmp_path / "all.o")
+
+
+def test_data_of_a_library_begins_pages_and_is_seen_where_it_is_exported(tmp_path):
+    """The system's loader finds what is exported, and a library of the objects finds all."""
+    contents = [RNG.bytes(n) for n in (1, 4096, 4097, 8)]
+    parts = [Data(f".part{i}", f"part{i}", content, **{"exported": True} if i % 2 else {}) for i, content in enumerate(contents)]
+    with (tmp_path / "data.o").open("wb") as file:
+        write_data_object(file, parts)
+    linker.link_shared([tmp_path / "data.o"], [], tmp_path / "data.so", "data.so")
+    library, image = ctypes.CDLL(str(tmp_path / "data.so")), memoryview((tmp_path / "data.o").read_bytes())
+    for i, content in enumerate(contents):
+        assert hasattr(library, f"part{i}") == parts[i].exported
+        if parts[i].exported:
+            found = (ctypes.c_char * len(content)).in_dll(library, f"part{i}")
+            assert bytes(found) == content and ctypes.addressof(found) % 4096 == 0
+    # As far as to the tables behind it, the file is the parts at pages of their own.
+    begins = [4096, 8192, 12288, 20480]
+    assert [bytes(image[at : at + len(content)]) for at, content in zip(begins, contents, strict=True)] == contents
+    sections = [s for s in read_headers(image, "object").sections if s.kind == 1 and s.size]
+    assert [(s.offset, s.size, s.flags) for s in sections] == [(at, len(c), 0x10000002) for at, c in zip(begins, contents, strict=True)]
 
 
 def test_imported_modules_are_in_the_library(exported, tmp_path):

@@ -18,7 +18,7 @@ import importlib
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -274,6 +274,148 @@ PROGRAMS: dict[str, Program] = {
     "scattered": Program(["float32[9, n]", "int64[5, n]", "float32[5, n]"], partial(b, "scatter_elements", axis=0, reduction="add")),
 }
 """By name; sizes are some that real models have, some just beyond limits of vectors and tiles, and symbols."""
+SMALL = ("small",)
+
+
+def _product(a: str, b_: str, **attrs: Any) -> Program:
+    return _unary("nn.matmul", a, b_, targets=SMALL, **attrs)
+
+
+def _window(data: str, size: tuple[int, int], op: str = "max", targets: Sequence[str] = SMALL, **attrs: Any) -> Program:
+    return _unary(f"nn.{op}_pool2d", data, pool_size=size, targets=targets, **attrs)
+
+
+def _slid(data: str, weight: str, dtype: str = "float32", targets: Sequence[str] = SMALL, **attrs: Any) -> Program:
+    return _unary("nn.conv2d", f"{dtype}[{data}]", f"const {dtype}[{weight}]", targets=targets, **attrs)
+
+
+_LAST = {"data_layout": "NHWC", "kernel_layout": "HWIO"}
+LIMITS: dict[str, Program] = {
+    # A and B as they lie, by few rows, by as many columns as are worth a copy, of as many bytes as caches have.
+    "product 1 x 256 x 64": _product("float32[64, 1]", "float32[64, 256]", transpose_a=True),
+    "product 1 x 96 x 16": _product("float32[1, 16]", "float32[16, 96]"),
+    "product 16 x 8 x 1024": _product("float32[1024, 16]", "float32[8, 1024]", transpose_a=True, transpose_b=True),
+    "product 12 x 256 x 1024": _product("float32[1024, 12]", "float32[256, 1024]", transpose_a=True, transpose_b=True),
+    "product 64 x 8 x 1024": _product("float32[64, 1024]", "float32[8, 1024]", transpose_b=True),
+    "product 24 x 96 x 96": _product("float32[96, 24]", "float32[96, 96]", transpose_a=True),
+    "product 32 x 64 x 64": _product("float32[64, 32]", "float32[64, 64]", transpose_a=True),
+    "product of words": _product("int16[64, 32]", "int16[32, 64]"),
+    "product of few columns": _unary("nn.matmul", "float64[64, 2]", "const float64[64, 3]", transpose_a=True, targets=SMALL),
+    "product of symbols, computed operand": Program(
+        ["float32[100, n]", "float32[100, m]"], lambda x, y: b("nn.matmul", b("nn.relu", x), y, transpose_a=True), targets=SMALL
+    ),
+    # Dot products with what is just too large for a cache, and asked for in time just so.
+    **{
+        f"dot products {n} x {k}": _product(f"float32[1, {k}]", f"float32[{n}, {k}]", transpose_b=True)
+        for n, k in [(64, 512), (80, 512), (80, 520)]
+    },
+    **{f"dot products of {m} rows": _product(f"float32[{m}, 256]", "float32[64, 256]", transpose_b=True) for m in (16, 17)},
+    **{
+        f"dense {m} x {n} x {k}, small": replace(_dense(m, n, k), targets=SMALL)
+        for m, n, k in [(4, 64, 128), (1, 96, 96), (1, 96, 1024), (4, 96, 256)]
+    },
+    "dense 2 x 256 x 1024": replace(_dense(2, 256, 1024), targets=("v4",)),
+    "products of bytes, computed operand": Program(
+        ["int8[3, h, 40]", "const int8[3, 100, 40]"], lambda x, w: b("nn.batch_matmul", b("nn.relu", x), w), targets=("v4",)
+    ),
+    "bytes, dense 32 x 8 x 4": replace(_bytes("uint8", 32, 8, 4), targets=("amx",)),
+    "products of symbols, small": Program(
+        ["float32[2, n, 100]", "float32[2, 8, 100]"],
+        lambda x, y: b("nn.relu", b("nn.batch_matmul", x, y, transpose_b=True)),
+        targets=("amx",),
+    ),
+    # Convolutions whose padded copy costs just a share of their work, or one filter less; of as many taps as are unrolled, and more.
+    **{f"conv 5x1 of {n}": _slid("1, 32, 4, 8", f"{n}, 32, 5, 1", padding=(2, 0, 2, 0)) for n in (159, 160)},
+    **{f"conv 8x{n}": _slid("1, 4, 16, 16", f"8, 4, 8, {n}", padding=(4, 4, 4, 4)) for n in (8, 9)},
+    "conv of lines of few tiles": _slid("2, 80, 17, 17", "64, 80, 3, 3", strides=(2, 2)),
+    "conv of short lines": _slid("2, 80, 17, 9", "64, 80, 3, 1", strides=(2, 1)),
+    "conv of lines of a call": _slid("n, 80, h, 8", "160, 80, 3, 3", **_PAD),
+    "conv of columns of a call": _slid("n, 80, 8, w", "160, 80, 3, 1", padding=(1, 0, 1, 0)),
+    "conv of few channels": _slid("1, 8, h, 8", "160, 8, 3, 3", **_PAD),
+    "conv of symbols, one tile": _slid("1, 8, h, w", "16, 8, 3, 3", **_PAD),
+    "conv of one row of taps": _slid("2, 4, 5, w", "64, 4, 1, 3", strides=(2, 1), dilation=(2, 1), padding=(1, 1, 2, 1)),
+    "conv of lines, long": _slid("2, 32, 9, 33", "160, 32, 3, 3", targets=("amx",)),
+    "conv of bf16, strided": _slid(
+        "1, 32, 8, w", "64, 1, 1, 7", "bfloat16", strides=(2, 3), dilation=(2, 2), padding=(0, 1, 0, 3), groups=32
+    ),
+    "conv 1x1 of bytes, by 8": _unary(
+        "nn.conv2d", "uint8[1, 8, 7, 16]", "const int8[7, 7, 1, 16]", out_dtype="int32", groups=16, targets=SMALL, **_LAST
+    ),
+    # Windows of as many taps, strides, columns and bytes as their strategies take, and beyond.
+    **{f"window {h}x{w} by {n}": _window("float32[3, 8, 64, 240]", (h, w), strides=(n, n)) for h, w, n in [(16, 16, 4), (16, 17, 1)]},
+    "window by 5": _window("float32[1, 3, 32, 64]", (6, 6), strides=(5, 5)),
+    **{f"window of {n} columns": _window(f"float32[1, 3, 9, {n + 2}]", (3, 3)) for n in (3, 4, 5)},
+    "window 5x5 of few columns": _window("float32[3, 8, 64, 12]", (5, 5), "avg", strides=(2, 2)),
+    "window 7x7 by 3": _window("float32[3, 8, 16, 240]", (7, 7), "avg", strides=(3, 3)),
+    **{f"window of lines of {n}": _window(f"float32[1, 3, 6, {n}]", (4, 3)) for n in (8191, 8192)},
+    **{f"window of {n} elements": _window(f"float32[1, 4, 65, {n}]", (2, 2)) for n in (64, 65)},
+    **{f"window beside channels of {n} elements": _window(f"float32[1, 65, {n}, 4]", (2, 2), layout="NHWC") for n in (64, 65)},
+    **{f"window {n}x{n}": _window("float32[1, 3, 32, 40]", (n, n)) for n in (8, 9)},
+    **{f"window {n}x{n} beside channels": _window("float32[1, 32, 40, 8]", (n, n), layout="NHWC") for n in (8, 9)},
+    "window of bytes, dilated": _slid("1, 4, 8, 8", "4, 1, 5, 3", "int8", ("v4",), dilation=(2, 1), padding=(1, 3, 0, 1), groups=4),
+    "window of doubles": _window("float64[1, 3, 9, 9]", (3, 3)),
+    "window of symbols beside channels": _window("float32[1, h, w, 16]", (3, 3), layout="NHWC", **_PAD),
+    "window of symbols beside channels, no padding": _window("float32[1, h, w, 16]", (3, 3), layout="NHWC"),
+    "window of halves, strided": _window("float16[1, h, 40, 8]", (1, 3), strides=(2, 3), padding=(0, 1, 1, 0), layout="NHWC"),
+    "window of halves along columns": _window(
+        "float16[n, 8, h, 9]", (1, 5), "avg", targets=("v4",), strides=(1, 3), padding=(0, 1, 0, 1), count_include_pad=False
+    ),
+    "window of symbols by 3": _window("float32[1, 8, 9, w]", (3, 5), targets=("v4",), strides=(1, 3), **_PAD),
+    **{
+        f"window 1x{n} of symbols": _window("float32[1, 8, 9, w]", (1, n), targets=("v4",), strides=(1, 2), padding=(0, n - 1, 0, n - 1))
+        for n in (4, 5, 32, 33)
+    },
+    "window 1x33, strided": _window("float32[1, 8, 9, 16]", (1, 33), "avg", targets=("v4",), strides=(1, 2), padding=(0, 32, 0, 32)),
+    "window 1x32 of lines of a call": _window("float32[1, 8, h, 16]", (1, 32), "avg", strides=(1, 2), padding=(0, 31, 0, 31)),
+    # Columns of bytes: of one row of taps or more, of as many taps as are unrolled; of vectors of channels, and of signed bytes.
+    **{
+        f"bytes, depthwise {h}x{w} of {c} {dtype}": _unary(
+            "nn.conv2d",
+            f"{dtype}[1, 12, 12, {c}]",
+            f"const int8[{h}, {w}, 1, {c}]",
+            targets=("amx",),
+            out_dtype="int32",
+            groups=c,
+            padding=(1, 1, 1, 1),
+            **_LAST,
+        )
+        for h, w, c, dtype in [
+            *((h, w, 32, "uint8") for h, w in [(1, 3), (2, 3), (3, 3), (4, 3), (5, 3)]),
+            *((h, w, 16, "uint8") for h, w in [(7, 7), (8, 6), (10, 5)]),
+            (3, 3, 24, "uint8"),
+            (3, 3, 32, "int8"),
+        ]
+    },
+    # As many queries and keys as lanes, and as much work as is worth threads.
+    "attention 64 x 128 x 8": Program(["float32[1, 64, 8]", "float32[1, 128, 8]", "float32[1, 128, 8]"], _attention, targets=SMALL),
+    **{
+        f"attention of {n} keys with a mask": Program(
+            ["float32[1, 2, 24, 8]", f"float32[1, 2, {n}, 8]", f"float32[1, 2, {n}, 8]", f"float32[24, {n}]"],
+            partial(b, "nn.attention", scale=0.5, mask_value=-1e4),
+            targets=("v3",),
+        )
+        for n in (7, 8, 9)
+    },
+    "attention of 3 keys": Program(["float32[1, n, 64]", "float32[1, 3, 64]", "float32[1, 3, 64]"], _attention, targets=("amx",)),
+    **{
+        f"attention {rows} x {keys} x {depth}, {width}, {dtype}": Program(
+            [f"{dtype}[2, {rows}, {depth}]", f"{dtype}[2, {keys}, {depth}]", f"{dtype}[2, {width}, {keys}]"],
+            lambda q, k, v: b("nn.batch_matmul", b("nn.softmax", b("nn.batch_matmul", q, k)), v),
+            targets=("amx",),
+        )
+        for rows, keys, depth, width, dtype in [
+            *(("n", 40, 32, 32, "float32"), (24, "m", 32, 32, "float32"), ("n", "m", 32, 32, "bfloat16")),
+            *((24, 48, 32, 24, "float32"), (24, 48, 48, 32, "float32"), (32, 32, 32, 32, "bfloat16")),
+        ]
+    },
+    "window of symbols, computed": Program(
+        ["float32[1, 8, h, w]"], lambda x: b("nn.max_pool2d", b("tanh", x), pool_size=(3, 3), **_PAD), targets=("v4",)
+    ),
+    # Rows of as many elements as are a block of lanes.
+    **{f"sum of rows of {n}": _unary("sum", f"float32[n, 5, {n}]", axis=(1,), targets=SMALL) for n in (8192, 8193)},
+}
+"""By name, programs at the limits of the strategies of CPUs, of the last sizes that one takes and the first that it does not: compiled to
+loops, no further."""
 NETWORKS: dict[str, Sequence[str]] = {
     **{path.stem: ("v4",) for path in sorted(MODELS.glob("*.onnx"))},
     **{f"dynamic/{path.stem}": ("v4",) for path in sorted((MODELS / "dynamic").glob("*.onnx"))},
@@ -392,7 +534,7 @@ def _way(number: int) -> tuple[str, int, list[str]]:
 def cases() -> Iterator[tuple[str, str]]:
     """(target, program) by name, and (file, line) of the answers."""
     for target in TARGETS:
-        yield from ((target, name) for name, program in PROGRAMS.items() if target in program.targets)
+        yield from ((target, name) for name, program in {**PROGRAMS, **LIMITS}.items() if target in program.targets)
         yield from ((target, name) for name, targets in NETWORKS.items() if target in targets)
         yield from ((target, name) for name, number in MIXED.items() if target == _way(number)[0])
         yield from ((target, name) for name in ONNX if target == "v3")
@@ -463,7 +605,7 @@ def _made(target: str, name: str) -> list[str]:
     if name in STEPS:
         kernel, seed = STEPS[name]
         return [name, *_scheduled(text, SMALL_KERNELS[kernel]().mod, partial(_stepped, seed=seed))]
-    is_whole = name not in DRAWN or target == "emulated" or DRAWN[name][2] == 0
+    is_whole = name not in LIMITS and (name not in DRAWN or target == "emulated" or DRAWN[name][2] == 0)
     level, left_out = _way(MIXED[name])[1:] if name in MIXED else (None, [])
     schedules = {}
     if name in WRITTEN:
@@ -476,7 +618,8 @@ def _made(target: str, name: str) -> list[str]:
     elif name in MIXED:
         model = built(draw(0, MIXED[name]))
     else:
-        model = PROGRAMS[name].module() if name in PROGRAMS else str(MODELS / f"{name}.onnx")
+        program = PROGRAMS.get(name) or LIMITS.get(name)
+        model = program.module() if program else str(MODELS / f"{name}.onnx")
     kind = "cuda" if text.startswith("cuda") and target != "emulated" else "cpu"
     stages = _Stages(kind, text if name in PROGRAMS and target in SPACES else None)
     with relayc.PassContext(instruments=[stages], disabled_pass=left_out):

@@ -13,7 +13,7 @@ from relayc.pipelines.llvm.size_check import MOST_VALUES, Do
 from relayc.pipelines.llvm.tables import Strings
 from relayc.pipelines.program.packed_entry import PackedEntry
 from relayc.runtime import TensorSpec
-from relayc.runtime.shapes import find_sources
+from relayc.runtime.shapes import MAX_BYTES, find_sources
 from relayc.symbolic import evaluate, maximum, minimum, parse
 
 SHAPE = (
@@ -25,9 +25,9 @@ SHAPE = (
 )
 
 
-def compiled(entry, integers):
+def compiled(entry):
     """f, which takes what an entry says and does nothing; and the module with it."""
-    arguments = ", ".join([*(f"%x{i}: !llvm.ptr" for i in range(len(entry.tensors))), *(f"%n{i}: i64" for i in range(integers))])
+    arguments = ", ".join(f"%{i}: {type_}" for i, type_ in enumerate(EntryFunction("f", entry, False).types))
     with ir.Context() as context, ir.Location.unknown():
         context.load_all_available_dialects()
         module = ir.Module.parse(f"llvm.func @f({arguments}) {{\n  llvm.return\n}}")
@@ -41,7 +41,7 @@ def compiled(entry, integers):
 @pytest.fixture(scope="module")
 def function():
     """f(x, n, m)."""
-    return compiled(PackedEntry((TensorSpec("x", SHAPE, "float32"),), ("n", "m"), ranges={"m": (1, 9)}), 2)[0]
+    return compiled(PackedEntry((TensorSpec("x", SHAPE, "float32"),), ("n", "m"), ranges={"m": (1, 9)}))[0]
 
 
 def call(function, n, m, other=None):
@@ -70,13 +70,37 @@ def test_symbols_are_integers_within_their_bounds(function):
 
 def test_symbols_follow_from_dimensions_that_are_expressions_of_them():
     tensors = (TensorSpec("x", (parse("3*n + 2"), parse("2*m - n")), "float32"), TensorSpec("y", (parse("n*m"),), "float32"))
-    function, module = compiled(PackedEntry(tensors, ("n", "m"), sources=find_sources(tensors, ("n", "m"))), 2)
+    function, module = compiled(PackedEntry(tensors, ("n", "m"), sources=find_sources(tensors, ("n", "m"))))
     assert "llvm.func internal @f(" in str(module)
     for n, m in ((0, 1), (1, 1), (4, 7)):
         x = tvm_ffi.from_dlpack(np.zeros((3 * n + 2, 2 * m - n), np.float32))
         function(x, tvm_ffi.from_dlpack(np.zeros(n * m, np.float32)))
         with pytest.raises(ValueError, match=rf"dimension 0 of y: expected m\*n, {n * m} for .*, found {n * m + 1}$"):
             function(x, tvm_ffi.from_dlpack(np.zeros(n * m + 1, np.float32)))
+
+
+@pytest.mark.parametrize("inputs", [0, 1])
+def test_memory_is_as_large_as_the_symbols_ask_for(inputs):
+    """The arena is the first of the tensors of a function that takes no others."""
+    memory = TensorSpec("arena", (parse("131072*n + 1"),), "uint8"), TensorSpec("params", (4,), "uint8")
+    entry = PackedEntry((*[TensorSpec("x", (2,), "float32")] * inputs, *memory), ("n",), blobs=2)
+    assert entry.arena == inputs
+    function = compiled(entry)[0]
+    x, params = np.zeros(2, np.float32), np.zeros(4, np.uint8)
+
+    def run(size, n):
+        function(*map(tvm_ffi.from_dlpack, (*[x] * inputs, np.zeros(size, np.uint8), params)), n)
+
+    for n in (0, 1, 5):
+        run((n << 17) + 1, n)
+        run((n << 17) + 2, n)
+        with pytest.raises(ValueError, match=r"arena.* that is too small for this call$"):
+            run(n << 17, n)
+    most = MAX_BYTES // (1 << 17) - 1
+    with pytest.raises(ValueError, match=r"that is too small for this call$"):
+        run(4, most)
+    with pytest.raises(ValueError, match=f"f: expected to need at most {MAX_BYTES} bytes, found more$"):
+        run(4, most + 1)
 
 
 def test_entries_that_cannot_be_linked_are_an_error():

@@ -24,6 +24,7 @@ from relayc.pipelines.emission.index import (
     strides_of,
     weighted,
 )
+from relayc.pipelines.targets.cpu.strategies.attention.strips import _clamped
 from relayc.runtime.artifact import EqualSizes
 from relayc.symbolic import Range, Ranges, Size, evaluate, parse, symbol
 
@@ -195,6 +196,7 @@ def run(block: ir.Block, arguments: list[Any], kept: dict[ir.Value, Any] | None 
             found[op.results[0]] = op.attributes["value"].value
         elif name in RULES:
             assert name != "divui" or min(operands) >= 0, "a division without signs"
+            assert str(op.results[0].type) == {"index_cast": "i64"}.get(name, str(op.results[0].type))
             found[op.results[0]] = RULES[name](*operands)
     return found
 
@@ -220,6 +222,8 @@ def test_values_of_sizes_are_computed_and_read_again() -> None:
             assert values == again
             func.ReturnOp([])
         names = [op.operation.name for op in block.operations]
+        constants = [op.operation.results[0] for op in block.operations if op.operation.name == "arith.constant"]
+        assert all(list(constant.uses) for constant in constants), "a constant that nothing needs"
         # A quotient rounded up is one of numbers that are not negative, too; only m - n may be below 0.
         assert names.count("arith.floordivsi") == 1, names
         for n, m in itertools.product((0, 1, 3, 4, 5, 9), (0, 1, 2, 3, 8)):
@@ -234,6 +238,39 @@ def test_values_of_sizes_are_computed_and_read_again() -> None:
         for text, size, value in zip(TEXTS, parsed, values, strict=True):
             if "//" not in text:  # of which what is read may be in other words
                 assert known[value] == size, text
+
+
+@pytest.mark.parametrize(
+    ("text", "operations"),
+    [
+        ("n", ""),
+        ("-1*n", "muli"),
+        ("m - n", "subi"),
+        ("n - m", "subi"),
+        ("3*n - 3*m + 3", "muli muli subi addi"),
+        ("-1*m - n", "muli subi"),
+        # What is taken away is a quotient rounded up: the sum of one that is rounded down.
+        ("n - ((0 - m) // 3)", "addi divui addi"),
+        ("n + ((0 - m) // 3)", "addi divui subi"),
+        ("((0 - m) // 3)", "addi divui muli"),
+        ("n*m*n*m", "muli muli muli"),
+    ],
+)
+def test_sizes_take_few_operations(text: str, operations: str) -> None:
+    """Additions before subtractions, products of two of each kind, and each number once."""
+    with make_context(), ir.Location.unknown(), Ranges({"n": Range(0), "m": Range(0)}):
+        module = ir.Module.create()
+        with ir.InsertionPoint(module.body):
+            function, block = function_of("nm")
+        with ir.InsertionPoint(block), sizes.function_sizes(function) as values:
+            made = sizes.size_value(parse(text))
+            others = values.among({"n": block.arguments[1], "m": block.arguments[0]})
+            assert others.value(symbol("n")) == block.arguments[1]
+            func.ReturnOp([])
+        names = [op.operation.name.removeprefix("arith.") for op in block.operations][:-1]
+        numbers = [op.operation.attributes["value"].value for op in block.operations if op.operation.name == "arith.constant"]
+        assert sorted(n for n in names if n != "constant") == sorted(operations.split()), names
+        assert len(set(numbers)) == len(numbers) and made == (block.arguments[0] if text == "n" else made)
 
 
 def test_estimates_of_sizes() -> None:
@@ -318,6 +355,8 @@ def test_products_of_indices_are_computed_where_the_index_is() -> None:
             with emit.for_loop(0, 4, 1, variable):
                 first, second = (sizes.size_product(variable.value, n) for _ in range(2))
                 assert first == second and first.owner.operands[0] == variable.value
+                whole = [sizes.size_product(variable.value, n * symbol("x")) for _ in range(2)]
+                assert whole[0] == whole[1]
                 values.define("late", block.arguments[1])
                 late = [sizes.size_product(variable.value, symbol("late")) for _ in range(2)]
                 assert late[0] != late[1]
@@ -348,4 +387,20 @@ def test_the_smallest_step_of_a_bound() -> None:
                 values = [min(value, limit) for value in range(low, high + 1, step)]
                 assert factor == 1 and (bound.low, bound.high) == (min(values), limit)
                 assert bound.step == gcd(step, limit) and reduce(gcd, values) % bound.step == 0
+            func.ReturnOp([])
+
+
+def test_indices_are_clamped_where_they_may_be_outside() -> None:
+    """By a minimum where one may be above the limit, and a maximum where one may be below 0, and by nothing else."""
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.create()
+        with ir.InsertionPoint(module.body):
+            _, block = function_of("x")
+        with ir.InsertionPoint(block), emit.constants_at(block):
+            for low, high, expected in ((0, 7, ""), (1, 7, ""), (-1, 7, "maxsi"), (0, 8, "minsi"), (-1, 8, "maxsi minsi")):
+                value, names = _clamped(Index.of(Var(low, high, block.arguments[0])), 7), []
+                while isinstance(value.owner, ir.OpView | ir.Operation):
+                    names.append(value.owner.operation.name.removeprefix("arith."))
+                    value = value.owner.operation.operands[0]
+                assert " ".join(names) == expected, (low, high)
             func.ReturnOp([])

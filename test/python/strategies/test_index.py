@@ -17,6 +17,7 @@ from relayc.pipelines.emission.index import (
     Index,
     Nonlinear,
     Var,
+    affine_index,
     even_parts,
     even_runs,
     linearize,
@@ -159,7 +160,38 @@ def test_reshapes_of_indices() -> None:
     for shape, target, kept in (((4, 6, 5), (4, 6, 5), 3), ((4, 6, 1), (4, 6, 1, 1), 3), ((2, 4, 1), (2, 1, 4, 1), 2)):
         found = reshape(given, shape, target, lambda index, _: (index, Index()))
         assert sum(any(index is one for one in given) for index in found) >= kept, (shape, target)
+    # Of a dimension of 1 the index is 0, whatever it was; what is left of the last dimension is not divided.
+    calls = list[Any]()
+
+    def recorded(index: Index, by: Any) -> tuple[Index, Index]:
+        calls.append(by)
+        return index, Index()
+
+    found = reshape(given, (4, 6, 5), (2, 1, 12, 5), recorded)
+    assert calls == [12, 12] and found[1].key == Index().key and found[3] is given[2]
     assert strides_of((4, 3, 1, 2)) == [6, 2, 2, 1] and strides_of(()) == []
+
+
+def test_affine_expressions_of_indices() -> None:
+    """All kinds of expressions, of constants on either side of a product."""
+
+    def split(index: Index, by: Any) -> tuple[Index, Index]:
+        assert index.is_constant and isinstance(index.const, int)
+        return Index(index.const // by), Index(index.const % by)
+
+    with make_context():
+        d, e, s, five = ir.AffineDimExpr.get(0), ir.AffineDimExpr.get(1), ir.AffineSymbolExpr.get(0), ir.AffineConstantExpr.get(5)
+        by = [ir.AffineExpr.get_floor_div(d + e, 3), ir.AffineExpr.get_ceil_div(d + e, 3), ir.AffineExpr.get_mod(d + e, 3)]
+        for a, c, n in itertools.product((0, 2, 7), (0, 1, 4), (1, 6)):
+            expected = {d: a, e: c, s: n, five: 5, d + e: a + c, e * 4 + d * -3 + 7: 4 * c - 3 * a + 7, s + d: n + a}
+            expected |= dict(zip(by, [(a + c) // 3, -(-(a + c) // 3), (a + c) % 3], strict=True))
+            # A symbol whose value is known is a constant, on the left of a product as well.
+            expected |= {s * e: n * c, e * s: n * c}
+            for expression, value in expected.items():
+                found = affine_index(expression, [Index(a), Index(c)], split, [Index(n)])
+                assert found.key == Index(value).key, (str(expression), a, c, n)
+        assert affine_index(e * s, [Index(), Index.of(X)], split, [Index(3)]).key == Index(0, {X: 3}).key
+        assert affine_index(s * e, [Index(), Index(3)], split, [Index.of(X)]).key == Index(0, {X: 3}).key
 
 
 # ---- values of sizes
@@ -247,6 +279,8 @@ def test_values_of_sizes_are_computed_and_read_again() -> None:
         ("-1*n", "muli"),
         ("m - n", "subi"),
         ("n - m", "subi"),
+        ("-1*m + n", "subi"),
+        ("-2*m + n", "muli subi"),
         ("3*n - 3*m + 3", "muli muli subi addi"),
         ("-1*m - n", "muli subi"),
         # What is taken away is a quotient rounded up: the sum of one that is rounded down.

@@ -280,3 +280,46 @@ def test_attributes_that_a_kind_does_not_have_are_refused():
         Target("cpu", l1_bytes="32K")
     with pytest.raises(TypeError, match="expected a text or a Target, found 3"):
         Target(3)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "is_valid"),
+    [
+        *(({"num_vector_registers": n}, 8 <= n <= 64) for n in (7, 8, 64, 65)),
+        *(({"l1_bytes": n, "l2_bytes": n, "l3_bytes": n}, 1024 <= n <= 1 << 40) for n in (1023, 1024, 1 << 40, (1 << 40) + 1)),
+        *(
+            ({"l1_bytes": a, "l2_bytes": b, "l3_bytes": c}, False)
+            for a, b, c in [(2049, 2048, 4096), (2048, 4097, 4096), (4097, 4096, 4096)]
+        ),
+        *(({"num_threads": n}, 1 <= n <= 4096) for n in (0, 1, 4096, 4097)),
+        *(({"vector_bytes": n}, n in (16, 32, 64)) for n in (8, 16, 32, 64, 128)),
+    ],
+)
+def test_the_first_and_the_last_numbers_that_a_cpu_may_have(attributes, is_valid):
+    if is_valid:
+        target = Target("cpu", mcpu="x86-64-v3", **attributes)
+        assert {name: getattr(target, name) for name in attributes} == attributes
+    else:
+        with pytest.raises(ValueError, match="expected"):
+            Target("cpu", mcpu="x86-64-v3", **attributes)
+
+
+@pytest.mark.parametrize(
+    ("mcpu", "features", "mask_bits", "has_bf16", "reduces_range"),
+    [
+        ("x86-64", None, 0, False, False),
+        ("x86-64-v3", None, 32, False, True),
+        ("x86-64-v3", "+avxvnni", 32, False, False),
+        ("x86-64-v4", None, 8, False, True),
+        ("x86-64-v4", "-avx512bw", 32, False, True),
+        ("x86-64-v4", "-avx512vl", 32, False, True),
+        ("x86-64-v4", "+avx512vnni", 8, False, False),
+        ("x86-64-v4", "+avx512bf16", 8, True, True),
+        ("x86-64-v4", "+amx-tile,+amx-bf16", 8, True, True),
+        ("x86-64-v4", "+amx-tile,+amx-int8", 8, False, False),
+    ],
+)
+def test_what_follows_from_features(mcpu, features, mask_bits, has_bf16, reduces_range):
+    """Masks of bytes need two features, bf16 one of two, and a smaller range of bytes is for CPUs without products of four."""
+    target = Target("cpu", mcpu=mcpu, **({"features": features} if features else {}))
+    assert (target.mask_bits, target.has_bf16, target.reduces_range) == (mask_bits, has_bf16, reduces_range)

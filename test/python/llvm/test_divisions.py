@@ -1,5 +1,6 @@
 """Integer divisions of kernels do not trap, and what is proven of their divisors is so."""
 
+import itertools
 import operator
 import random
 from contextlib import nullcontext
@@ -109,46 +110,45 @@ def test_a_divisor_may_be_zero_where_a_bound_of_it_is(name: str, bound: int, is_
 
 
 def is_safe(text: str) -> bool:
-    """Whether all divisions of a function of %x and %y, whose body is given, are safe."""
-    with make_context():
-        module = ir.Module.parse(f"func.func @f(%x: i64, %y: i64) {{\n{text}\n  return\n}}")
-        try:
-            check_divisions(module)
-        except ValueError:
-            return False
-        return True
+    """Whether all divisions of a function of %x and %y, whose body is given, are safe; in the ambient context."""
+    module = ir.Module.parse(f"func.func @f(%x: i64, %y: i64) {{\n{text}\n  return\n}}")
+    try:
+        check_divisions(module)
+    except ValueError:
+        return False
+    return True
 
 
-@pytest.mark.parametrize("lowest", [LOWEST, LOWEST + 1])
-@pytest.mark.parametrize(("low", "high"), [(1, 5), (0, 5), (-5, -2), (-5, -1), (-1, -1), (-1, 5), (-3, 0), (-9, 9), (-2, -2)])
-def test_divisions_are_safe_by_their_intervals(low: int, high: int, lowest: int) -> None:
+def test_divisions_are_safe_by_their_intervals() -> None:
     """Where the divisor is not 0, nor -1 below the lowest number if signs count."""
-    bounds = [f"%{n} = arith.constant {v} : i64" for n, v in (("a0", lowest), ("b0", low), ("b1", high))]
-    bounds += ["%a = arith.maxsi %x, %a0 : i64", "%b2 = arith.maxsi %y, %b0 : i64", "%b = arith.minsi %b2, %b1 : i64"]
-    for name in ("divsi", "remsi", "divui", "remui", "floordivsi", "ceildivsi", "ceildivui"):
-        overflows = name.endswith("si") and low <= -1 <= high and lowest == LOWEST
-        expected = not low <= 0 <= high and not overflows
-        assert is_safe("\n".join([*bounds, f"%q = arith.{name} %a, %b : i64"])) == expected, name
+    intervals = [(1, 5), (0, 5), (-5, -2), (-5, -1), (-1, -1), (-1, 5), (-3, 0), (-9, 9), (-2, -2)]
+    names = ("divsi", "remsi", "divui", "remui", "floordivsi", "ceildivsi", "ceildivui")
+    with make_context():
+        for lowest, (low, high), name in itertools.product((LOWEST, LOWEST + 1), intervals, names):
+            lines = [f"%{n} = arith.constant {v} : i64" for n, v in (("a0", lowest), ("b0", low), ("b1", high))]
+            lines += ["%a = arith.maxsi %x, %a0 : i64", "%b2 = arith.maxsi %y, %b0 : i64", "%b = arith.minsi %b2, %b1 : i64"]
+            overflows = name.endswith("si") and low <= -1 <= high and lowest == LOWEST
+            expected = not low <= 0 <= high and not overflows
+            assert is_safe("\n".join([*lines, f"%q = arith.{name} %a, %b : i64"])) == expected, (lowest, low, high, name)
 
 
-@pytest.mark.parametrize(
-    ("choice", "name", "expected"),
-    [
-        ("%zero, %c1, %y", "divui", True),
-        ("%zero, %y, %c1", "divui", False),
-        ("%zero, %y, %y", "divui", False),
-        ("%zero, %c1, %c2", "divsi", True),
-        ("%zero, %c1, %y", "divsi", False),
-        ("%either, %c1, %y", "divsi", True),
-        ("%turned, %c1, %y", "divsi", True),
-        ("%minus, %c1, %y", "divsi", True),
-        ("%all, %c1, %y", "divsi", False),
-        ("%other, %c1, %y", "divsi", False),
-        ("%both, %c1, %y", "divui", False),
-        ("%not, %c1, %y", "divui", False),
-    ],
-)
-def test_divisors_that_a_condition_chooses(choice: str, name: str, expected: bool) -> None:
+CHOICES = [
+    ("%zero, %c1, %y", "divui", True),
+    ("%zero, %y, %c1", "divui", False),
+    ("%zero, %y, %y", "divui", False),
+    ("%zero, %c1, %c2", "divsi", True),
+    ("%zero, %c1, %y", "divsi", False),
+    ("%either, %c1, %y", "divsi", True),
+    ("%turned, %c1, %y", "divsi", True),
+    ("%minus, %c1, %y", "divsi", True),
+    ("%all, %c1, %y", "divsi", False),
+    ("%other, %c1, %y", "divsi", False),
+    ("%both, %c1, %y", "divui", False),
+    ("%not, %c1, %y", "divui", False),
+]
+
+
+def test_divisors_that_a_condition_chooses() -> None:
     """Every number that is chosen is a divisor. Of an alternative all parts are false behind it, of a conjunction one at least."""
     text = """
       %c0 = arith.constant 0 : i64
@@ -171,7 +171,10 @@ def test_divisors_that_a_condition_chooses(choice: str, name: str, expected: boo
       %both = arith.andi %zero, %is_low : i1
       %not = arith.xori %zero, %is_low : i1
 """
-    assert is_safe(f"{text}\n%d = arith.select {choice} : i64\n%q = arith.{name} %x, %d : i64") == expected
+    with make_context():
+        for choice, name, expected in CHOICES:
+            division = f"%d = arith.select {choice} : i64\n%q = arith.{name} %x, %d : i64"
+            assert is_safe(f"{text}\n{division}") == expected, (choice, name)
 
 
 def test_a_division_by_a_symbol_in_an_index_is_guarded() -> None:

@@ -146,7 +146,7 @@ class SizeValues:
     def _sum(self, size: Dim) -> Value:
         if len(size.terms) == 1:
             ((m, c),) = size.terms.items()
-            if m and c == _sign(m):
+            if c == _sign(m):
                 return self._magnitude(m)
             return _arith("muli", self.value(Dim({m: _sign(m)})), self._number(c * _sign(m)))
         # Terms are sizes that other expressions may share; subtractions follow additions.
@@ -158,10 +158,8 @@ class SizeValues:
                 total = value if c * sign > 0 else _arith("muli", value, self._number(-1))
             else:
                 total = _arith("addi" if c * sign > 0 else "subi", total, value)
-        if total is not None and () in size.terms:
-            total = _arith("addi", total, self._number(size.terms[()]))
-        assert total is not None  # a Dim has terms
-        return total
+        assert total is not None  # a Dim has terms with symbols
+        return _arith("addi", total, self._number(size.terms[()])) if () in size.terms else total
 
     def _number(self, number: int) -> Value:
         """A constant, at the start of the function too."""

@@ -1,0 +1,316 @@
+"""Which tiles GPUs get: the limits of a block, the models of time, and the numbers that are made to fit. Nothing is compiled.
+
+Times are worked out by hand from the formulas of the models, for sizes of which the terms are round.
+"""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.targets.cuda.architectures import native_architecture
+from relayc.pipelines.targets.cuda.peak import compute_gflops
+from relayc.pipelines.targets.cuda.strategies.hopper.choice import Product, staged
+from relayc.pipelines.targets.cuda.strategies.hopper.convolution import Axis
+from relayc.pipelines.targets.cuda.strategies.hopper.tile import GroupTile
+from relayc.pipelines.targets.cuda.strategies.product.choice import Model, Sizes, _fills, _split, best, blocks_at_once, cycles, fits, fitted
+from relayc.pipelines.targets.cuda.strategies.product.strategy import _is_sensible
+from relayc.pipelines.targets.cuda.strategies.product.tile import BlockTile
+from relayc.pipelines.targets.cuda.target import CudaTarget
+from relayc.pipelines.targets.gpu.scans import parts_of
+from relayc.runtime.cuda.driver import DeviceAttributes
+
+
+def cuda(arch="sm_80", **options):
+    found = Target("cuda", arch=arch, **options)
+    assert isinstance(found, CudaTarget)
+    return found
+
+
+SM_80 = cuda()
+
+
+# ---- products by warps and by threads
+
+
+def model(registers=lambda tile: 32, **changes):
+    """Units of one thread and elements of four bytes."""
+    return replace(Model(64, 4, 1, registers, 4, (1, 1)), **changes)
+
+
+@pytest.mark.parametrize(
+    ("tile", "changes", "target", "expected"),
+    [
+        # Threads: a warp to 1024.
+        (BlockTile(4, 8, 4, 1, 1, 2), {}, SM_80, True),
+        (BlockTile(4, 7, 4, 1, 1, 2), {}, SM_80, False),
+        (BlockTile(1, 1, 4, 1, 1, 2), {"unit_threads": 32}, SM_80, True),
+        (BlockTile(32, 32, 4, 1, 1, 2), {}, SM_80, True),
+        (BlockTile(32, 33, 4, 1, 1, 2), {}, SM_80, False),
+        # Shared memory: 256 lines of 32 steps of 4 bytes, twice, are 64 KiB.
+        (BlockTile(128, 128, 32, 8, 8, 2), {}, cuda(shared_bytes=1 << 16), True),
+        (BlockTile(128, 128, 32, 8, 8, 2), {}, cuda(shared_bytes=(1 << 16) - 1), False),
+        (BlockTile(128, 128, 32, 8, 8, 3), {}, cuda(shared_bytes=3 << 15), True),
+        (BlockTile(128, 128, 32, 8, 8, 3), {}, cuda(shared_bytes=(3 << 15) - 1), False),
+        # Registers: 255 of a thread, 65536 of a block.
+        (BlockTile(8, 8, 4, 1, 1, 2), {"registers": lambda tile: 255}, SM_80, True),
+        (BlockTile(8, 8, 4, 1, 1, 2), {"registers": lambda tile: 256}, SM_80, False),
+        (BlockTile(32, 32, 4, 1, 1, 2), {"registers": lambda tile: 64}, SM_80, True),
+        (BlockTile(32, 32, 4, 1, 1, 2), {"registers": lambda tile: 65}, SM_80, False),
+        # Whole steps.
+        (BlockTile(8, 8, 8, 1, 1, 2), {}, SM_80, True),
+        (BlockTile(8, 8, 6, 1, 1, 2), {}, SM_80, False),
+    ],
+)
+def test_a_block_has_room_for_a_tile(tile, changes, target, expected):
+    assert fits(tile, model(**changes), target) is expected
+
+
+@pytest.mark.parametrize(
+    ("tile", "nearest"),
+    [
+        (BlockTile(1, 1000, 1, 1, 1000, 1, 0), BlockTile(16, 256, 4, 2, 64, 2, 1)),
+        (BlockTile(300, 3, 63, 7, 9, 20, 100), BlockTile(256, 16, 32, 4, 8, 8, 64)),
+        (BlockTile(32, 17, 4096, 4, 4, 3, 64), BlockTile(32, 16, 128, 4, 4, 3, 64)),
+        (BlockTile(31, 255, 7, 3, 33, 8, 65), BlockTile(16, 128, 4, 2, 32, 8, 64)),
+        (BlockTile(256, 256, 8, 127, 1, 9, 63), BlockTile(256, 256, 8, 64, 1, 8, 63)),
+    ],
+)
+def test_wanted_numbers_are_clipped_to_powers_of_two(tile, nearest):
+    """Rows and columns 16 to 256, units up to 64, a line up to 128 bytes, 2 to 8 stages, 1 to 64 splits."""
+    assert fitted(tile, model(element_bytes=1, least=(2, 1)), SM_80) == nearest
+
+
+def test_units_that_cannot_become_smaller_get_more_columns():
+    assert fitted(BlockTile(16, 16, 8, 8, 8, 2), model(least=(8, 8)), SM_80) == BlockTile(16, 128, 8, 8, 8, 2)
+
+
+def test_blocks_that_a_multiprocessor_has_room_for():
+    """By shared memory, of which each block takes a KiB more, by threads, and by registers."""
+    cases = {
+        "sm_80": (
+            ((0, 32, 16), 64),
+            ((0, 1024, 16), 2),
+            ((0, 1024, 33), 1),
+            ((0, 1024, 64), 1),
+            ((0, 1024, 65), 0),
+            ((1024, 128, 32), 16),
+            ((40 << 10, 128, 64), 4),
+            ((81 << 10, 32, 32), 2),
+            ((81 << 10) + 1, 32, 32, 1),
+        ),
+        "sm_86": (((0, 32, 16), 48), ((99 << 10, 128, 64), 1), ((49 << 10, 128, 64), 2)),
+    }
+    for arch, rows in cases.items():
+        for row in rows:
+            given, expected = row if len(row) == 2 else (row[:3], row[3])
+            assert blocks_at_once(cuda(arch=arch), *given) == expected, (arch, given)
+
+
+def test_stages_are_filled_and_splits_have_four_turns():
+    tile = BlockTile(16, 16, 16, 16, 16, 2)
+    filled = {1: 2, 16: 2, 17: 3, 32: 3, 33: 4, 48: 4, 49: 5}
+    for depth, most in filled.items():
+        sizes = Sizes(1, 1, depth, 1, 4.0)
+        assert [n for n in (2, 3, 4, 5) if _fills(replace(tile, stages=n), sizes)] == list(range(2, most + 1))
+    for turns, splits in {1: [1], 7: [1], 8: [1, 2], 15: [1, 2], 16: [1, 2, 4], 255: [1, 2, 4, 8, 16, 32], 1 << 16: 7}.items():
+        found = [t.splits for t in _split(tile, Sizes(1, 1, 16 * turns, 1, 4.0))]
+        assert found == (splits if isinstance(splits, list) else [1 << i for i in range(splits)])
+        # The last turn need not be whole.
+        assert [t.splits for t in _split(tile, Sizes(1, 1, 16 * turns - 15, 1, 4.0))] == found
+
+
+WARPS = Model(1024, 2, 32, lambda tile: 128, 16, (16, 8))
+THREADS = Model(64, 4, 1, lambda tile: 64, 4, (4, 4))
+
+
+@pytest.mark.parametrize(
+    ("way", "tile", "sizes", "expected"),
+    [
+        # A block of 4 warps: 64 cycles of products, 6144 bytes to copy (128 cycles) and 12288 to read (96); half of the warps that hide
+        # everything; two turns that wait 400 cycles for copies; 16384 bytes in and out at the end.
+        (WARPS, BlockTile(64, 32, 32, 32, 16, 3), Sizes(64, 32, 64, 1, 4.0), 2 * (400 + 60) + 16384 / 48 + 1200),
+        # Enough blocks that five are on each multiprocessor: 2 of 1024 / 8; nobody waits.
+        (
+            WARPS,
+            BlockTile(64, 32, 32, 32, 16, 3),
+            Sizes(64 * 108, 32 * 5, 64, 1, 4.0),
+            5 * (2 * (152 + 60 / 4 + 0.15 * 100) + 16384 / 48) + 2 * 1200,
+        ),
+        # Two splits: sums of four bytes, and a second launch, which reads them.
+        (
+            WARPS,
+            BlockTile(64, 32, 32, 32, 16, 3, 2),
+            Sizes(64, 32, 512, 1, 2.0),
+            8 * (400 + 60) + 8192 / 48 + 1200 + 4000 + 64 * 32 * 4 * 3 / (12 * 108),
+        ),
+        # 64 threads that read 4 x 4 each and share lines: 16 KiB of reads are 4. A quarter of the warps that hide everything.
+        (THREADS, BlockTile(32, 32, 8, 4, 4, 3), Sizes(32, 32, 8, 3, 4.0), (128 + 0.15 * (2048 / 48 + 32)) * 4 + 60 + 60 + 8192 / 48 + 1200),
+    ],
+)
+def test_the_time_of_a_product(way, tile, sizes, expected):
+    assert cycles(tile, sizes, way, SM_80) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_best_tile_fits_and_is_filled():
+    """The one of fewest cycles of those; none where there is none."""
+    one = BlockTile(64, 32, 32, 32, 16, 3)
+    candidates = [one, replace(one, stages=4), replace(one, rows=16, unit_rows=16, columns=8, unit_columns=8)]
+    contraction = SimpleNamespace(root=SimpleNamespace(element=SimpleNamespace(width=32)))
+    problem = SimpleNamespace(rows=64, columns=32, depth=64, batches=1, contraction=contraction)
+    assert Sizes.of(problem) == Sizes(64, 32, 64, 1, 4.0)
+    found = best(candidates, problem, WARPS, SM_80)
+    assert found == min((t for t in candidates if t.stages == 3), key=lambda t: cycles(t, Sizes.of(problem), WARPS, SM_80))
+    assert best(candidates[1:2], problem, WARPS, SM_80) is None
+
+
+def test_tiles_of_one_to_eight_warps_that_are_not_long():
+    cases = {
+        (16, 16, 16, 16): True,
+        (32, 64, 16, 16): True,
+        (48, 48, 16, 16): False,
+        (64, 64, 64, 16): True,
+        (64, 64, 64, 8): False,
+        (64, 64, 16, 64): True,
+        (32, 8, 32, 8): True,
+        (16, 16, 16, 32): False,
+    }
+    assert {case: _is_sensible(*case) for case in cases} == cases
+
+
+# ---- products by warp groups
+
+
+def test_resources_of_a_tile_of_groups():
+    """64 rows of a group, 128 bytes of a line; 4 warps of 16 rows and 36 columns of sums; buffers at whole KiB."""
+    tile = GroupTile(128, 256, 3)
+    assert (tile.groups, tile.threads, tile.stage_bytes, tile.strip_elements) == (2, 384, 384 * 128, 2 * 4 * 16 * 36)
+    assert tile.shared_bytes == 3 * 384 * 128 + 18 * 1024 + 1024
+    assert GroupTile(64, 64, 2).shared_bytes == 2 * 128 * 128 + 9 * 1024 + 1024
+    # 170 registers of 384 threads, of which 70 are not sums: 128 at 256 columns. Of 256 threads there are 256.
+    assert [GroupTile(128, columns, 2).moves_registers for columns in (192, 200, 208, 256)] == [False, False, True, True]
+    assert not GroupTile(64, 256, 2).moves_registers
+
+
+def test_stages_of_groups_that_fit():
+    for wanted, found in {0: 2, 2: 2, 3: 3, 6: 6, 7: 6}.items():
+        assert staged(GroupTile(64, 64, wanted), cuda("sm_90a")).stages == found
+    tile = GroupTile(128, 256, 6)
+    room = replace(tile, stages=4).shared_bytes
+    assert staged(tile, cuda("sm_90a", shared_bytes=room)).stages == 4
+    assert staged(tile, cuda("sm_90a", shared_bytes=room - 1)).stages == 3
+    assert staged(tile, cuda("sm_90a", shared_bytes=48 << 10)).stages == 2
+
+
+@pytest.mark.parametrize(
+    ("product", "tile", "multiprocessors", "expected"),
+    [
+        # One tile: 64 x 64 x 64 products are 128 cycles, reads of 128 lines 128, and the delay by two stages 400; 16 turns. Copies of
+        # 16 KiB a turn and 16 KiB of results at 64 bytes a cycle are 4352 cycles.
+        (Product(Sizes(64, 64, 1024, 1, 4.0), 2), GroupTile(64, 64, 3), 80, (6400 + 600 + 256, (128 * 2048 + 16384) / (12 * 80), 0)),
+        # Each of 160 multiprocessors has 32 bytes a cycle; 320 tiles are two turns of all.
+        (
+            Product(Sizes(64 * 320, 64, 1024, 1, 4.0), 2),
+            GroupTile(64, 64, 3),
+            160,
+            (2 * ((16 * 16384 + 16384) / 32 + 600 + 256), ((64 * 320 + 64) * 2048 + 64 * 320 * 64 * 4) / (12 * 160), 0),
+        ),
+        # Two splits: 8 turns each, sums of four bytes, a second launch. Bytes are multiplied at twice the rate, 128 a line.
+        (
+            Product(Sizes(64, 64, 2048, 1, 1.0), 1),
+            GroupTile(64, 64, 2, 2),
+            80,
+            (8 * 800 + 600 + 256, (128 * 2048 + 4096) / (12 * 80), 4000 + 4096 * 4 * 3 / (12 * 80)),
+        ),
+        # A convolution of nine taps reads an element of A nine times, from memory once. Products of a turn are 512 cycles, copies too.
+        (
+            Product(Sizes(576, 64, 576, 2, 2.0), 2, taps=9),
+            GroupTile(128, 128, 5),
+            10,
+            (10 * 512 + 600 + 1024, ((64 + 64) * 576 * 2 * 2 + 576 * 64 * 2 * 2) / 120, 0),
+        ),
+    ],
+)
+def test_the_time_of_a_product_by_warp_groups(product, tile, multiprocessors, expected):
+    busy, memory, sums = expected
+    found = product.cycles(tile, cuda("sm_90a", num_multiprocessors=multiprocessors))
+    assert found == pytest.approx(1200 + max(busy, memory) + 0.15 * min(busy, memory) + sums, rel=1e-12)
+    least = product.sizes.rows * product.sizes.columns * product.sizes.batches * product.sizes.depth
+    rate = 2048 * 2 // product.element_bytes * multiprocessors
+    assert product.share(tile, cuda("sm_90a", num_multiprocessors=multiprocessors)) == pytest.approx(least / rate / found, rel=1e-12)
+
+
+def test_splits_of_groups():
+    """Of four turns at least, none empty, 64 at most; one where the depth is known to calls only."""
+    product = lambda turns, **given: Product(Sizes(64, 64, 64 * turns, 1, 2.0), 2, **given)  # noqa: E731 (an argument, not a definition)
+    assert [product(1).turns, Product(Sizes(1, 1, 65, 1, 2.0), 2).turns, Product(Sizes(1, 1, 65, 1, 1.0), 1).turns] == [1, 2, 1]
+    for turns, splits in {1: [1], 7: [1], 8: [1, 2], 12: [1, 2, 3], 20: [1, 2, 3, 4, 5], 23: [1, 2, 3, 4, 5]}.items():
+        assert list(product(turns)._splits()) == splits
+    assert max(product(10000)._splits()) == 64
+    assert product(10000).whole(65) == product(10000).whole(64) == 64
+    assert list(product(20, splits=False)._splits()) == [1] and product(20, splits=False).whole(5) == 1
+    values = product(20).values()
+    tile = GroupTile(64, 64, 2)
+    assert [list(values[name](tile)) for name in ("rows", "stages")] == [[64, 128], [2, 3, 4, 5, 6]]
+    assert list(product(20, unit=64).values()["columns"](tile)) == [64, 128, 192, 256]
+    assert list(values["columns"](tile)) == list(range(64, 257, 32)) and list(values["splits"](tile)) == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("axis", "expected"),
+    [
+        (Axis(10, 10, 3, 1, 1, -1), True),
+        (Axis(100, 200, 3, 1, 1, -128), True),
+        (Axis(100, 200, 3, 1, 1, -129), False),
+        (Axis(300, 100, 3, 1, 1, 127), True),
+        (Axis(300, 100, 3, 1, 1, 128), False),
+        (Axis(228, 100, 3, 1, 1, 0), True),  # the last pixel is 227, the last corner 99: 128 before it
+        (Axis(229, 100, 3, 1, 1, 0), False),
+        (Axis(10, 137, 3, 1, 1, 0), True),  # 127 behind it
+        (Axis(10, 138, 3, 1, 1, 0), False),
+        (Axis(100, 10, 3, 8, 1, 0), True),
+        (Axis(100, 10, 3, 9, 1, 0), False),
+        (Axis(100, 100, 256, 1, 1, 0), True),
+        (Axis(100, 100, 257, 1, 1, 0), False),
+        (Axis(100, 100, 52, 1, 5, 0), True),
+        (Axis(100, 100, 2, 1, 256, 0), False),
+    ],
+)
+def test_windows_that_tensor_maps_have(axis, expected):
+    """Corners of a byte, steps of 1 to 8, and taps within 255 pixels."""
+    assert axis.is_for_maps is expected
+
+
+# ---- scans, devices
+
+
+def test_parts_of_a_line():
+    """4096 steps each at least, about 256 blocks, and no more parts than a block has threads."""
+    for (lines, count, threads), parts in {
+        (1, 4095, 256): 1,
+        (1, 8191, 256): 1,
+        (1, 8192, 256): 2,
+        (0, 8192, 256): 2,
+        (128, 1 << 30, 256): 2,
+        (129, 1 << 30, 256): 1,
+        (300, 1 << 30, 256): 1,
+        (1, 1 << 30, 256): 256,
+        (1, 1 << 30, 128): 128,
+    }.items():
+        assert parts_of(SimpleNamespace(level=SimpleNamespace(count=count)), lines, threads) == parts
+
+
+def test_rates_of_devices():
+    """Operations of f32 and of products of 16-bit floats, for ten multiprocessors at 1 GHz, by the CUDA C++ Programming Guide."""
+    cases = {(7, 5): (64, 1024), (8, 0): (64, 2048), (8, 6): (128, 1024), (8, 9): (128, 1024), (9, 0): (128, 4096), (10, 0): (128, 8192)}
+    for capability, (lanes, tensor) in cases.items():
+        device = DeviceAttributes("a device", capability, 10, 0, 0, 0, 10**9, 0, 0)
+        assert compute_gflops(device) == (2 * lanes * 10, tensor * 10)
+
+
+def test_code_for_a_device_is_of_the_nearest_older_architecture():
+    """Of its own number the one with most instructions, which no other device runs."""
+    cases = {"sm_74": None, "sm_75": "sm_75", "sm_79": "sm_75", "sm_80": "sm_80", "sm_88": "sm_86", "sm_90": "sm_90a", "sm_91": "sm_90"}
+    for device, name in {**cases, "sm_99": "sm_90", "sm_101": "sm_100", "sm_119": "sm_100", "sm_120": "sm_120"}.items():
+        assert getattr(native_architecture(device), "name", None) == name

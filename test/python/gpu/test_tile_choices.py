@@ -146,7 +146,12 @@ THREADS = Model(64, 4, 1, lambda tile: 64, 4, (4, 4))
             8 * (400 + 60) + 8192 / 48 + 1200 + 4000 + 64 * 32 * 4 * 3 / (12 * 108),
         ),
         # 64 threads that read 4 x 4 each and share lines: 16 KiB of reads are 4. A quarter of the warps that hide everything.
-        (THREADS, BlockTile(32, 32, 8, 4, 4, 3), Sizes(32, 32, 8, 3, 4.0), (128 + 0.15 * (2048 / 48 + 32)) * 4 + 60 + 60 + 8192 / 48 + 1200),
+        (
+            THREADS,
+            BlockTile(32, 32, 8, 4, 4, 3),
+            Sizes(32, 32, 8, 3, 4.0),
+            (128 + 0.15 * (2048 / 48 + 32)) * 4 + 60 + 60 + 8192 / 48 + 1200,
+        ),
     ],
 )
 def test_the_time_of_a_product(way, tile, sizes, expected):

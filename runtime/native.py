@@ -45,9 +45,14 @@ class _Making:
 
 
 def _taken_array(value: Any, type_: ValueType) -> np.ndarray:
-    """A number, or an array of the element type."""
+    """A number that the element type has, rounded where it is one of floats, or an array of the element type."""
     if isinstance(value, (bool, int, float)):
-        return np.array(value, numpy_dtype(type_.name))
+        if (isinstance(value, float) and "float" not in type_.name) or (type_.name == "bool" and not isinstance(value, bool)):
+            raise TypeError(f"expected {type_}, found {value!r}")
+        try:
+            return np.array(value, numpy_dtype(type_.name))
+        except OverflowError:
+            raise ValueError(f"expected {type_}, found {value}") from None
     try:
         array = as_array(value)
     except (TypeError, ValueError) as error:

@@ -177,7 +177,7 @@ def test_attributes_of_a_device():
 def test_statuses_of_the_driver_are_errors():
     named = type("Status", (int,), {"name": "CUDA_ERROR_OUT_OF_MEMORY"})(2)
     driver, asked = recorded(cuMemAllocAsync=(named, None), cuCtxPushCurrent=(201, None), cuGraphInstantiate=(1, None))
-    with pytest.raises(DeviceMemoryError, match="cuMemAllocAsync: expected free memory, found none left .CUDA_ERROR_OUT_OF_MEMORY"):
+    with pytest.raises(DeviceMemoryError, match="cuMemAllocAsync: expected free memory, found none left"):
         driver.allocate(8, 0)
     with pytest.raises(RuntimeError, match="device cuda: cuCtxPushCurrent: the driver says 201") as found:
         driver.push(1)

@@ -19,8 +19,6 @@ from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
 from relayc.pipelines.targets.cuda.strategies.product import pipeline
-from relayc.pipelines.targets.cuda.strategies.product.choice import Model, fits, fitted
-from relayc.pipelines.targets.cuda.strategies.product.tile import BlockTile
 from relayc.symbolic import Range
 
 EMULATED = Target("cuda", arch="sm_80", emulate=True, num_threads=2)
@@ -227,22 +225,3 @@ def test_a_missing_wait_is_seen(monkeypatch):
     with PassContext(config=numbers("mma", MMA)):
         module = compile(program(lambda a, b: [build("nn.dense", a, b)], [a, b]), target=EMULATED)
     assert np.isnan(module["main"](a, b)).all()
-
-
-@pytest.mark.parametrize(
-    ("tile", "nearest"),
-    [
-        (BlockTile(128, 128, 16, 4, 32, 2, 1), {"unit_columns": 16}),  # 2 registers for a sum, 32 others: 288, of which a thread has 255
-        (BlockTile(128, 128, 16, 32, 4, 2, 1), {"unit_rows": 16}),
-        (BlockTile(16, 16, 16, 8, 8, 2, 1), {"unit_rows": 2, "unit_columns": 4}),  # 4 threads, where a warp has 32
-        (BlockTile(128, 128, 32, 8, 8, 8, 1), {"stages": 5}),
-        (BlockTile(256, 128, 16, 4, 8, 2, 1), {"rows": 128}),  # 1024 threads of 96 registers
-        (BlockTile(128, 128, 16, 4, 16, 2, 1), {}),
-    ],
-)
-def test_tiles_that_no_block_has_become_smaller_where_they_are_too_large(tile, nearest):
-    model = Model(1, 4, 1, lambda t: 2 * t.unit_rows * t.unit_columns + 32, 8, (1, 1))
-    target = Target("cuda", arch="sm_80")
-    found = fitted(tile, model, target)
-    assert fits(found, model, target)
-    assert found == replace(tile, **nearest)

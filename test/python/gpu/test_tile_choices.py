@@ -9,7 +9,15 @@ from types import SimpleNamespace
 import pytest
 
 from relayc.pipelines.context.target import Target
-from relayc.pipelines.targets.cuda.architectures import native_architecture
+from relayc.pipelines.targets.cuda.architectures import (
+    ARCHITECTURES,
+    MOST_REGISTERS,
+    MOST_THREADS,
+    REGISTERS,
+    STATIC_SHARED_BYTES,
+    WARP,
+    native_architecture,
+)
 from relayc.pipelines.targets.cuda.peak import compute_gflops
 from relayc.pipelines.targets.cuda.strategies.hopper.choice import Product, staged
 from relayc.pipelines.targets.cuda.strategies.hopper.convolution import Axis
@@ -82,7 +90,35 @@ def test_wanted_numbers_are_clipped_to_powers_of_two(tile, nearest):
     assert fitted(tile, model(element_bytes=1, least=(2, 1)), SM_80) == nearest
 
 
+@pytest.mark.parametrize(
+    ("tile", "nearest"),
+    [
+        (BlockTile(128, 128, 16, 4, 32, 2, 1), {"unit_columns": 16}),  # 2 registers for a sum, 32 others: 288, of which a thread has 255
+        (BlockTile(128, 128, 16, 32, 4, 2, 1), {"unit_rows": 16}),
+        (BlockTile(16, 16, 16, 8, 8, 2, 1), {"unit_rows": 2, "unit_columns": 4}),  # 4 threads, where a warp has 32
+        (BlockTile(128, 128, 32, 8, 8, 8, 1), {"stages": 5}),
+        (BlockTile(256, 128, 16, 4, 8, 2, 1), {"rows": 128}),  # 1024 threads of 96 registers
+        (BlockTile(128, 128, 16, 4, 16, 2, 1), {}),
+        (BlockTile(128, 128, 16, 16, 16, 2, 1), {"unit_rows": 8, "unit_columns": 8}),  # 544 registers, 288 of 8 x 16
+        (BlockTile(256, 64, 16, 1, 4, 2, 1), {"rows": 64, "unit_rows": 1}),
+        (BlockTile(64, 256, 16, 4, 1, 2, 1), {"columns": 64}),
+        (BlockTile(256, 256, 128, 8, 8, 2, 1), {"rows": 128, "columns": 128, "depth": 32}),
+    ],
+)
+def test_tiles_that_no_block_has_become_smaller_where_they_are_too_large(tile, nearest):
+    way = model(lambda t: 2 * t.unit_rows * t.unit_columns + 32, step=8)
+    found = fitted(tile, way, SM_80)
+    assert fits(found, way, SM_80)
+    assert found == replace(tile, **nearest)
+
+
 def test_units_that_cannot_become_smaller_get_more_columns():
+    """Units are smaller along one dimension where they cannot be along the other; of a square first along the rows."""
+    square = BlockTile(128, 128, 16, 16, 16, 2)
+    assert fitted(square, model(lambda t: t.unit_rows * t.unit_columns + 32), SM_80) == replace(square, unit_rows=8)
+    assert fitted(BlockTile(16, 64, 8, 8, 16, 2), model(least=(8, 2)), SM_80) == BlockTile(16, 64, 8, 8, 4, 2)
+    assert fitted(BlockTile(64, 16, 8, 16, 16, 2), model(least=(2, 16)), SM_80) == BlockTile(64, 16, 8, 2, 16, 2)
+    assert fitted(BlockTile(64, 16, 8, 4, 16, 2), model(least=(2, 8)), SM_80) == BlockTile(64, 16, 8, 4, 8, 2)
     assert fitted(BlockTile(16, 16, 8, 8, 8, 2), model(least=(8, 8)), SM_80) == BlockTile(16, 128, 8, 8, 8, 2)
 
 
@@ -110,7 +146,7 @@ def test_blocks_that_a_multiprocessor_has_room_for():
 
 def test_stages_are_filled_and_splits_have_four_turns():
     tile = BlockTile(16, 16, 16, 16, 16, 2)
-    filled = {1: 2, 16: 2, 17: 3, 32: 3, 33: 4, 48: 4, 49: 5}
+    filled = {0: 2, 1: 2, 16: 2, 17: 3, 32: 3, 33: 4, 48: 4, 49: 5}
     for depth, most in filled.items():
         sizes = Sizes(1, 1, depth, 1, 4.0)
         assert [n for n in (2, 3, 4, 5) if _fills(replace(tile, stages=n), sizes)] == list(range(2, most + 1))
@@ -138,7 +174,33 @@ THREADS = Model(64, 4, 1, lambda tile: 64, 4, (4, 4))
             Sizes(64 * 108, 32 * 5, 64, 1, 4.0),
             5 * (2 * (152 + 60 / 4 + 0.15 * 100) + 16384 / 48) + 2 * 1200,
         ),
+        # Of tiles that registers let be there twice, five take three rounds; of those that shared memory lets be there eight times, 12 two.
+        (
+            replace(WARPS, registers=lambda tile: 255),
+            BlockTile(64, 32, 32, 32, 16, 3),
+            Sizes(64 * 108, 32 * 5, 64, 1, 4.0),
+            5 * (2 * (200 + 0.15 * 200) + 16384 / 48) + 3 * 1200,
+        ),
+        (
+            replace(WARPS, registers=lambda tile: 32),
+            BlockTile(64, 32, 32, 32, 16, 3),
+            Sizes(64 * 108, 32 * 12, 64, 1, 4.0),
+            12 * (2 * (152 + 60 / 8 + 0.15 * 50) + 16384 / 48) + 2 * 1200,
+        ),
+        # A multiprocessor has room for none by this count, and one is there.
+        (
+            WARPS,
+            BlockTile(256, 128, 32, 32, 32, 2),
+            Sizes(256 * 108, 256, 64, 1, 4.0),
+            2 * (2 * (1024 + 0.15 * (1024 + 512) + 60 + 0.15 * 800) + 262144 / 48) + 2 * 1200,
+        ),
         # Two splits: sums of four bytes, and a second launch, which reads them.
+        (
+            WARPS,
+            BlockTile(64, 32, 32, 32, 16, 3, 2),
+            Sizes(64, 32, 512, 3, 2.0),
+            8 * (400 + 60) + 8192 / 48 + 1200 + 4000 + 64 * 32 * 3 * 4 * 3 / (12 * 108),
+        ),
         (
             WARPS,
             BlockTile(64, 32, 32, 32, 16, 3, 2),
@@ -211,9 +273,32 @@ def test_stages_of_groups_that_fit():
 @pytest.mark.parametrize(
     ("product", "tile", "multiprocessors", "expected"),
     [
-        # One tile: 64 x 64 x 64 products are 128 cycles, reads of 128 lines 128, and the delay by two stages 400; 16 turns. Copies of
+        # One tile: 64 x 64 x 64 products are 128 cycles, and the delay by two stages 400; 16 turns. Copies of
         # 16 KiB a turn and 16 KiB of results at 64 bytes a cycle are 4352 cycles.
         (Product(Sizes(64, 64, 1024, 1, 4.0), 2), GroupTile(64, 64, 3), 80, (6400 + 600 + 256, (128 * 2048 + 16384) / (12 * 80), 0)),
+        # Products of 128 x 256 x 64 take 1024 cycles, more than their copies; 64 bytes a cycle bring those at 80 multiprocessors.
+        (
+            Product(Sizes(128, 256, 1024, 1, 2.0), 2),
+            GroupTile(128, 256, 4),
+            80,
+            (16 * 1024 + 600 + 2048, (384 * 2048 + 65536) / (12 * 80), 0),
+        ),
+        # 10 x 20 tiles are three turns of 80 multiprocessors.
+        (
+            Product(Sizes(640, 1280, 64, 1, 4.0), 2),
+            GroupTile(64, 64, 9),
+            80,
+            (3 * (256 + 256 + 600 + 256), ((640 + 1280) * 128 + 640 * 1280 * 4) / (12 * 80), 0),
+        ),
+        # Sums of splits that copies wait for: 64 KiB beside 8 turns of 32 KiB.
+        (
+            Product(Sizes(128, 128, 1024, 1, 2.0), 2),
+            GroupTile(128, 128, 5, 2),
+            80,
+            (8 * 512 + 1024 + 600 + 1024, (256 * 2048 + 32768) / (12 * 80), 4000 + 16384 * 4 * 3 / (12 * 80)),
+        ),
+        # None at all.
+        (Product(Sizes(0, 64, 64, 1, 4.0), 2), GroupTile(64, 64, 3), 80, (0, 64 * 128 / (12 * 80), 0)),
         # Each of 160 multiprocessors has 32 bytes a cycle; 320 tiles are two turns of all.
         (
             Product(Sizes(64 * 320, 64, 1024, 1, 4.0), 2),
@@ -312,6 +397,37 @@ def test_rates_of_devices():
     for capability, (lanes, tensor) in cases.items():
         device = DeviceAttributes("a device", capability, 10, 0, 0, 0, 10**9, 0, 0)
         assert compute_gflops(device) == (2 * lanes * 10, tensor * 10)
+
+
+def test_what_architectures_have():
+    """Compute capability, multiprocessors and MiB of cache of a product (T4, A100, A6000, L40, H100 twice, B200, RTX 5090), KiB of shared
+    memory of a block and of a multiprocessor, its threads and blocks ("Compute Capabilities"), the version of PTX that knows it."""
+    facts = {
+        "sm_75": ((7, 5), 40, 4, 64, 64, 1024, 16, 70),
+        "sm_80": ((8, 0), 108, 40, 163, 164, 2048, 32, 70),
+        "sm_86": ((8, 6), 84, 6, 99, 100, 1536, 16, 71),
+        "sm_89": ((8, 9), 128, 72, 99, 100, 1536, 24, 78),
+        "sm_90": ((9, 0), 132, 50, 227, 228, 2048, 32, 80),
+        "sm_90a": ((9, 0), 132, 50, 227, 228, 2048, 32, 80),
+        "sm_100": ((10, 0), 148, 126, 227, 228, 2048, 32, 86),
+        "sm_120": ((12, 0), 170, 96, 99, 100, 1536, 24, 87),
+    }
+    assert {name: a.name for name, a in ARCHITECTURES.items()} == {name: name for name in facts}
+    for name, (capability, multiprocessors, l2, shared, all_shared, threads, blocks, ptx) in facts.items():
+        a = ARCHITECTURES[name]
+        assert (a.capability, a.multiprocessors, a.l2_bytes, a.shared_bytes) == (capability, multiprocessors, l2 << 20, shared << 10)
+        assert (a.multiprocessor_shared_bytes, a.multiprocessor_threads, a.multiprocessor_blocks, a.ptx) == (
+            all_shared << 10,
+            threads,
+            blocks,
+            ptx,
+        )
+        assert a.number == int(name[3:].removesuffix("a"))
+        assert {"mma-f16", "ldmatrix"} <= a.features and ("tma" in a.features) == (a.number >= 90) == ("cluster" in a.features)
+        assert ("cp-async" in a.features) == (a.number >= 80) == ("mma-bf16" in a.features) and ("wgmma" in a.features) == name.endswith(
+            "a"
+        )
+    assert (WARP, MOST_THREADS, REGISTERS, MOST_REGISTERS, STATIC_SHARED_BYTES) == (32, 1024, 65536, 255, 49152)
 
 
 def test_code_for_a_device_is_of_the_nearest_older_architecture():

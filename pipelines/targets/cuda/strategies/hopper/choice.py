@@ -1,7 +1,8 @@
 """Chooses the tile of a product by warp groups: the fewest cycles by a model of the device, whose numbers are estimates, not measurements.
 
-Copies, products and the reads of products overlap: the slowest of the three gives the time of a turn. Nothing overlaps the end of a tile,
-whose sums go through shared memory before the next products begin; only its stores overlap the next products.
+Copies and products overlap: the slower of the two gives the time of a turn. (Products of one group or two read their operands from shared
+memory in less time than copies bring them there.) Nothing overlaps the end of a tile, whose sums go through shared memory before the next
+products begin; only its stores overlap the next products.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -92,8 +93,7 @@ class Product:
         """Of one tile, while so many multiprocessors are active."""
         turns, elements = ceil_div(self.turns, tile.splits), tile.rows * tile.columns
         products = elements * (LINE_BYTES // self.element_bytes) / self.multiply_adds
-        reads = tile.groups * (ROWS + tile.columns) * LINE_BYTES / SHARED_BYTES
-        turn = max(products, reads, DELAY / (tile.stages - 1))
+        turn = max(products, DELAY / (tile.stages - 1))
         stored = elements * (4 if tile.splits > 1 else self.sizes.result_bytes)
         copies = (tile.stage_bytes * turns + stored) / min(PORT_BYTES, CACHE_BYTES / active)
         # Sums are written to strips of shared memory and read from there.

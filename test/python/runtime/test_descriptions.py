@@ -1,0 +1,352 @@
+"""Programs as plain data, written by hand: as records of a file and as graphs, at sizes, and what is refused. Nothing is compiled."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from relayc.runtime.artifact import (
+    Allocate,
+    Artifact,
+    Branch,
+    BufferRef,
+    Define,
+    EqualSizes,
+    Give,
+    KernelInfo,
+    Loop,
+    Move,
+    PackedCall,
+    ParameterInfo,
+    ProgramCall,
+    ProgramInfo,
+    Step,
+    TensorSpec,
+    is_host_dtype,
+    is_object_dtype,
+    nested,
+    numpy_dtype,
+    walk,
+)
+from relayc.runtime.graph import NOP, Entry, parse_graph, program_graph
+from relayc.runtime.late import Late
+from relayc.runtime.native_info import Constructor, DataType, Link, NativeFunctionInfo, NativeInfo, ValueType
+from relayc.runtime.records import as_plain, program_fields, program_record
+from relayc.symbolic import symbol
+
+N = symbol("n")
+
+
+def spec(*shape, dtype="float32", name=""):
+    return TensorSpec(name, shape, dtype)
+
+
+def at(space, tensor, offset=0, index=0):
+    return BufferRef(space, index, offset, tensor)
+
+
+def kernel(name, **changes):
+    return replace(KernelInfo(name, (), (), ("add", "nn.relu"), (), 6, 24, "general"), **changes)
+
+
+# ---- records
+
+
+def test_programs_of_all_nodes_come_back_from_their_records():
+    flag, x = spec(dtype="bool"), spec(N, 3, name="x")
+    step = Step("k", (at("input", x),), (at("arena", x, 4 * N),), ("first", "second"), (N + 1, 7))
+    call = ProgramCall("g", (at("heap", x, N, 2),), (at("output", x),), 64 * N, ("node",), (2 * N,), 3, (1, 2), ("m",))
+    nodes = (
+        step,
+        PackedCall("relayc.host.f", (at("input", x),), (at("output", x),), ("third",)),
+        Branch(EqualSizes(((N, 3), (2 * N, N + 3))), (step, call), (Branch(at("arena", flag), (), (step,), ("b",)),), ("c",)),
+        Loop((step,), at("arena", flag, 8), (call, Define("m", at("arena", spec(2, dtype="int64")), 1)), ("d",)),
+        Allocate(2, 12 * N),
+        Move((1, 2), (2, 1), ("m",), (N * 5,)),
+        Give((1,), (N,)),
+    )
+    program = ProgramInfo("f", (x,), (spec(N, 3, name="y"),), nodes, True, 9, ("n",), 128 * N, (0,), ("m",), (("n", 4),))
+    info = KernelInfo("k", (x,), (x,), ("add",), ("first",), 2 * N, 12 * N, "general lanes=4", 3 * N, ("n",), ("mma: no product",))
+    kinds = ValueType("tuple", parts=(ValueType("tensor", "float32", (None, 3)), ValueType("data", "List", parts=(ValueType("var", "t"),))))
+    native = NativeInfo(
+        (NativeFunctionInfo("f", (("a", kinds),), kinds, True),),
+        (DataType("List", ("t",), (Constructor("Cons", 0, (kinds,)), Constructor("Nil", 1, ()))),),
+        (Link("kernel", "k", 5, (kinds,)),),
+        True,
+        False,
+    )
+    artifact = Artifact(
+        {},
+        None,
+        (program, replace(program, name="g", public=False, steps=())),
+        (info, replace(info, own_flops=None)),
+        np.zeros(0, np.uint8),
+        ranges={"n": (1, 8)},
+        target="cpu -mcpu=x",
+        precision="bf16",
+        device="cuda",
+        permissions=("amx",),
+        strings=("", "text"),
+        parameters=(ParameterInfo(spec(4, name="w"), 64),),
+        signature="{}",
+        native=native,
+    )
+    text = json.dumps(program_record(artifact), default=as_plain)
+    fields = program_fields(json.loads(text))
+    assert fields == {name: getattr(artifact, name) for name in fields}
+    assert set(fields) == set(program_record(artifact))
+    without = json.loads(text) | {"native": None}
+    del without["signature"]
+    assert program_fields(without)["native"] is None and program_fields(without)["signature"] == ""
+    assert [type(node).__name__ for node in walk(nodes)] == [
+        *("Step", "PackedCall", "Branch", "Step", "ProgramCall", "Branch", "Step"),
+        *("Loop", "Step", "ProgramCall", "Define", "Allocate", "Move", "Give"),
+    ]
+    assert nested(step) == () and nested(nodes[3]) == ((step,), nodes[3].body)
+
+
+def test_specifications_and_kernels_at_sizes():
+    x = spec(N, 3, dtype="float16")
+    assert x.is_symbolic and not spec(2, 3).is_symbolic and x.at({"n": 4}) == (4, 3)
+    assert (spec(2, 3).num_elements, spec(2, 3).num_bytes, spec(2, 0).num_bytes, spec(dtype="float64").num_bytes) == (6, 24, 0, 8)
+    assert str(x) == "float16[n, 3]" and str(spec(dtype="seq(float32)")) == "seq(float32)"
+    for dtype, is_object in (("seq(float32)", True), ("optional(int8)", True), ("map(string, int64)", True), ("value(int32)", True)):
+        assert is_object_dtype(dtype) is is_object and is_host_dtype(dtype) and numpy_dtype(dtype) == np.int64
+    assert is_host_dtype("string") and not is_object_dtype("string") and not is_host_dtype("float32")
+    info = kernel("k", inputs=(x,), outputs=(spec(N + 1),), flops=2 * N, bytes=6 * N, own_flops=5 * N, symbols=("n",))
+    found = info.at({"n": 3})
+    assert (found.inputs[0].shape, found.outputs[0].shape, found.flops, found.bytes, found.own_flops) == ((3, 3), (4,), 6, 18, 15)
+    assert found.symbols == () and found.operator_flops == 15 and found.at({"n": 9}) is found
+    assert replace(info, own_flops=None).at({"n": 3}).own_flops is None and kernel("k").operator_flops == 6
+    assert EqualSizes(((N, 3), (2 * N, 6))).holds({"n": 3}) and not EqualSizes(((N, 3), (2 * N, 8))).holds({"n": 3})
+    assert EqualSizes(()).holds({})
+
+
+def test_late_results_are_put_at_their_places():
+    """Addresses and sizes of a call: results 0 and 2 of three, of sizes that the call finds out."""
+    program = ProgramInfo(
+        "f", (), (spec(symbol("a"), N), spec(2), spec(symbol("b"), dtype="int64")), (), True, late=(0, 2), defined=("a", "b")
+    )
+    late = Late(program)
+    place = late.place()
+    assert late.positions == (0, 2) and place.shape == (4,) and place.dtype == np.int64 and not place.any()
+    place[:] = [1000, 2000, 5, 7]
+    assert late.among(["known"], place, {"n": 3, "a": 99}, lambda *made: made) == [
+        (1000, (5, 3), "float32"),
+        "known",
+        (2000, (7,), "int64"),
+    ]
+
+
+# ---- graphs
+
+
+A, B = spec(2, 3, name="a"), spec(4, name="b")
+KERNELS = {"k": kernel("k"), "w": kernel("w", outputs=(spec(1), spec(64, name="workspace")), schedule="mma")}
+
+
+def program(name, inputs, outputs, *steps, **others):
+    named = tuple(replace(s, name=s.name or f"y{i}") for i, s in enumerate(outputs))
+    return ProgramInfo(name, tuple(inputs), named, tuple(steps), True, **others)
+
+
+def graph_of(*programs, parameters=(), sizes=None):
+    return program_graph(programs[0].name, {p.name: p for p in programs}, KERNELS, parameters, sizes)
+
+
+def test_tensors_of_a_graph():
+    """A tensor that is overwritten, one that is read under another shape, and two that are read as one."""
+    six = spec(6)
+    found = graph_of(
+        program(
+            "main",
+            [A],
+            [spec(12), spec(3, 2), spec(2, 3)],
+            Step("k", (at("input", A),), (at("output", six),), ("n1", "n2"), (5,)),
+            Step("k", (at("output", six),), (at("output", six, 24),)),
+            Step("k", (at("input", A), at("param", B, 128)), (at("arena", six, 64),)),
+            Step("k", (at("arena", spec(3, 2), 64), at("param", B, 64)), (at("output", spec(3, 2), index=1),)),
+            Step("k", (at("input", A),), (at("arena", six, 64),)),
+            PackedCall("host.f", (at("arena", six, 64),), (at("output", spec(2, 3), index=2),)),
+        ),
+        parameters=(ParameterInfo(spec(4, name="k"), 128),),
+    )
+    assert [(n.op, n.name, n.function, n.inputs) for n in found.nodes] == [
+        ("null", "a", "", ()),
+        ("null", "p0", "", ()),
+        ("null", "k", "", ()),
+        ("tvm_op", "k_1", "k", ((0, 0),)),
+        ("tvm_op", "k_2", "k", ((3, 0),)),
+        ("tvm_op", "k_3", "k", ((0, 0), (2, 0))),
+        ("tvm_op", "reshape_nop", NOP, ((5, 0),)),
+        ("tvm_op", "k_4", "k", ((6, 0), (1, 0))),
+        ("tvm_op", "k_5", "k", ((0, 0),)),
+        ("tvm_op", "host.f", "host.f", ((8, 0),)),
+        ("tvm_op", "concatenate_nop", NOP, ((3, 0), (4, 0))),
+    ]
+    assert (found.arguments, found.heads, found.output_names) == ((0, 1, 2), ((10, 0), (7, 0), (9, 0)), ("y0", "y1", "y2"))
+    # The parts of the output share its storage, and so do the first tensor of the arena and its other shape.
+    outputs = [node.outputs[0] for node in found.nodes]
+    assert [(o.storage, o.offset, o.shape) for o in outputs[3:]] == [
+        *((3, 0, (6,)), (3, 24, (6,)), (4, 0, (6,)), (4, 0, (3, 2)), (5, 0, (3, 2))),
+        *((4, 0, (6,)), (6, 0, (2, 3)), (3, 0, (12,))),
+    ]
+    assert found.storage_bytes == {0: 24, 1: 16, 2: 16, 3: 48, 4: 24, 5: 24, 6: 24}
+    first = found.nodes[3]
+    assert (first.sources, first.sizes, first.attrs["ops"], first.attrs["schedule"]) == (("n1", "n2"), (5,), "add nn.relu", "general")
+    assert found.nodes[9].attrs == {} and found.nodes[4].sources == ()
+    assert parse_graph(found.json()) == found
+    data = json.loads(found.json())
+    assert data["node_row_ptr"] == list(range(12)) and data["nodes"][3]["attrs"]["num_inputs"] == "1"
+    assert data["nodes"][5]["attrs"]["num_inputs"] == "2" and data["nodes"][3]["attrs"]["sizes"] == "[5]"
+    assert "attrs" not in data["nodes"][0] and "sizes" not in data["nodes"][4]["attrs"] and set(data["attrs"]["device_index"][1]) == {1}
+
+
+def test_calls_and_branches_on_sizes_are_inlined():
+    """A callee reads and writes what its caller gives it, and has a part of the arena of its caller."""
+    x = spec(N, name="x")
+    inner = program(
+        "g",
+        [x],
+        [x],
+        Step("w", (at("input", x, 0),), (at("arena", x, 8), at("arena", spec(64), 64)), (), (N,)),
+        Branch(
+            EqualSizes(((N, 4),)),
+            (Step("k", (at("arena", x, 8),), (at("output", x),)),),
+            (PackedCall("host.g", (at("arena", x, 8),), (at("output", x),)),),
+        ),
+        symbols=("n",),
+    )
+    m = symbol("m")
+    y = spec(m, name="y")
+    call = ProgramCall("g", (at("input", y),), (at("arena", y, 32),), 256 * m, (), (m,))
+    half = spec(2)
+    again = ProgramCall("g", (at("arena", half, 32),), (at("output", half),), 1024, (), (2,))
+    outer = program("main", [y], [spec(2)], call, again, Define("z", at("input", y), 0), symbols=("m",))
+    found = graph_of(outer, inner, sizes={"m": 4})
+    assert [(n.name, n.function, n.inputs, n.sizes) for n in found.nodes] == [
+        ("y", "", (), ()),
+        ("w", "w", ((0, 0),), (4,)),
+        ("k", "k", ((1, 0),), ()),
+        ("reshape_nop", NOP, ((2, 0),), ()),
+        ("w_1", "w", ((3, 0),), (2,)),
+        ("host.g", "host.g", ((4, 0),), ()),
+    ]
+    assert found.nodes[1].attrs["workspace"] == "1" and "workspace" not in found.nodes[2].attrs
+    assert found.entry((4, 0)) == found.nodes[4].outputs[0] and len(found.nodes[4].outputs) == 2
+    assert found.nodes[2].outputs[0].shape == (4,) and found.heads == ((5, 0),)
+
+
+def test_tensors_without_elements_are_of_their_writers():
+    empty = spec(0, 3)
+    found = graph_of(
+        program(
+            "main",
+            [replace(empty, name="e")],
+            [empty, spec(3, 0)],
+            Step("k", (at("input", empty),), (at("arena", empty, 64), at("arena", spec(4), 64))),
+            Step("k", (at("arena", empty, 64),), (at("output", empty), at("output", spec(3, 0), index=1))),
+        )
+    )
+    assert [n.inputs for n in found.nodes] == [(), ((0, 0),), ((1, 0),)] and found.heads == ((2, 0), (2, 1))
+
+
+def test_programs_that_are_no_graphs():
+    flag = at("arena", spec(dtype="bool"))
+    step = Step("k", (at("input", A),), (at("output", A),))
+    callee = program("g", [A], [A], step)
+    call = ProgramCall("g", (at("input", A),), (at("output", A),), 0, ("node",))
+    for steps, others, message in (
+        ([Branch(flag, (step,), (), ("if",))], [], "found a branch on data at if$"),
+        ([Loop((), flag, (step,), ("loop", "er"))], [], "found a loop at loop, er$"),
+        ([Allocate(0, 4)], [], "found sizes that only the program finds out$"),
+        ([Give((0,))], [], "found sizes that only the program finds out$"),
+        ([Step("k", (at("heap", A),), (at("output", A),))], [], "found memory of the heap, whose size only the program finds out"),
+        ([Step("k", (at("arena", A),), (at("output", A),))], [], "found a tensor in the memory arena 0 that no call before has written"),
+        ([Step("k", (at("input", spec(6, 1)),), (at("output", A),), (), (N,))], [], "found sizes that only the program finds out"),
+        ([Step("k", (at("input", spec(dtype="string")),), (at("output", A),))], [], "found a tensor of string, which the host holds"),
+        ([call], [replace(callee, max_depth=1)], "found a call of g, which calls itself or finds out sizes at node"),
+        ([replace(call, heap=0)], [callee], "found a call of g, which calls itself"),
+        ([replace(call, slots=(1,))], [callee], "found a call of g, which calls itself"),
+        ([replace(call, names=("m",))], [callee], "found a call of g, which calls itself"),
+    ):
+        with pytest.raises(ValueError, match=f"main: expected a graph: calls of kernels .*{message}"):
+            graph_of(program("main", [A], [A], *steps), *others)
+    with pytest.raises(ValueError, match="found a tensor of string"):
+        graph_of(program("main", [spec(2, dtype="string", name="s")], [A], step))
+    with pytest.raises(ValueError, match="found a tensor of string"):
+        graph_of(program("main", [A], [spec(2, dtype="string")]))
+    assert len(graph_of(program("main", [A], [A], call), callee).nodes) == 2
+    for symbols, sizes, message in (
+        (("n",), None, "main: expected sizes for the graph of n, found none"),
+        (("n",), {"m": 3}, "expected sizes for the graph of n, found m"),
+        ((), {"m": 3}, "expected sizes for the graph of none, found m"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            graph_of(program("main", [A], [A], step, symbols=symbols), sizes=sizes)
+
+
+def tvm_graph(**changes):
+    """A graph of two arguments and two calls, of which the second reads output 1 of the first."""
+    data = {
+        "nodes": [
+            {"op": "null", "name": "x", "inputs": []},
+            {"op": "null", "name": "p", "inputs": []},
+            {"op": "tvm_op", "name": "f", "attrs": {"func_name": "f"}, "inputs": [[0, 0, 0]]},
+            {"op": "tvm_op", "name": "g", "attrs": {"func_name": "g"}, "inputs": [[2, 1, 0]]},
+        ],
+        "arg_nodes": [0, 1],
+        "heads": [[3, 0, 0], [2, 0, 0]],
+        "attrs": {
+            "dltype": ["list_str", ["float32", "int8", "float32", "int64", "float32"]],
+            "storage_id": ["list_int", [0, 1, 2, 0, 3]],
+            "shape": ["list_shape", [[4], [3], [2, 2], [2], []]],
+        },
+        "node_row_ptr": [0, 1, 2, 4, 5],
+    }
+    for path, value in changes.items():
+        *parents, last = [int(key) if key.isdigit() else key for key in path.split("/")]
+        place = data
+        for key in parents:
+            place = place[key]
+        place[last] = value
+    return parse_graph(json.dumps(data))
+
+
+def test_graphs_of_tvm_are_read():
+    found = tvm_graph()
+    assert found.nodes[2].outputs == (Entry((2, 2), "float32", 2), Entry((2,), "int64", 0)) and found.output_names == ()
+    assert found.nodes[3].inputs == ((2, 1),) and found.heads == ((3, 0), (2, 0)) and found.arguments == (0, 1)
+    assert (found.nodes[3].function, found.nodes[3].attrs, found.nodes[3].sizes, found.nodes[0].function) == ("g", {}, (), "")
+    assert found.storage_bytes == {0: 16, 1: 3, 2: 16, 3: 4}
+    assert tvm_graph(**{"attrs/shape/1/3": [0], "attrs/shape/1/1": [0]}).storage_bytes[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("nodes/3/inputs/0", [3, 0, 0], "node 'g' reads output 0 of node 3"),
+        ("nodes/3/inputs/0", [-1, 0, 0], "node 'g' reads output 0 of node -1"),
+        ("nodes/3/inputs/0", [2, 2, 0], "node 'g' reads output 2 of node 2"),
+        ("nodes/3/inputs/0", [2, -1, 0], "node 'g' reads output -1 of node 2"),
+        ("heads/0", [3, 1, 0], "head 1 of node 3, which has no such output"),
+        ("heads/0", [3, -1, 0], "head -1 of node 3"),
+        ("heads/0", [-1, 0, 0], "head 0 of node -1"),
+        ("heads/0", [4, 0, 0], "IndexError"),
+        ("attrs/storage_id/1/4", -1, "node 'g' gives Entry"),
+        ("attrs/shape/1/4", [2, -1], "node 'g' gives Entry"),
+        ("attrs/storage_offset", ["list_int", [0, 0, 0, 0, -4]], "node 'g' gives Entry"),
+        ("attrs/storage_offset", ["list_int", [0, 0, 0, 1, 0]], "node 'f' with more bytes than the argument in its storage"),
+        ("attrs/shape/1/3", [3], "node 'f' with more bytes than the argument"),
+        ("arg_nodes", [0, 2], "arguments that are other nodes"),
+        ("arg_nodes", [-3, 1], "arguments that are other nodes"),
+        ("arg_nodes", [0, 0], "two in the same storage"),
+        ("attrs/storage_id/1/1", 0, "two in the same storage"),
+        ("node_row_ptr", [0, 1, 1, 4, 5], "arguments without tensors, or two"),
+        ("attrs/dltype/1/4", "float7", "TypeError"),
+    ],
+)
+def test_what_is_no_graph_of_tvm_is_refused(path, value, message):
+    with pytest.raises(ValueError, match=f"graph: expected TVM's graph JSON, found a text that is not .*{message}"):
+        tvm_graph(**{path: value})

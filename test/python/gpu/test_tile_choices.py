@@ -22,7 +22,18 @@ from relayc.pipelines.targets.cuda.peak import compute_gflops
 from relayc.pipelines.targets.cuda.strategies.hopper.choice import Product, staged
 from relayc.pipelines.targets.cuda.strategies.hopper.convolution import Axis
 from relayc.pipelines.targets.cuda.strategies.hopper.tile import GroupTile
-from relayc.pipelines.targets.cuda.strategies.product.choice import Model, Sizes, _fills, _split, best, blocks_at_once, cycles, fits, fitted
+from relayc.pipelines.targets.cuda.strategies.product.choice import (
+    Model,
+    Sizes,
+    _fills,
+    _nearer,
+    _split,
+    best,
+    blocks_at_once,
+    cycles,
+    fits,
+    fitted,
+)
 from relayc.pipelines.targets.cuda.strategies.product.strategy import _is_sensible
 from relayc.pipelines.targets.cuda.strategies.product.tile import BlockTile
 from relayc.pipelines.targets.cuda.target import CudaTarget
@@ -82,7 +93,9 @@ def test_a_block_has_room_for_a_tile(tile, changes, target, expected):
         (BlockTile(300, 3, 63, 7, 9, 20, 100), BlockTile(256, 16, 32, 4, 8, 8, 64)),
         (BlockTile(32, 17, 4096, 4, 4, 3, 64), BlockTile(32, 16, 128, 4, 4, 3, 64)),
         (BlockTile(31, 255, 7, 3, 33, 8, 65), BlockTile(16, 128, 4, 2, 32, 8, 64)),
-        (BlockTile(256, 256, 8, 127, 1, 9, 63), BlockTile(256, 256, 8, 64, 1, 8, 63)),
+        (BlockTile(256, 256, 8, 128, 1, 9, 63), BlockTile(256, 256, 8, 64, 1, 8, 63)),
+        (BlockTile(64, 256, 8, 2, 128, 2, 1), BlockTile(64, 256, 8, 2, 64, 2, 1)),
+        (BlockTile(32, 32, 8, 64, 1, 2, 1), BlockTile(32, 32, 8, 32, 1, 2, 1)),
     ],
 )
 def test_wanted_numbers_are_clipped_to_powers_of_two(tile, nearest):
@@ -112,14 +125,36 @@ def test_tiles_that_no_block_has_become_smaller_where_they_are_too_large(tile, n
     assert found == replace(tile, **nearest)
 
 
-def test_units_that_cannot_become_smaller_get_more_columns():
-    """Units are smaller along one dimension where they cannot be along the other; of a square first along the rows."""
-    square = BlockTile(128, 128, 16, 16, 16, 2)
-    assert fitted(square, model(lambda t: t.unit_rows * t.unit_columns + 32), SM_80) == replace(square, unit_rows=8)
-    assert fitted(BlockTile(16, 64, 8, 8, 16, 2), model(least=(8, 2)), SM_80) == BlockTile(16, 64, 8, 8, 4, 2)
-    assert fitted(BlockTile(64, 16, 8, 16, 16, 2), model(least=(2, 16)), SM_80) == BlockTile(64, 16, 8, 2, 16, 2)
-    assert fitted(BlockTile(64, 16, 8, 4, 16, 2), model(least=(2, 8)), SM_80) == BlockTile(64, 16, 8, 4, 8, 2)
-    assert fitted(BlockTile(16, 16, 8, 8, 8, 2), model(least=(8, 8)), SM_80) == BlockTile(16, 128, 8, 8, 8, 2)
+@pytest.mark.parametrize(
+    ("tile", "changes", "nearer"),
+    [
+        # Too few threads, or too many registers: smaller units, first along the longer side of a unit, or else more columns.
+        (BlockTile(4, 4, 8, 2, 1, 3), {}, {"unit_rows": 1}),
+        (BlockTile(4, 4, 8, 2, 2, 3), {}, {"unit_rows": 1}),
+        (BlockTile(4, 4, 8, 1, 2, 3), {}, {"unit_columns": 1}),
+        (BlockTile(4, 8, 8, 2, 4, 3), {"least": (1, 4)}, {"unit_rows": 1}),
+        (BlockTile(8, 4, 8, 4, 2, 3), {"least": (4, 1)}, {"unit_columns": 1}),
+        (BlockTile(4, 4, 8, 1, 1, 3), {}, {"columns": 8}),
+        (BlockTile(4, 7, 8, 1, 1, 3), {}, {"columns": 14}),
+        (BlockTile(8, 8, 8, 2, 1, 3), {"registers": lambda tile: 256}, {"unit_rows": 1}),
+        # Too much shared memory: fewer stages, fewer steps.
+        (BlockTile(4, 8, 8, 1, 1, 4), {}, {"stages": 3}),
+        (BlockTile(4, 8, 8, 1, 1, 3), {}, {"stages": 2}),
+        (BlockTile(4, 8, 8, 1, 1, 2), {}, {"depth": 4}),
+        (BlockTile(1, 1, 8, 1, 1, 3), {"unit_threads": 32}, {"stages": 2}),
+        (BlockTile(8, 8, 8, 1, 1, 3), {"registers": lambda tile: 255}, {"stages": 2}),
+        (BlockTile(32, 32, 8, 1, 1, 3), {"registers": lambda tile: 64}, {"stages": 2}),
+        # Then, and where there are too many threads or registers of a block, fewer rows or columns, of which units are a part.
+        (BlockTile(8, 8, 4, 1, 1, 2), {}, {"rows": 4}),
+        (BlockTile(4, 8, 4, 1, 1, 2), {}, {"columns": 4}),
+        (BlockTile(64, 16, 4, 64, 1, 2), {"unit_threads": 2}, {"rows": 32, "unit_rows": 32}),
+        (BlockTile(16, 64, 4, 1, 64, 2), {"unit_threads": 2}, {"columns": 32, "unit_columns": 32}),
+        (BlockTile(32, 32, 8, 1, 1, 3), {"registers": lambda tile: 65}, {"rows": 16}),
+        (BlockTile(32, 64, 8, 1, 1, 3), {"registers": lambda tile: 32}, {"columns": 32}),
+    ],
+)
+def test_the_next_smaller_tile(tile, changes, nearer):
+    assert _nearer(tile, model(**changes)) == replace(tile, **nearer)
 
 
 def test_blocks_that_a_multiprocessor_has_room_for():
@@ -198,7 +233,7 @@ THREADS = Model(64, 4, 1, lambda tile: 64, 4, (4, 4))
         (
             WARPS,
             BlockTile(64, 32, 32, 32, 16, 3, 2),
-            Sizes(64, 32, 512, 3, 2.0),
+            Sizes(64, 32, 512, 3, 4.0),
             8 * (400 + 60) + 8192 / 48 + 1200 + 4000 + 64 * 32 * 3 * 4 * 3 / (12 * 108),
         ),
         (
@@ -223,13 +258,13 @@ def test_the_time_of_a_product(way, tile, sizes, expected):
 def test_the_best_tile_fits_and_is_filled():
     """The one of fewest cycles of those; none where there is none."""
     one = BlockTile(64, 32, 32, 32, 16, 3)
-    candidates = [one, replace(one, stages=4), replace(one, rows=16, unit_rows=16, columns=8, unit_columns=8)]
+    candidates = [replace(one, depth=34), one, replace(one, stages=4)]  # 34 steps are no whole instructions
     contraction = SimpleNamespace(root=SimpleNamespace(element=SimpleNamespace(width=32)))
     problem = SimpleNamespace(rows=64, columns=32, depth=64, batches=1, contraction=contraction)
     assert Sizes.of(problem) == Sizes(64, 32, 64, 1, 4.0)
     found = best(candidates, problem, WARPS, SM_80)
-    assert found == min((t for t in candidates if t.stages == 3), key=lambda t: cycles(t, Sizes.of(problem), WARPS, SM_80))
-    assert best(candidates[1:2], problem, WARPS, SM_80) is None
+    assert found == one and cycles(candidates[0], Sizes.of(problem), WARPS, SM_80) == cycles(one, Sizes.of(problem), WARPS, SM_80)
+    assert best(candidates[:1], problem, WARPS, SM_80) is best(candidates[2:3], problem, WARPS, SM_80) is None
 
 
 def test_tiles_of_one_to_eight_warps_that_are_not_long():
@@ -317,8 +352,8 @@ def test_stages_of_groups_that_fit():
         (
             Product(Sizes(576, 64, 576, 2, 2.0), 2, taps=9),
             GroupTile(128, 128, 5),
-            10,
-            (10 * 512 + 600 + 1024, ((64 + 64) * 576 * 2 * 2 + 576 * 64 * 2 * 2) / 120, 0),
+            5,
+            (2 * (10 * 512 + 600 + 1024), ((64 + 64) * 576 * 2 * 2 + 576 * 64 * 2 * 2) / 60, 0),
         ),
     ],
 )
@@ -339,6 +374,7 @@ def test_splits_of_groups():
         assert list(product(turns)._splits()) == splits
     assert max(product(10000)._splits()) == 64
     assert product(10000).whole(65) == product(10000).whole(64) == 64
+    assert product(10).whole(0) == 1 and product(10).whole(11) == 10
     assert list(product(20, splits=False)._splits()) == [1] and product(20, splits=False).whole(5) == 1
     values = product(20).values()
     tile = GroupTile(64, 64, 2)

@@ -1,4 +1,4 @@
-"""Programs as plain data, written by hand: as records of a file and as graphs, at sizes, and what is refused. Nothing is compiled."""
+"""Programs as plain data, written by hand: as records of a file, as graphs at sizes, and called step by step. Nothing is compiled."""
 
 import json
 from dataclasses import replace
@@ -32,7 +32,11 @@ from relayc.runtime.artifact import (
 from relayc.runtime.graph import NOP, Entry, parse_graph, program_graph
 from relayc.runtime.late import Late
 from relayc.runtime.native_info import Constructor, DataType, Link, NativeFunctionInfo, NativeInfo, ValueType
+from relayc.runtime.profile import SiteWork
 from relayc.runtime.records import as_plain, program_fields, program_record
+from relayc.runtime.registry import register_func
+from relayc.runtime.stepwise import Stepwise, call_sites, depends_on_sizes_only
+from relayc.runtime.tensor import borrowed
 from relayc.symbolic import symbol
 
 N = symbol("n")
@@ -143,7 +147,11 @@ def test_late_results_are_put_at_their_places():
 
 
 A, B = spec(2, 3, name="a"), spec(4, name="b")
-KERNELS = {"k": kernel("k"), "w": kernel("w", outputs=(spec(1), spec(64, name="workspace")), schedule="mma")}
+KERNELS = {
+    "k": kernel("k"),
+    "o": kernel("o", outputs=(spec(1),)),
+    "w": kernel("w", outputs=(spec(1), spec(64, name="workspace")), schedule="mma"),
+}
 
 
 def program(name, inputs, outputs, *steps, **others):
@@ -200,7 +208,68 @@ def test_tensors_of_a_graph():
     data = json.loads(found.json())
     assert data["node_row_ptr"] == list(range(12)) and data["nodes"][3]["attrs"]["num_inputs"] == "1"
     assert data["nodes"][5]["attrs"]["num_inputs"] == "2" and data["nodes"][3]["attrs"]["sizes"] == "[5]"
+    assert data["nodes"][3]["attrs"]["flatten_data"] == "0" and data["nodes"][3]["inputs"] == [[0, 0, 0]]
+    assert data["heads"] == [[10, 0, 0], [7, 0, 0], [9, 0, 0]] and found.json().startswith('{\n "nodes": [\n  {')
     assert "attrs" not in data["nodes"][0] and "sizes" not in data["nodes"][4]["attrs"] and set(data["attrs"]["device_index"][1]) == {1}
+
+
+def test_which_tensors_the_bytes_of_a_memory_are():
+    """Two side by side, of which the second is written first: under other shapes, together, in part, and after a call wrote one again."""
+    first, second = at("arena", spec(6), 64), at("arena", spec(6), 88)
+
+    def reads(*references, other=()):
+        steps = [PackedCall("f", (at("arena", tensor, offset),), (at("output", spec(1)),)) for tensor, offset in references]
+        found = graph_of(program("main", [A], [spec(1)], Step("o", (), (second,)), Step("o", (), (first,)), *other, *steps))
+        assert "workspace" not in found.nodes[1].attrs
+        name = lambda place: found.nodes[place[0]].name  # noqa: E731 (for two uses)
+        return {node.name: [name(place) for place in node.inputs] for node in found.nodes[3 + len(other) :]}
+
+    assert reads((spec(6), 64), (spec(6), 88)) == {"f": ["o_1"], "f_1": ["o"]}
+    assert reads((spec(3, 2), 88), (spec(6), 88)) == {"reshape_nop": ["o"], "f": ["reshape_nop"], "f_1": ["o"]}
+    assert reads((spec(3), 88), (spec(3), 76)) == {
+        "reshape_nop": ["o"],
+        "f": ["reshape_nop"],
+        "reshape_nop_1": ["o_1"],
+        "f_1": ["reshape_nop_1"],
+    }
+    assert reads((spec(6), 76)) == {"concatenate_nop": ["o_1", "o"], "f": ["concatenate_nop"]}
+    assert reads((spec(12), 64), (spec(3, 4), 64), (spec(2, 6), 64), (spec(12), 64)) == {
+        "concatenate_nop": ["o_1", "o"],
+        "f": ["concatenate_nop"],
+        "reshape_nop": ["concatenate_nop"],
+        "f_1": ["reshape_nop"],
+        "reshape_nop_1": ["concatenate_nop"],
+        "f_2": ["reshape_nop_1"],
+        "f_3": ["concatenate_nop"],
+    }
+    again = (Step("k", (), (first,)), Step("k", (), (first,)))
+    assert reads((spec(6), 64), (spec(6), 88), other=again) == {"f": ["k_1"], "f_1": ["o"]}
+    over = (Step("k", (), (at("arena", spec(1), 84),)),)
+    with pytest.raises(ValueError, match="found a tensor in the memory arena 0 that no call before has written"):
+        reads((spec(5), 64), other=over)
+    assert reads((spec(1), 84), (spec(6), 88), other=over) == {"f": ["k"], "f_1": ["o"]}
+
+
+def test_callees_read_parameters_and_leave_tensors_in_the_arena_of_their_callers():
+    x = spec(4, name="x")
+    inner = program(
+        "g",
+        [x],
+        [x],
+        Step("k", (at("input", x), at("param", B, 64)), (at("arena", x, 8),)),
+        Step("w", (at("param", B, 128),), (at("output", x), at("arena", spec(64), 128))),
+    )
+    call = ProgramCall("g", (at("input", x),), (at("output", x),), 256)
+    after = Step("k", (at("arena", x, 256 + 8), at("arena", x, 8), at("param", spec(2), 0)), (at("output", x, index=1),))
+    found = graph_of(program("main", [x], [x, x], Step("k", (), (at("arena", x, 8),)), call, call, after), inner)
+    names = [node.name for node in found.nodes]
+    assert names == ["x", "p0", "p1", "p2", "k", "k_1", "w", "k_2", "w_1", "k_3"]
+    assert [[names[place[0]] for place in node.inputs] for node in found.nodes[4:]] == [
+        *([], ["x", "p1"], ["p2"], ["x", "p1"], ["p2"]),
+        ["k_2", "k", "p0"],
+    ]
+    first, second = found.nodes[6].outputs
+    assert (first.storage, first.offset, second.offset) == (6, 0, 0) and second.storage == 7 and found.storage_bytes[7] == 256
 
 
 def test_calls_and_branches_on_sizes_are_inlined():
@@ -245,11 +314,14 @@ def test_tensors_without_elements_are_of_their_writers():
             "main",
             [replace(empty, name="e")],
             [empty, spec(3, 0)],
+            Step("k", (), (at("arena", empty, 64),)),
             Step("k", (at("input", empty),), (at("arena", empty, 64), at("arena", spec(4), 64))),
             Step("k", (at("arena", empty, 64),), (at("output", empty), at("output", spec(3, 0), index=1))),
         )
     )
-    assert [n.inputs for n in found.nodes] == [(), ((0, 0),), ((1, 0),)] and found.heads == ((2, 0), (2, 1))
+    assert [n.inputs for n in found.nodes] == [(), (), ((0, 0),), ((2, 0),)] and found.heads == ((3, 0), (3, 1))
+    unwritten = graph_of(program("main", [A], [empty]))
+    assert (unwritten.nodes[1].function, unwritten.nodes[1].inputs, unwritten.heads) == (NOP, (), ((1, 0),))
 
 
 def test_programs_that_are_no_graphs():
@@ -259,6 +331,8 @@ def test_programs_that_are_no_graphs():
     call = ProgramCall("g", (at("input", A),), (at("output", A),), 0, ("node",))
     for steps, others, message in (
         ([Branch(flag, (step,), (), ("if",))], [], "found a branch on data at if$"),
+        ([Branch(flag, (step,), ())], [], "found a branch on data$"),
+        ([call], [replace(callee, steps=(call,), max_depth=1)], "found a call of g, which calls itself"),
         ([Loop((), flag, (step,), ("loop", "er"))], [], "found a loop at loop, er$"),
         ([Allocate(0, 4)], [], "found sizes that only the program finds out$"),
         ([Give((0,))], [], "found sizes that only the program finds out$"),
@@ -320,6 +394,9 @@ def test_graphs_of_tvm_are_read():
     assert found.nodes[3].inputs == ((2, 1),) and found.heads == ((3, 0), (2, 0)) and found.arguments == (0, 1)
     assert (found.nodes[3].function, found.nodes[3].attrs, found.nodes[3].sizes, found.nodes[0].function) == ("g", {}, (), "")
     assert found.storage_bytes == {0: 16, 1: 3, 2: 16, 3: 4}
+    assert tvm_graph(heads=[[0, 0, 0]]).heads == ((0, 0),)
+    two = tvm_graph(**{"node_row_ptr": [0, 2, 3, 4, 5], "nodes/3/inputs/0": [2, 0, 0], "heads": [[3, 0, 0]]})
+    assert len(two.nodes[0].outputs) == 2
     assert tvm_graph(**{"attrs/shape/1/3": [0], "attrs/shape/1/1": [0]}).storage_bytes[1] == 0
 
 
@@ -336,6 +413,7 @@ def test_graphs_of_tvm_are_read():
         ("heads/0", [4, 0, 0], "IndexError"),
         ("attrs/storage_id/1/4", -1, "node 'g' gives Entry"),
         ("attrs/shape/1/4", [2, -1], "node 'g' gives Entry"),
+        ("attrs/shape/1/4", [-2, -1], "node 'g' gives Entry"),
         ("attrs/storage_offset", ["list_int", [0, 0, 0, 0, -4]], "node 'g' gives Entry"),
         ("attrs/storage_offset", ["list_int", [0, 0, 0, 1, 0]], "node 'f' with more bytes than the argument in its storage"),
         ("attrs/shape/1/3", [3], "node 'f' with more bytes than the argument"),
@@ -350,3 +428,163 @@ def test_graphs_of_tvm_are_read():
 def test_what_is_no_graph_of_tvm_is_refused(path, value, message):
     with pytest.raises(ValueError, match=f"graph: expected TVM's graph JSON, found a text that is not .*{message}"):
         tvm_graph(**{path: value})
+
+
+# ---- step by step
+
+
+I64, FLAG = spec(1, dtype="int64"), spec(dtype="bool")
+
+
+def test_places_of_calls_have_the_names_of_what_is_around_them():
+    step, packed = Step("k", (), (), ("node",)), PackedCall("host.f", (at("input", A),), (at("output", spec(N)),), ("other",))
+    call = ProgramCall("g", (), (), 0)
+    by_data, by_size = at("arena", FLAG), EqualSizes(((N, 3),))
+    main = program(
+        "main",
+        [],
+        [],
+        Branch(by_data, (step,), (call, packed)),
+        Branch(by_size, (step,), (packed,)),
+        call,
+        Loop((step,), by_data, (Branch(by_size, (step,), (step,)), step)),
+        Loop((), by_data, (Loop((packed,), by_data, ()),)),
+        symbols=("n",),
+    )
+    programs = {"main": main, "g": program("g", [], [], Branch(by_size, (step,), (packed,)), call, packed)}
+
+    def found(sizes=None, **changes):
+        sites = call_sites("main", {**programs, "main": replace(main, **changes)}, KERNELS, sizes)
+        assert all(site.where == "/".join(path) for (path, _), site in sites.items())
+        return [(site.where, at, site.kernel.name) for (_, at), site in sites.items()]
+
+    first = [("main/then", 0, "k"), ("g/then", 0, "k"), ("g/else", 0, "host.f"), ("g", 2, "host.f"), ("main/else", 1, "host.f")]
+    branch = [("main/then_1", 0, "k"), ("main/else_1", 0, "host.f")]
+    inner = [("main/loop/then", 0, "k"), ("main/loop/else", 0, "k")]
+    last = [("main/loop", 1, "k"), ("main/loop_1/loop/condition", 0, "host.f")]
+    loop = [("main/loop/condition", 0, "k")]
+    assert found() == [*first, *branch, *loop, *inner, *last]
+    # At sizes that are known, of the program itself; a program that calls itself may do so with others.
+    assert found({"n": 3}) == [*first, branch[0], *loop, inner[0], *last]
+    assert found({"n": 4}) == [*first, branch[1], *loop, inner[1], *last]
+    assert found({"n": 3}, max_depth=5) == found()
+    site = call_sites("g", programs, KERNELS)[("g",), 2]
+    assert site.sources == ("other",) and site.kernel.bytes == 24 + 4 * N and site.kernel.symbols == ("n",)
+    assert (site.kernel.flops, site.kernel.schedule, site.kernel.ops) == (0, "packed function", ("host.f",))
+
+
+def test_programs_that_do_the_same_at_the_same_sizes():
+    step, call, by_data = Step("k", (), ()), ProgramCall("g", (), (), 0), at("arena", FLAG)
+    g = program("g", [], [], step)
+    for steps, others, expected in (
+        ((), {}, True),
+        ((step, call, Branch(EqualSizes(((N, 3),)), (step,), (call,))), {}, True),
+        ((Branch(by_data, (step,), ()),), {}, False),
+        ((Branch(EqualSizes(()), (step, PackedCall("f", (), ())), ()),), {}, False),
+        ((Loop((), by_data, (step,)),), {}, False),
+        ((step, Allocate(0, 4)), {}, False),
+        ((step, call), {"g": program("g", [], [], PackedCall("f", (), ()))}, False),
+        ((step, call), {"g": program("g", [], [], call)}, False),
+        ((step, call, call), {"g": program("g", [], [], step, ProgramCall("h", (), (), 0)), "h": g}, True),
+    ):
+        programs = {"g": g, **others, "main": program("main", [], [], *steps)}
+        assert depends_on_sizes_only("main", programs) is expected, steps
+
+
+def test_a_program_runs_one_call_at_a_time():
+    """Sums of rows in a loop that goes on while a counter is below a limit; memory of the heap that changes places; a call of another
+    program in a part of the arena, and in memory of the heap; sizes that the program finds out."""
+
+    def run(function):
+        return lambda *arguments: function(*(a if isinstance(a, int) else borrowed(a) for a in arguments))
+
+    def count(counter, limit, flag):
+        flag[...] = counter[0] < limit[0]
+        counter += 1
+
+    def add(x, total, rows):
+        assert rows == x.shape[0]
+        total += x.sum(0)
+
+    functions = {"zero": lambda to: to.fill(0), "count": count, "add": add, "copy": lambda x, to, *sizes: np.copyto(to, x)}
+    x, row, limit = spec(N, 3), spec(3), spec(1, dtype="int64")
+    counter, flag, total = at("arena", I64, 0), at("arena", FLAG, 64), at("arena", row, 128)
+    m = symbol("m")
+    inner = program("inner", [row], [row], Step("copy", (at("input", row),), (at("arena", row, 64),), (), (3, 3)))
+    inner = replace(inner, steps=(*inner.steps, Step("copy", (at("arena", row, 64),), (at("output", row),), (), (3, 3))))
+    main = program(
+        "main",
+        [x, limit],
+        [row, spec(3), spec(3)],
+        Step("zero", (), (counter,)),
+        Step("zero", (), (total,)),
+        Loop(
+            (Step("count", (counter, at("input", limit, index=1)), (flag,)),),
+            flag,
+            (Branch(EqualSizes(((N, 2),)), (Step("add", (at("input", x),), (total,), (), (N,)),), ()),),
+        ),
+        PackedCall("test.descriptions.copy", (total,), (at("output", row),)),
+        Define("m", counter, 0),
+        Allocate(0, 64 * m + 256),
+        Allocate(1, 256),
+        Step("copy", (total,), (at("heap", row, 0, 0),), (), (m, N)),
+        Step("zero", (), (at("heap", row, 0, 1),)),
+        Move((0, 1), (1, 0), ("m",), (m + 1,)),
+        ProgramCall("inner", (at("heap", row, 0, 1),), (at("output", row, index=1),), 256),
+        ProgramCall("inner", (at("heap", row, 0, 0),), (at("output", row, index=2),), 64, heap=1),
+        symbols=("n",),
+    )
+    kernels = {name: kernel(name) for name in functions}
+    kernels["add"] = kernel("add", flops=3 * N, bytes=12 * N, symbols=("n",))
+    kernels["copy"] = kernel("copy", flops=symbol("a"), bytes=symbol("b"), own_flops=2 * symbol("a"), symbols=("a", "b"))
+    register_func("test.descriptions.copy", functions["copy"], override=True)
+    for rows, turns in ((2, 3), (2, 0), (3, 2)):
+        values = np.arange(rows * 3, dtype="float32").reshape(rows, 3)
+        outputs = [np.full(3, 9, "float32") for _ in range(3)]
+        spaces = {
+            "input": [values, np.array([turns])],
+            "output": outputs,
+            "arena": [np.full(512, 0xAB, "uint8")],
+            "param": [np.zeros(0, "uint8")],
+        }
+        packed = lambda name: run(functions[name])  # noqa: E731 (an argument, not a definition)
+        steps = Stepwise("main", {"main": main, "inner": inner}, kernels, packed, spaces, {"n": rows})
+        for _ in range(2):  # each run is as the first one
+            steps.run()
+            expected = values.sum(0) * (turns if rows == 2 else 0)
+            for found, wanted in zip(outputs, (expected, expected, np.zeros(3)), strict=True):
+                np.testing.assert_array_equal(found, wanted)
+            names = [(site.where, site.kernel.name) for site in steps.sites]
+            branch = [("main/loop/then", "add")] if rows == 2 else []
+            assert names == [
+                *(("main", "zero"), ("main", "zero"), ("main/loop/condition", "count"), *branch),
+                *(("main", "test.descriptions.copy"), ("main", "copy"), ("main", "zero"), ("inner", "copy"), ("inner", "copy")),
+            ]
+            assert steps.calls == [1, 1, turns + 1, *([turns] if branch else []), 1, 1, 1, 2, 2]
+            assert all((seconds > 0) == (calls > 0) for seconds, calls in zip(steps.seconds, steps.calls, strict=True))
+            work = dict(zip(names, steps.work, strict=True))
+            if branch and turns:
+                assert work["main/loop/then", "add"] == SiteWork(6 * turns, 6 * turns, 24 * turns)
+            # The counter is one more than the loop's turns.
+            assert work["main", "copy"] == SiteWork(2 * (turns + 1), turns + 1, rows) and work["inner", "copy"] == SiteWork(12, 6, 6)
+
+
+def test_calls_that_nest_as_deep_as_a_program_allows():
+    """A counter that each call takes one from, and that ends the calls."""
+
+    def less(counter, flag):
+        borrowed(counter)[...] -= 1
+        borrowed(flag)[...] = borrowed(counter)[0] > 0
+
+    flag = at("arena", FLAG)
+    again = ProgramCall("main", (at("input", I64),), (), 8)
+    main = program("main", [I64], [], Step("k", (at("input", I64),), (flag,)), Branch(flag, (again,), ()), max_depth=3)
+    for depth in (1, 3, 4):
+        spaces = {"input": [np.array([depth])], "output": [], "arena": [np.zeros(64, "uint8")], "param": [np.zeros(0, "uint8")]}
+        steps = Stepwise("main", {"main": main}, {"k": kernel("k")}, lambda name: less, spaces, {})
+        if depth <= 3:
+            steps.run()
+            assert steps.calls == [depth]
+        else:
+            with pytest.raises(RecursionError, match="main: expected at most 3 calls in one another, found more"):
+                steps.run()

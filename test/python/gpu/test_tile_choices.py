@@ -258,7 +258,7 @@ def test_the_time_of_a_product(way, tile, sizes, expected):
 def test_the_best_tile_fits_and_is_filled():
     """The one of fewest cycles of those; none where there is none."""
     one = BlockTile(64, 32, 32, 32, 16, 3)
-    candidates = [replace(one, depth=34), one, replace(one, stages=4)]  # 34 steps are no whole instructions
+    candidates = [replace(one, depth=34), one, replace(one, stages=4), replace(one, stages=2)]  # 34 steps are no whole instructions
     contraction = SimpleNamespace(root=SimpleNamespace(element=SimpleNamespace(width=32)))
     problem = SimpleNamespace(rows=64, columns=32, depth=64, batches=1, contraction=contraction)
     assert Sizes.of(problem) == Sizes(64, 32, 64, 1, 4.0)

@@ -12,7 +12,7 @@ from handmade import PARAMETER, build_artifact
 from relayc.runtime import CallSite, KernelInfo, Module, Peak
 from relayc.runtime.arenas import ArenaPool
 from relayc.runtime.artifact import ALIGNMENT, TensorSpec, aligned_empty
-from relayc.runtime.profile import make_profile
+from relayc.runtime.profile import SiteWork, make_profile, marked, peak_text, saved_text, share_texts
 
 
 def expected(x):
@@ -148,6 +148,84 @@ def test_memory_is_no_limit_for_what_is_faster_than_memory():
     assert row.shares(peak) == pytest.approx((0.1, 2.0)) and row.lost(peak) == pytest.approx(0.9e-3)
 
 
+def test_what_bounds_work():
+    """A row of 100 us, 10^9 operations and 10^8 bytes a second, on machines that can do more or less; shares on both sides of each limit."""
+    kernel = KernelInfo("k", (), (), (), (), 100_000, 10_000)
+
+    def row(seconds=1e-4, calls=1):
+        (found,) = make_profile([CallSite(kernel)], [(seconds, calls)], seconds, 1).rows
+        return found
+
+    def peak(gflops=10.0, gbytes=10.0, threads=4):
+        return Peak(threads, gflops, gbytes, gbytes / 2)
+
+    cases = (
+        (row(), peak(gflops=2.0), None, "compute"),
+        (row(), peak(gflops=2.01, gbytes=0.2), None, "memory"),
+        (row(), peak(gbytes=0.201), None, "latency"),
+        (row(), peak(gbytes=0.1 / 1.5), None, "memory"),
+        (row(), peak(gbytes=0.066), None, "latency"),
+        # Calls of less than 10 us each.
+        (row(1e-5, 1), peak(gflops=100.0), None, "latency"),
+        (row(0.99e-5, 1), peak(gflops=100.0), None, "overhead"),
+        (row(1e-4, 9), peak(gflops=100.0), None, "latency"),
+        (row(1e-4, 11), peak(gflops=100.0), None, "overhead"),
+        (row(1e-4, 11), peak(gflops=100.0, gbytes=1.0), None, "overhead"),
+        (row(1e-4, 11), peak(gflops=0.001), None, "compute"),
+        # Four threads are to bring three quarters more than one: 175 us of one thread.
+        (row(), peak(), 1.75e-4, "latency"),
+        (row(), peak(), 1.74e-4, "threads"),
+        (row(), peak(threads=2), 1.25e-4, "latency"),
+        (row(), peak(threads=2), 1.24e-4, "threads"),
+        (row(), peak(threads=1), 1e-9, "latency"),
+    )
+    for work, machine, alone, expected in cases:
+        assert work.bound(machine, alone) == expected, (work, machine, alone)
+    assert row(calls=0).seconds == row(calls=0).gflops == row(calls=0).gbytes == row(calls=0).shares(peak())[0] == 0
+    assert row(calls=0).flops == row(calls=0).bytes == row(calls=0).done_flops == 0 and row(calls=3).flops == 300_000
+
+
+def test_sums_of_rows_and_times():
+    conv = KernelInfo("conv", (), (), ("conv",), ("n",), 4_000, 500, "mma", own_flops=9_000)
+    copy = KernelInfo("copy", (), (), ("copy",), (), 0, 1_000)
+    sites = [CallSite(conv, ("n",)), CallSite(copy, (), "main/loop"), CallSite(conv, (), "g")]
+    work = [SiteWork(18_000, 8_000, 1_000), SiteWork(0, 0, 5_000), SiteWork(1, 2, 3)]
+    assert work[0] + work[2] == SiteWork(18_001, 8_002, 1_003) and SiteWork.of(conv) == SiteWork(9_000, 4_000, 500)
+    profile = make_profile(sites, [(3e-6, 2), (4e-6, 5), (1e-6, 1)], 2e-5, 3, None, work)
+    assert [row.share for row in profile.rows] == pytest.approx([0.375, 0.5, 0.125]) and profile.seconds == pytest.approx(8e-6)
+    total = profile.total()
+    assert (total.calls, total.flops, total.done_flops, total.bytes, total.operators) == (8, 18_001, 8_002, 6_003, ())
+    # Those that take longest first; of equal ones those that come first.
+    assert [(t.operators, t.calls, t.share) for t in profile.by_operators()] == [(("conv",), 3, 0.5), (("copy",), 5, 0.5)]
+    plain = make_profile(sites, [(0.0, 2), (0.0, 0), (1e-6, 1)], 1e-5, 1)
+    assert [row.seconds for row in plain.rows] == [1e-9, 0, 1e-6]
+    assert (plain.rows[0].flops, plain.rows[0].done_flops, plain.rows[0].bytes, plain.rows[1].bytes) == (18_000, 8_000, 1_000, 0)
+    assert make_profile(sites, [(0.0, 0)] * 3, 1e-5, 1).total().seconds == 1e-9
+    assert [row.share for row in make_profile(sites, [(0.0, 0)] * 3, 1e-5, 1).rows] == [0, 0, 0]
+    text = str(profile)
+    assert "*conv" in text and "main/loop" in text and "8 calls, 0.008 ms in kernels, 0.020 ms a call" in text and "peak" not in text
+    assert saved_text(total) == "0.00 GFLOP by the operators' definitions, 0.00 done (kernels marked *: Winograd)" in text
+    assert saved_text(profile.rows[1]) == "" and marked(copy) == "copy" and share_texts(total, None) == ("", "")
+    assert share_texts(profile.rows[0], Peak(1, 10.0, 1.0, 2.0)) == ("27%", "17%")
+    data = profile.as_data()
+    assert data["peak"] is None and "bound" not in data["kernels"][0] and data["kernels"][0]["sources"] == ["n"]
+    assert [row["where"] for row in data["kernels"]] == ["main", "main/loop", "g"] and data["kernels"][1]["calls"] == 5
+    assert (data["threads"], data["latency_seconds"], data["kernel_seconds"]) == (3, 2e-5, profile.seconds)
+    assert data["kernels"][0]["gflops"] == pytest.approx(6.0) and data["kernels"][0]["done_flops"] == 8_000
+
+
+def test_the_roofline_of_a_machine():
+    peak = Peak(2, 100.0, 10.0, 20.0, 400.0)
+    assert peak.gbytes == 20 and peak.limit(1e9, 1e9) == pytest.approx(0.05) and peak.limit(1e10, 1e9) == pytest.approx(0.1)
+    assert peak_text(peak) == "peak of the device: 0.1 TFLOP/s f32, 0 TFLOP/s of 16-bit floats on tensor cores, 20 GB/s memory"
+    assert peak_text(Peak(2, 100.0, 10.0, 8.0)) == "peak of 2 threads: 100 GFLOP/s f32, 10.0 GB/s memory"
+
+    def without(threads):
+        raise ImportError("no compiler")
+
+    assert make_profile([], [], 1e-5, 1, without).peak is None
+
+
 def test_threads_get_their_own_arenas(module, n):
     failures = []
 
@@ -192,6 +270,8 @@ def test_calls_of_other_sizes_find_the_pages_of_smaller_arenas():
     # One memory, which begins with a large page.
     assert len(addresses) == 1 and addresses.pop() % (2 << 20) == 0
     assert ArenaPool(aligned_empty(64)).acquire(1000)[1].nbytes == 1000
+    # Sixteen times the first size, and 256 MiB more at most.
+    assert [ArenaPool(aligned_empty(64), grows=True).acquire(n)[1].nbytes for n in (0, 1000, 1 << 28)] == [0, 16000, 2 << 28]
 
 
 def test_calls_release_the_gil(module):

@@ -8,7 +8,9 @@ import pytest
 import relayc
 from relayc import TensorType
 from relayc.runtime.artifact import ALIGNMENT, aligned_array
-from relayc.runtime.result_memory import ResultMemory
+from relayc.runtime.device_arenas import DeviceArenas
+from relayc.runtime.free_memory import MOST_SPARE_BYTES, FreeMemory
+from relayc.runtime.result_memory import LEAST_BYTES, ResultMemory
 from relayc.runtime.tensor import to_tensor
 
 MIB = 1 << 20
@@ -110,3 +112,77 @@ def test_results_of_calls_from_several_threads_stay_as_they_are():
 def test_a_caller_may_take_an_array_for_a_result(module):
     made = module["main"].result(0, ((2, 3), np.dtype(np.float32), 24))
     assert made.shape == (2, 3) and made.dtype == np.float32 and made.ctypes.data % ALIGNMENT == 0
+
+
+def test_memory_that_is_free():
+    """Last in, first out; for more bytes than any has had, twice as much as the last, or 256 MiB more."""
+    free = FreeMemory()
+    assert free.take(10) == (None, 10)
+    free.give("a", 100)
+    free.give("b", 50)
+    assert free.take(50) == ("b", 50) and free.take(100) == ("a", 100) and len(free) == 0
+    for kept, wanted, room in ((50, 51, 100), (50, 100, 100), (50, 101, 101), (0, 5, 5), (MOST_SPARE_BYTES, 1 + MOST_SPARE_BYTES, 2 << 28)):
+        free.give("c", kept)
+        assert free.take(wanted) == (None, room) and len(free) == 0  # what was too small is let go
+    free.give("d", 3 << 28)
+    assert free.take(1 + (3 << 28)) == (None, 4 << 28)
+
+
+def test_memory_that_was_not_needed_goes(monkeypatch):
+    """The oldest piece ten seconds after it came, when another one comes; never the only one."""
+    now = 0.0
+    monkeypatch.setattr("relayc.runtime.free_memory.time.monotonic", lambda: now)
+    free = FreeMemory(2)
+    free.give("a", 1)
+    now = 100.0
+    free.take(1)
+    free.give("a", 1)
+    now = 110.0
+    free.give("b", 1)
+    assert len(free) == 2
+    free.give("c", 1)  # as many as are kept
+    assert len(free) == 2
+    free.take(1)
+    now = 110.001
+    free.give("b", 1)
+    assert len(free) == 1 and free.take(1) == ("b", 1)
+
+
+def test_which_results_have_memory_of_their_own():
+    """From 128 KiB to 256 MiB."""
+    for num_bytes, kept in ((LEAST_BYTES - 1, 0), (LEAST_BYTES, 1), (1 << 28, 1), ((1 << 28) + 1, 0)):
+        memory = ResultMemory()
+        assert memory.array(((num_bytes,), np.dtype(np.uint8), num_bytes)).nbytes == num_bytes
+        assert len(memory._free) == kept
+
+
+class Tensors:
+    """A kind of device whose tensors are arrays."""
+
+    def __init__(self):
+        self.copies = 0
+
+    def empty(self, index, shape, dtype):
+        return np.empty(shape, dtype)
+
+    def from_numpy(self, array, tensor):
+        self.copies += 1
+        tensor[...] = array
+
+
+def test_arenas_of_devices():
+    """By device and stream; one that is too small is let go. Parameters are copied to a device once, until there are others."""
+    kind = Tensors()
+    arenas = DeviceArenas(kind, np.array([1, 2], np.uint8))
+    first = arenas.acquire(0, 5, 64)
+    assert first.nbytes == 64
+    arenas.release(0, 5, first)
+    assert arenas.acquire(1, 5, 64) is not first and arenas.acquire(0, 6, 64) is not first
+    assert arenas.acquire(0, 5, 64) is first and arenas.acquire(0, 5, 64) is not first
+    arenas.release(0, 5, first)
+    assert arenas.acquire(0, 5, 65).nbytes == 65 and arenas.acquire(0, 5, 8) is not first
+    params = arenas.params(0)
+    assert arenas.params(0) is params and arenas.params(1) is not params and kind.copies == 2 and params.tolist() == [1, 2]
+    before = arenas.version
+    arenas.set_params(np.array([3], np.uint8))
+    assert arenas.version != before and arenas.params(0).tolist() == [3] and kind.copies == 3

@@ -48,7 +48,6 @@ class FreeMemory(Generic[Memory]):
         now, pieces = time.monotonic(), self._pieces
         if self._most is None or len(pieces) < self._most:
             pieces.append((now, num_bytes, memory))
-        if len(pieces) > 1:  # a single piece is the one just returned
-            for since, *_ in pieces[:1]:
-                if now - since > _IDLE_SECONDS:
-                    del pieces[:1]
+        for since, *_ in pieces[:1]:
+            if now - since > _IDLE_SECONDS:
+                del pieces[:1]

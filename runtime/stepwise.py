@@ -83,7 +83,7 @@ def call_sites(
                 visit_program(node.function)
             elif isinstance(node, (Branch, Loop)):
                 parts = list(zip(inner, nested(node), strict=True))
-                if known is not None and path[0] == function and isinstance(node, Branch) and isinstance(node.condition, EqualSizes):
+                if known is not None and path[0] == function and isinstance(node.condition, EqualSizes):
                     parts = parts[:1] if node.condition.holds(known) else parts[1:]
                 for place, part in parts:
                     visit(place, part)

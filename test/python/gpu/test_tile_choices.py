@@ -19,6 +19,9 @@ from relayc.pipelines.targets.cuda.architectures import (
     native_architecture,
 )
 from relayc.pipelines.targets.cuda.peak import compute_gflops
+from relayc.pipelines.targets.cuda.strategies.attention import versions
+from relayc.pipelines.targets.cuda.strategies.attention.tensor_blocks import TensorParameters
+from relayc.pipelines.targets.cuda.strategies.attention.tensor_choice import TensorTiles
 from relayc.pipelines.targets.cuda.strategies.hopper.choice import Product, staged
 from relayc.pipelines.targets.cuda.strategies.hopper.convolution import Axis
 from relayc.pipelines.targets.cuda.strategies.hopper.tile import GroupTile
@@ -38,7 +41,10 @@ from relayc.pipelines.targets.cuda.strategies.product.strategy import _is_sensib
 from relayc.pipelines.targets.cuda.strategies.product.tile import BlockTile
 from relayc.pipelines.targets.cuda.target import CudaTarget
 from relayc.pipelines.targets.gpu.scans import parts_of
+from relayc.pipelines.te.read.attention import KEY
+from relayc.pipelines.te.read.graph import NotStructured
 from relayc.runtime.cuda.driver import DeviceAttributes
+from relayc.symbolic import minimum, symbol
 
 
 def cuda(arch="sm_80", **options):
@@ -406,6 +412,178 @@ def test_splits_of_groups():
 def test_windows_that_tensor_maps_have(axis, expected):
     """Corners of a byte, steps of 1 to 8, and taps within 255 pixels."""
     assert axis.is_for_maps is expected
+
+
+# ---- attention
+
+
+class Tiles(TensorTiles):
+    """Tiles whose shared memory is 1000 bytes for each key and stage."""
+
+    def blocks(self, p):
+        return SimpleNamespace(shared_bytes=1000 * p.keys * p.stages)
+
+
+class Largest(Tiles):
+    """Of which the largest are best: those of most rows, of these with most of a warp, of most keys, and of most stages."""
+
+    def cycles(self, p):
+        return -(((p.warps * p.rows * 100 + p.rows) * 1000 + p.keys) * 10 + p.stages)
+
+
+def tiles(kind=Tiles, rows=4096, keys=4096, width=64, depth=64, heads=1, causal=None, element_bytes=2, **target):
+    attention = SimpleNamespace(width=width, depth=depth, causal=causal, rows_of_key=rows, heads_of_key=heads, shape={KEY: keys})
+    return kind(attention, SimpleNamespace(element_bytes=element_bytes), cuda(**{"arch": "sm_90", "shared_bytes": 200_000, **target}))
+
+
+def test_registers_of_an_attention():
+    """Sums of 16 rows by 64 + 64 columns in 32 lanes, words of 16 rows by 64 queries, and 63 others; more where a tile has an end in it."""
+    p = TensorParameters(4, 16, 64, 2)
+    assert tiles().registers(p, True) == 64 + 16 + 61 + 2 and tiles().registers(p, False) == 64 + 17 + 61 + 2
+    assert tiles(keys=4095).registers(p, True) == tiles(causal=0).registers(p, True) == 64 + 16 + 61 + 2 + 32
+    assert tiles(element_bytes=4).registers(p, True) == 64 + 32 + 61 + 2
+    assert tiles().registers(replace(p, rows=32), True) == 128 + 32 + 61 + 2
+    assert tiles(width=32).registers(replace(p, keys=128), True) == 80 + 16 + 61 + 4
+    wide = TensorParameters(4, 32, 64, 2)
+    assert tiles(depth=128).registers(wide, True) == 255 and tiles(depth=128).keeps_queries(wide)
+    assert tiles(depth=130).registers(wide, True) == 256 and not tiles(depth=130).keeps_queries(wide)
+    assert tiles(depth=132)._fits(wide) and tiles(width=111, depth=132)._fits(wide) and not tiles(width=112, depth=132)._fits(wide)
+    assert tiles(shared_bytes=128_000)._fits(p) and not tiles(shared_bytes=127_999)._fits(p)
+
+
+def test_tiles_of_an_attention_that_fit():
+    for wanted, found in (
+        ((0, 1, 1, 0), (1, 16, 16, 2)),
+        ((9, 64, 300, 9), (8, 32, 64, 2)),
+        ((3, 31, 33, 4), (2, 16, 32, 4)),
+        ((8, 16, 128, 4), (8, 16, 64, 2)),
+        ((8, 16, 64, 5), (8, 16, 64, 3)),
+    ):
+        assert tiles()._fitted(TensorParameters(*wanted)) == TensorParameters(*found)
+    assert tiles(width=32, keys=4095, shared_bytes=49_152)._fitted(TensorParameters(8, 32, 128, 4)) == TensorParameters(8, 32, 16, 2)
+    assert tiles(width=170)._fitted(TensorParameters(8, 32, 16, 2)) == TensorParameters(8, 16, 16, 2)
+
+    class OfWarps(TensorTiles):
+        def blocks(self, p):
+            return SimpleNamespace(shared_bytes=30_000 * p.warps)
+
+    assert tiles(OfWarps)._fitted(TensorParameters(8, 32, 32, 3)) == TensorParameters(4, 16, 16, 2)
+    assert (tiles().most_keys, tiles(element_bytes=4).most_keys) == (128, 64)
+
+
+class Given:
+    """A tuning that keeps what it is asked, and sets nothing."""
+
+    def replace(self, defaults, names, fitted=None, values=None):
+        self.names, self.fitted, self.values = names, fitted, values
+        return defaults
+
+
+def test_the_best_tile_of_an_attention():
+    """Not of twice as many rows or keys as there are, but for the smallest ones."""
+    for rows, keys, found in (
+        (4096, 4096, (8, 32, 64, 3)),
+        (129, 64, (8, 32, 64, 3)),
+        (128, 64, (4, 32, 64, 3)),
+        (127, 33, (4, 32, 64, 3)),
+        (64, 32, (2, 32, 32, 3)),
+        (33, 32, (2, 32, 32, 3)),
+        (32, 17, (1, 32, 32, 3)),
+        (17, 17, (1, 32, 32, 3)),
+        (17, 16, (1, 16, 16, 2)),  # the one tile of 16 keys
+        (9, 9, (1, 16, 16, 2)),
+        (8, 1, (1, 16, 16, 2)),
+    ):
+        assert tiles(Largest, rows, keys).chosen(Given()) == TensorParameters(*found), (rows, keys)
+    asked = Given()
+    p = tiles(Largest).chosen(asked)
+    assert asked.names == ["warps", "rows", "keys", "stages"]
+    values = {name: asked.values[name](replace(p, keys=16)) for name in asked.names}
+    assert values == {"warps": [1, 2, 4, 8], "rows": [16, 32], "keys": [16, 32, 64], "stages": [2, 3, 4]}
+    assert asked.fitted(TensorParameters(9, 9, 9, 9)) == TensorParameters(8, 16, 16, 4)
+    # Sums of 16 rows by 400 columns are 200 registers: no block fits.
+    assert tiles(width=400).chosen(Given()) is None
+    # Sizes that calls know are typical ones.
+    n = symbol("n")
+    assert tiles(Largest, n, n).chosen(Given()).rows * tiles(Largest, n, n).chosen(Given()).warps == 256
+
+
+@pytest.mark.parametrize(
+    ("of", "p", "expected"),
+    [
+        # 64 rows by 64 keys of 64 + 64, 64 times: products at 1024 a cycle are 512 cycles, exponentials 256, other operations at 64 a cycle
+        # 384; 64 KiB are read and 16 KiB copied meanwhile. Four warps alone do one after the other.
+        ({"rows": 64}, (4, 16, 64, 2), 64 * (512 + 640 + 60) + 1200),
+        ({"rows": 64, "element_bytes": 4}, (4, 16, 64, 2), 64 * (1024 + 640 + 60) + 1200),
+        # Two blocks of eight warps on each multiprocessor hide what the others do; 216 blocks are two for each.
+        ({"rows": 128 * 216}, (8, 16, 32, 2), 2 * 128 * (704 + 0.15 * (512 + 512 + 8192 / 48) + 30) + 1200),
+        # A causal mask leaves half of the keys, and half a tile and half of the rows that there are.
+        ({"rows": 32, "keys": 4000, "causal": 0}, (4, 16, 64, 2), 32 * (512 + 640 + 60) + 1200),
+        ({"rows": 32, "keys": 4002, "causal": 0}, (4, 16, 64, 2), 33 * (512 + 640 + 60) + 1200),
+        ({"rows": 96, "keys": 4000, "causal": 0}, (4, 16, 64, 2), 33 * (512 + 640 + 60) + 1200),
+        # Queries in shared memory are read in each turn, 256 of 132 elements. One block of eight warps: two of each scheduler.
+        (
+            {"rows": 256, "depth": 132},
+            (8, 32, 64, 2),
+            64 * (3136 + 0.15 * (2560 + (8 * 64 * 196 + 256 * 132) * 2 / 128 + 64 * 196 * 2 / 48) + 60) + 1200,
+        ),
+        # One warp, which waits for everything four times as long; two stages wait for all of the delay, three for half.
+        ({"rows": 16, "keys": 32, "depth": 16, "width": 16}, (1, 16, 16, 2), 2 * (800 + 60) + 1200),
+        ({"rows": 16, "keys": 32, "depth": 16, "width": 16}, (1, 16, 16, 3), 2 * (400 + 60) + 1200),
+        ({"rows": 16, "keys": 32, "depth": 16, "width": 16}, (1, 16, 16, 9), 2 * (4 * (8 + 16 + 24) + 60) + 1200),
+        # 1400 products and 128 other operations a cycle of sm_90; three blocks of 30 for each of ten multiprocessors, two at once.
+        (
+            {"rows": 128, "heads": 30, "arch": "sm_90", "num_multiprocessors": 10},
+            (8, 16, 32, 2),
+            3 * 128 * (512 + 0.15 * (524288 / 1400 + 480 + 8192 / 48) + 30) + 2 * 1200,
+        ),
+    ],
+)
+def test_the_time_of_an_attention(of, p, expected):
+    given = {"arch": "sm_80", "shared_bytes": 163 << 10, **of}
+    assert tiles(**given).cycles(TensorParameters(*p)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_keys_of_few_queries_are_split(monkeypatch):
+    """Two blocks for each multiprocessor, of 256 keys at least; fewer rows of a block where so many do not stay in registers."""
+    most = 9
+
+    def splits(attention, parameters, rows):
+        if parameters.rows > most:
+            raise NotStructured("too many rows")
+        return parameters, rows
+
+    monkeypatch.setattr(versions, "Splits", splits)
+
+    def found(rows, keys, heads, multiprocessors=100):
+        attention = SimpleNamespace(rows_of_key=rows, heads_of_key=heads, shape={KEY: keys})
+        return versions.splits_of(attention, cuda(num_multiprocessors=multiprocessors), Given())
+
+    for (rows, keys, heads), (count, of_block) in {
+        (1, 1 << 20, 1): (200, 1),
+        (1, 1 << 20, 3): (67, 1),
+        (4, 1 << 20, 10): (20, 4),
+        (5, 1 << 20, 10): (10, 4),
+        (8, 1 << 20, 10): (10, 4),
+        (1, 256, 1): (1, 1),
+        (1, 257, 1): (2, 1),
+        (1, 0, 1): (1, 1),
+        (1, 1 << 20, 0): (200, 1),
+        (0, 1 << 20, 1): (200, 1),
+        (2, 1 << 20, 1000): (1, 2),
+    }.items():
+        parameters, rows_of_all = found(rows, keys, heads)
+        assert (parameters.splits, parameters.rows, rows_of_all) == (count, of_block, rows), (rows, keys, heads)
+        assert (parameters.warps, parameters.keys) == (4, 4)
+    assert found(9, 1 << 20, 1) is None
+    n = symbol("n")
+    assert str(found(n, 1 << 20, 1)[1]) == str(minimum(n, 8)) and found(n, 1 << 20, 1)[0].rows <= 4
+    most = 2
+    assert found(8, 1 << 20, 10)[0] == versions.SplitParameters(5, 4, 2, 4)
+    most = 0
+    assert found(1, 1 << 20, 1) is None
+    few = lambda rows: versions.has_few_rows(SimpleNamespace(rows_of_key=rows))  # noqa: E731 (for several uses)
+    assert (few(8), few(9), few(n)) == (True, False, False)
 
 
 # ---- scans, devices

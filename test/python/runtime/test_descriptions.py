@@ -36,6 +36,7 @@ from relayc.runtime.profile import SiteWork
 from relayc.runtime.records import as_plain, program_fields, program_record
 from relayc.runtime.registry import register_func
 from relayc.runtime.stepwise import Stepwise, call_sites, depends_on_sizes_only
+from relayc.runtime.stepwise_memory import HostMemory
 from relayc.runtime.tensor import borrowed
 from relayc.symbolic import symbol
 
@@ -515,7 +516,7 @@ def test_a_program_runs_one_call_at_a_time():
     main = program(
         "main",
         [x, limit],
-        [row, spec(3), spec(3)],
+        [row, spec(3), spec(3), spec(3)],
         Step("zero", (), (counter,)),
         Step("zero", (), (total,)),
         Loop(
@@ -531,7 +532,8 @@ def test_a_program_runs_one_call_at_a_time():
         Step("zero", (), (at("heap", row, 0, 1),)),
         Move((0, 1), (1, 0), ("m",), (m + 1,)),
         ProgramCall("inner", (at("heap", row, 0, 1),), (at("output", row, index=1),), 256),
-        ProgramCall("inner", (at("heap", row, 0, 0),), (at("output", row, index=2),), 64, heap=1),
+        ProgramCall("inner", (at("heap", row, 0, 0),), (at("output", row, index=2),), 64, heap=0),
+        PackedCall("test.descriptions.copy", (total,), (at("output", row, index=3),)),
         symbols=("n",),
     )
     kernels = {name: kernel(name) for name in functions}
@@ -540,7 +542,7 @@ def test_a_program_runs_one_call_at_a_time():
     register_func("test.descriptions.copy", functions["copy"], override=True)
     for rows, turns in ((2, 3), (2, 0), (3, 2)):
         values = np.arange(rows * 3, dtype="float32").reshape(rows, 3)
-        outputs = [np.full(3, 9, "float32") for _ in range(3)]
+        outputs = [np.full(3, 9, "float32") for _ in range(4)]
         spaces = {
             "input": [values, np.array([turns])],
             "output": outputs,
@@ -552,15 +554,16 @@ def test_a_program_runs_one_call_at_a_time():
         for _ in range(2):  # each run is as the first one
             steps.run()
             expected = values.sum(0) * (turns if rows == 2 else 0)
-            for found, wanted in zip(outputs, (expected, expected, np.zeros(3)), strict=True):
+            for found, wanted in zip(outputs, (expected, expected, np.zeros(3), expected), strict=True):
                 np.testing.assert_array_equal(found, wanted)
             names = [(site.where, site.kernel.name) for site in steps.sites]
             branch = [("main/loop/then", "add")] if rows == 2 else []
             assert names == [
                 *(("main", "zero"), ("main", "zero"), ("main/loop/condition", "count"), *branch),
                 *(("main", "test.descriptions.copy"), ("main", "copy"), ("main", "zero"), ("inner", "copy"), ("inner", "copy")),
+                ("main", "test.descriptions.copy"),
             ]
-            assert steps.calls == [1, 1, turns + 1, *([turns] if branch else []), 1, 1, 1, 2, 2]
+            assert steps.calls == [1, 1, turns + 1, *([turns] if branch else []), 1, 1, 1, 2, 2, 1]
             assert all((seconds > 0) == (calls > 0) for seconds, calls in zip(steps.seconds, steps.calls, strict=True))
             work = dict(zip(names, steps.work, strict=True))
             if branch and turns:
@@ -588,3 +591,52 @@ def test_calls_that_nest_as_deep_as_a_program_allows():
         else:
             with pytest.raises(RecursionError, match="main: expected at most 3 calls in one another, found more"):
                 steps.run()
+
+
+def test_memory_and_sizes_that_a_program_gives_its_caller():
+    """At each run anew: the caller reads what this run's call has given; times are asked for when the memory has been waited for."""
+
+    class Memory(HostMemory):
+        waited = False
+
+        def time(self, packed, arguments):
+            found = super().time(packed, arguments)
+            return lambda: found() if self.waited else -1e9
+
+        def wait(self):
+            self.waited = True
+
+    m = symbol("m")
+    inner = program(
+        "inner",
+        [I64],
+        [],
+        Define("k", at("input", I64), 0),
+        Allocate(4, 8 * symbol("k")),
+        Step("copy", (at("input", I64),), (at("heap", I64, 0, 4),)),
+        Give((4,), (symbol("k") + 1,)),
+    )
+    for slots, names in (((2,), ()), ((2,), ("m",))):
+        call = ProgramCall("inner", (at("input", I64),), (), 0, (), (), -1, slots, names)
+        sizes = (m,) if names else (7,)
+        inner_ = inner if names else replace(inner, steps=(*inner.steps[:-1], Give((4,))))
+        main = program(
+            "main",
+            [I64],
+            [I64, I64],
+            call,
+            Step("both", (at("heap", I64, 0, 2),), (at("output", I64), at("output", I64, index=1)), (), sizes),
+        )
+
+        def both(x, first, second, size):
+            borrowed(first)[...], borrowed(second)[...] = borrowed(x), size
+
+        functions = {"copy": lambda x, to: np.copyto(borrowed(to), borrowed(x)), "both": both}
+        kernels = {"copy": kernel("copy"), "both": kernel("both", symbols=("s",))}
+        given, outputs = np.array([3]), [np.zeros(1, "int64") for _ in range(2)]
+        spaces = {"input": [given], "output": outputs, "arena": [np.zeros(64, "uint8")], "param": [np.zeros(0, "uint8")]}
+        steps = Stepwise("main", {"main": main, "inner": inner_}, kernels, functions.__getitem__, spaces, {}, Memory())
+        for value in (3, 5):
+            given[0] = value
+            steps.run()
+            assert [int(o[0]) for o in outputs] == [value, value + 1 if names else 7] and min(steps.seconds) > 0

@@ -134,7 +134,15 @@ PROFILED = [
 
 
 @pytest.mark.parametrize(
-    ("dtypes", "tensor", "share"), [(["float16"], 40.0, 0.25), (["float16"], 0.0, 0.1), (["float16", "float32"], 40.0, 0.1)]
+    ("dtypes", "tensor", "share"),
+    [
+        (["float16"], 40.0, 0.25),
+        (["float16"], 0.0, 0.1),
+        (["float16", "float32"], 40.0, 0.1),
+        (["float16", "bfloat16"], 40.0, 0.25),
+        (["bfloat16", "int8"], 40.0, 0.25),
+        (["int8"], 40.0, 0.1),
+    ],
 )
 def test_products_of_narrow_floats_are_measured_by_tensor_cores_where_there_are_any(dtypes, tensor, share):
     inputs = tuple(TensorSpec(f"x{i}", (4,), dtype) for i, dtype in enumerate(dtypes))
@@ -149,7 +157,7 @@ def test_memory_is_no_limit_for_what_is_faster_than_memory():
 
 
 def test_what_bounds_work():
-    """A row of 100 us, 10^9 operations and 10^8 bytes a second, on machines that can do more or less; shares on both sides of each limit."""
+    """A row of 100 us, 10^9 operations and 10^8 bytes a second, on machines that can do more or less: on both sides of each limit."""
     kernel = KernelInfo("k", (), (), (), (), 100_000, 10_000)
 
     def row(seconds=1e-4, calls=1):
@@ -181,6 +189,7 @@ def test_what_bounds_work():
     )
     for work, machine, alone, expected in cases:
         assert work.bound(machine, alone) == expected, (work, machine, alone)
+    assert row(calls=0).bound(peak()) == "overhead" and row().lost(peak(gbytes=0.1)) == 0 and row().lost(peak(gbytes=0.11)) > 0
     assert row(calls=0).seconds == row(calls=0).gflops == row(calls=0).gbytes == row(calls=0).shares(peak())[0] == 0
     assert row(calls=0).flops == row(calls=0).bytes == row(calls=0).done_flops == 0 and row(calls=3).flops == 300_000
 

@@ -146,6 +146,12 @@ def test_memory_that_was_not_needed_goes(monkeypatch):
     now = 110.001
     free.give("b", 1)
     assert len(free) == 1 and free.take(1) == ("b", 1)
+    free = FreeMemory()
+    for piece in "abc":
+        free.give(piece, 1)
+    now = 200.0
+    free.give("d", 1)  # one at a time
+    assert len(free) == 3 and [free.take(1)[0] for _ in range(3)] == ["d", "c", "b"]
 
 
 def test_which_results_have_memory_of_their_own():

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from relayc.pipelines.targets.cuda.architectures import MOST_REGISTERS, REGISTERS
+from relayc.pipelines.targets.cuda.architectures import MOST_REGISTERS
 from relayc.pipelines.targets.cuda.strategies.attention.tensor_blocks import Queries, TensorBlocks, TensorParameters
 from relayc.pipelines.targets.cuda.strategies.product.choice import (
     BARRIER,
@@ -95,10 +95,8 @@ class TensorTiles:
         return self.registers(p, self.keeps_queries(p))
 
     def _fits(self, p: TensorParameters) -> bool:
-        needed = self._needed(p)
-        if needed > MOST_REGISTERS or needed * p.warps * WARP > REGISTERS:
-            return False
-        return self.blocks(p).shared_bytes <= self.target.shared_bytes
+        # Of MOST_WARPS warps with MOST_REGISTERS registers of a thread a multiprocessor has room for a block.
+        return self._needed(p) <= MOST_REGISTERS and self.blocks(p).shared_bytes <= self.target.shared_bytes
 
     def _fitted(self, p: TensorParameters) -> TensorParameters:
         """The nearest numbers that a block can have."""

@@ -531,6 +531,12 @@ def test_the_best_tile_of_an_attention():
         ({"rows": 16, "keys": 32, "depth": 16, "width": 16}, (1, 16, 16, 2), 2 * (800 + 60) + 1200),
         ({"rows": 16, "keys": 32, "depth": 16, "width": 16}, (1, 16, 16, 3), 2 * (400 + 60) + 1200),
         ({"rows": 16, "keys": 32, "depth": 16, "width": 16}, (1, 16, 16, 9), 2 * (4 * (8 + 16 + 24) + 60) + 1200),
+        # 512 products and 64 other operations a cycle of sm_75; a block that has no room by the count is there all the same.
+        (
+            {"rows": 64, "arch": "sm_75", "shared_bytes": 64 << 10},
+            (4, 16, 64, 2),
+            64 * (1024 + 640 + 60) + 1200,
+        ),
         # 1400 products and 128 other operations a cycle of sm_90; three blocks of 30 for each of ten multiprocessors, two at once.
         (
             {"rows": 128, "heads": 30, "arch": "sm_90", "num_multiprocessors": 10},
@@ -555,9 +561,11 @@ def test_the_keys_of_few_queries_are_split(monkeypatch):
 
     monkeypatch.setattr(versions, "Splits", splits)
 
+    asked = Given()
+
     def found(rows, keys, heads, multiprocessors=100):
         attention = SimpleNamespace(rows_of_key=rows, heads_of_key=heads, shape={KEY: keys})
-        return versions.splits_of(attention, cuda(num_multiprocessors=multiprocessors), Given())
+        return versions.splits_of(attention, cuda(num_multiprocessors=multiprocessors), asked)
 
     for (rows, keys, heads), (count, of_block) in {
         (1, 1 << 20, 1): (200, 1),
@@ -578,6 +586,13 @@ def test_the_keys_of_few_queries_are_split(monkeypatch):
     assert found(9, 1 << 20, 1) is None
     n = symbol("n")
     assert str(found(n, 1 << 20, 1)[1]) == str(minimum(n, 8)) and found(n, 1 << 20, 1)[0].rows <= 4
+    for keys, splits in ((0, [1]), (32, [1]), (33, [1, 2]), (96, [1, 2]), (97, [1, 2, 4])):
+        found(4, keys, 1)
+        assert asked.names == {"splits": "splits", "warps": "split_warps", "rows": "split_rows", "keys": "split_keys"}
+        values = {name: list(of(None)) for name, of in asked.values.items()}
+        assert values == {"splits": splits, **{name: [1, 2, 4, 8] for name in ("split_warps", "split_rows", "split_keys")}}
+    most = 3
+    assert found(8, 1 << 20, 10)[0] == versions.SplitParameters(7, 4, 3, 4)
     most = 2
     assert found(8, 1 << 20, 10)[0] == versions.SplitParameters(5, 4, 2, 4)
     most = 0

@@ -1,0 +1,318 @@
+"""How GPUs go about sorts, windows and transposes: what the numbers of their launches are, by their sizes. Nothing is compiled."""
+
+from dataclasses import replace
+from itertools import permutations
+from types import SimpleNamespace
+
+import pytest
+
+from relayc.dialects.mlir import ir, make_context
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.targets.cuda.strategies import sorting as sorts
+from relayc.pipelines.targets.cuda.strategies import transpose, windows
+from relayc.pipelines.targets.gpu.sorting.keys import Key
+from relayc.pipelines.targets.gpu.sorting.lines import Shape
+from relayc.pipelines.targets.gpu.sorting.merging import exchanges
+from relayc.pipelines.targets.gpu.sorting.orders import MOST_ITEMS, item_widths, items_bytes
+from relayc.pipelines.targets.gpu.sorting.selection import Selection, most_count
+from relayc.pipelines.targets.gpu.sorting.tiles import LineTiles
+from relayc.pipelines.te.read.access import MergedLoop
+from relayc.pipelines.te.read.sorting import INDICES, VALUES, Sorting
+from relayc.pipelines.te.read.window import WindowAxis
+from relayc.pipelines.te.read.window_channels import ChannelWindow
+from relayc.symbolic import symbol
+
+TARGET = Target("cuda", arch="sm_80", num_multiprocessors=10)
+N = symbol("n")
+
+
+# ---- sorts
+
+
+def sort_of(size=1000, lines=1, count=None, dtype="float32", width=32, results=(INDICES,), columns=None, descending=False):
+    source = SimpleNamespace(element=SimpleNamespace(width=width))
+    return Sorting(source, dtype, lines, size, 1, size if count is None else count, columns, descending, results)
+
+
+def test_words_of_items():
+    """The key alone, key and place in 32 bits where lines are so short, in 64, or in a word each."""
+    for given, widths in (
+        ({"dtype": "int8", "width": 8, "results": (VALUES,)}, (32,)),
+        ({"dtype": "int64", "width": 64, "results": (VALUES,)}, (64,)),
+        ({"dtype": "int64", "width": 64, "results": (VALUES, INDICES)}, (64, 32)),
+        ({"dtype": "float32", "results": (VALUES,)}, (64,)),  # NaN and zeros do not come back from their keys
+        ({"dtype": "int16", "width": 16, "size": 0xFFFF}, (32,)),
+        ({"dtype": "int16", "width": 16, "size": 0x10000}, (64,)),
+        ({"dtype": "uint8", "width": 8, "size": (1 << 24) - 1}, (32,)),
+        ({"dtype": "uint8", "width": 8, "size": 1 << 24}, (64,)),
+        ({"dtype": "uint8", "width": 8, "size": N}, (64,)),
+        ({"dtype": "float32"}, (64,)),
+        ({"dtype": "float64", "width": 64}, (64, 32)),
+        ({"columns": 3}, (32,)),
+    ):
+        assert item_widths(sort_of(**given)) == widths, given
+    assert items_bytes(10, (64, 32)) == 120 and MOST_ITEMS == 0xFFFFFFFF
+    for dtype, width, known, reversible in (
+        ("int8", 8, True, True),
+        ("uint64", 64, True, True),
+        ("float16", 16, True, False),
+        ("bfloat16", 16, True, False),
+    ):
+        assert (Key(dtype, width, False).is_known, Key(dtype, width, False).is_reversible) == (known, reversible)
+    assert not Key("bool", 1, False).is_known and not Key("int4", 4, False).is_known and not Key("float8_e5m2", 8, False).is_known
+
+
+def test_exchanges_sort_every_order():
+    for count in range(8):
+        for order in permutations(range(count)):
+            found = list(order)
+            for a, b in exchanges(count):
+                assert 0 <= a < b < count
+                if found[a] > found[b]:
+                    found[a], found[b] = found[b], found[a]
+            assert found == sorted(order)
+
+
+def test_numbers_of_sorts():
+    """Blocks of two warps to 1024 threads, as many items as 48 KiB have room for, and as few parts as one block sorts in the end."""
+    wide, narrow = sort_of(dtype="float64", width=64), sort_of(dtype="int16", width=16)
+    for sort, wanted, found in (
+        (narrow, (256, 11, 1), (256, 11, 1)),
+        (narrow, (1, 11, 1), (64, 11, 1)),
+        (narrow, (9999, 15, 1), (1024, 11, 1)),  # 48 KiB / 4 - 32 are 12256 items
+        (wide, (256, 15, 1), (256, 15, 1)),
+        (wide, (256, 16, 1), (256, 15, 1)),  # 48 KiB / 12 - 32 are 4064
+        (wide, (511, 99, 1), (256, 15, 1)),
+        (sort_of(count=10), (64, 3, 99), (64, 3, 19)),  # 192 items
+        (sort_of(count=128), (64, 3, 2), (64, 3, 1)),
+        (sort_of(count=129), (64, 3, 2), (64, 3, 1)),
+        (sort_of(count=10, columns=3), (64, 3, 5), (64, 3, 1)),
+        (sort_of(count=N), (64, 3, 5), (64, 3, 1)),
+    ):
+        assert sorts._possible(sort, sorts.Numbers(*wanted)) == sorts.Numbers(*found), (wanted, found)
+    assert [most_count(Shape(64, items)) for items in (1, 2, 3, 4, 5)] == [0, 64, 128, 128, 192]
+    numbers = sorts.Numbers(64, 3)
+    assert [sorts._selected(sort_of(count=n), numbers) for n in (1, 128, 129)] == [1, 128, None]
+
+
+def test_parts_of_lines_that_blocks_share():
+    """Two blocks for each of ten multiprocessors, four tiles of 192 items for each part at least."""
+    numbers = sorts.Numbers(64, 3)
+    for lines, size, count, parts in (
+        (1, 1 << 20, 5, 20),
+        (3, 1 << 20, 5, 7),
+        (20, 1 << 20, 5, 1),
+        (19, 1 << 20, 5, 2),
+        (0, 1 << 20, 5, 20),
+        (1, 2 * 768 - 1, 5, 1),
+        (1, 2 * 768, 5, 2),
+        (1, 1 << 20, 64, 3),
+        (1, 1 << 20, 200, 1),
+    ):
+        assert sorts._parts(sort_of(size, lines, count), TARGET, numbers) == parts, (lines, size, count)
+
+
+def test_plans_of_sorts():
+    """In a block, by selection where a few are wanted, by tiles; the memory of what blocks leave to others."""
+    numbers = sorts.Numbers(64, 3, 4)
+    plan = lambda **given: sorts._Plan(sort_of(**given), TARGET, numbers)  # noqa: E731 (for several uses)
+    short = plan(size=192)
+    assert short.selection is short.tiles is None and short.workspace_bytes == 0
+    few = plan(size=193, count=10, lines=3)
+    assert few.tiles is None and few.selection == Selection(3, 193, 10, Shape(64, 3), 4) and few.workspace_bytes == 3 * 4 * 10 * 8
+    assert sorts._Plan(sort_of(193, count=10), TARGET, replace(numbers, parts=1)).workspace_bytes == 0
+    long = plan(size=193, lines=3)
+    assert long.selection is None and long.tiles == LineTiles(3, 193, Shape(64, 3)) and long.workspace_bytes == 2 * 3 * 2 * 192 * 8
+    assert LineTiles(3, 384, Shape(64, 3)).count == 2 and LineTiles(3, 385, Shape(64, 3)).count == 3
+    assert few.selection.met == 1 and replace(few.selection, shape=Shape(64, 8)).met == 4
+    assert [(size, short._fitting(size)) for size in (0, 1, 3, 6, 7, 12, 13, 96, 97, 192)] == [
+        *((0, Shape(2, 1)), (1, Shape(2, 1)), (3, Shape(2, 3)), (6, Shape(2, 3)), (7, Shape(4, 3)), (12, Shape(4, 3))),
+        *((13, Shape(8, 3)), (96, Shape(32, 3)), (97, Shape(64, 3)), (192, Shape(64, 3))),
+    ]
+    assert short._fitting(5) == Shape(2, 3) and sorts._Plan(sort_of(9), TARGET, sorts.Numbers(64, 9))._fitting(9) == Shape(2, 5)
+    # Lines of a block: those that its threads have room for, fewer where lines are too few for 20 blocks, but a warp at least.
+    for lines, threads, together in (
+        (640, 2, 32),
+        (639, 2, 16),
+        (320, 2, 16),
+        (1, 2, 16),
+        (1, 16, 2),
+        (1, 32, 1),
+        (80, 16, 4),
+        (79, 16, 2),
+        (9999, 64, 1),
+    ):
+        assert plan(size=9, lines=lines)._together(Shape(threads, 3)) == Shape(threads, 3, together), (lines, threads)
+
+
+# ---- windows
+
+
+def axis(outputs, taps, stride=1, dilation=1, low=0, size=None):
+    output, tap = (Var(0, n - 1) if n != 1 else None for n in (outputs, taps))
+    return WindowAxis(output, tap, stride, dilation, low, outputs * stride if size is None else size)
+
+
+def window(rows, columns, bits=(32, 32, 32), channels=None, size=1 << 30):
+    node, data, root = (SimpleNamespace(element=SimpleNamespace(width=n), size=size) for n in bits)
+    channel = None if channels is None else Var(0, channels - 1)
+    known = {"node": node, "data": data, "root": root, "rows": rows, "columns": columns, "channel": channel}
+    if channels is None:
+        return SimpleNamespace(**known)
+    found = object.__new__(ChannelWindow)
+    found.__dict__.update(known)
+    return found
+
+
+def test_lanes_of_windows():
+    """16 bytes of the wider of input and result, so many that they divide the channels; of columns one."""
+    one = axis(8, 3)
+    for channels, bits, most, lanes in (
+        (64, (32, 32, 32), 16, 4),
+        (64, (32, 16, 16), 16, 8),
+        (64, (32, 8, 8), 16, 16),
+        (64, (32, 8, 16), 16, 8),
+        (64, (32, 16, 32), 16, 4),
+        (64, (32, 4, 1), 16, 16),
+        (24, (32, 8, 8), 16, 8),
+        (7, (32, 8, 8), 16, 1),
+        (64, (32, 8, 8), 15, 8),
+        (64, (32, 8, 8), 8, 8),
+        (64, (32, 8, 8), 1, 1),
+        (None, (32, 8, 8), 16, 1),
+    ):
+        found = window(one, one, bits, channels)
+        assert windows._lanes(found, most) == lanes, (channels, bits, most)
+        assert windows._possible(windows.Numbers(100, most, 2, 3), found) == windows.Numbers(64, lanes, 2, 3)
+    assert windows._possible(windows.Numbers(1, 1, 1, 1), window(one, one)).threads == 32
+    assert windows._possible(windows.Numbers(5000, 1, 1, 1), window(one, one)).threads == 1024
+
+
+def test_outputs_of_a_thread():
+    """So many that threads read the fewest elements, where there are 512 of them for each multiprocessor: 5120."""
+    wide = 1 << 30
+    for outputs, taps, stride, size, count in (
+        (64, 3, 1, wide, 4),  # 6 elements for 4 outputs, where one output takes 3
+        (64, 1, 1, wide, 1),
+        (64, 3, 2, wide, 4),
+        (64, 3, 3, wide, 1),
+        (64, 2, 3, wide, 1),
+        (2, 3, 1, wide, 2),
+        (3, 3, 1, wide, 3),
+        (5, 3, 1, wide, 3),  # two threads of 5 elements, and not of 6
+        (6, 3, 1, wide, 3),
+        (1, 3, 1, wide, 1),
+        (64, 3, 1, 64 * 319, 3),
+        (64, 3, 1, 64 * 160, 2),
+        (64, 3, 1, 64 * 160 - 64, 1),
+        (64, 3, 1, 64 * 320, 4),
+        (64, 3, 1, 64 * 233, 3),  # 22 threads of three outputs make 5126 of 233 lines
+        (64, 3, 1, 64 * 232, 2),
+    ):
+        several, one = axis(outputs, taps, stride), axis(64, 3)
+        by_rows = windows._numbers(window(several, one, size=size), TARGET)
+        by_columns = windows._numbers(window(one, several, channels=4, size=4 * size), TARGET)
+        assert (by_rows.threads, by_rows.lanes, by_rows.columns) == (256, 1, 1) and by_rows.rows == count, (outputs, taps, stride, size)
+        assert (by_columns.lanes, by_columns.rows) == (4, 1) and by_columns.columns == count
+
+
+# ---- transposes
+
+
+@pytest.fixture
+def context():
+    with make_context(), ir.Location.unknown():
+        yield
+
+
+def move(across, along, element, staged=None, factors=(1,), constant=0):
+    """A result whose operand is contiguous along another loop, of which the loop of the result is `factors` apart."""
+    first, last = (Var(0, n - 1) for n in (across, along))
+    loops = [MergedLoop([v], n) for v, n in ((first, across), (last, along))]
+    reads = [(None, Index.of(first) + Index.of(last) * across * factor + constant) for factor in factors]
+    offset = Index.of(first) * along + Index.of(last)
+    return SimpleNamespace(
+        across=loops[0],
+        along=loops[1],
+        reads=reads,
+        offset=offset,
+        staged=[element] if staged is None else staged,
+        node=SimpleNamespace(element=element),
+    )
+
+
+def test_tiles_of_transposes(context):
+    """Squares of vectors, 16 along each loop at most; without vectors 32 elements, or all of a short loop and more of the other one."""
+    f32, f16, i8, i1 = (ir.Type.parse(name) for name in ("f32", "f16", "i8", "i1"))
+    for case, lanes, across, along, threads in (
+        (move(64, 64, f32), 4, 16, 16, 256),
+        (move(64, 64, f16), 8, 8, 8, 64),
+        (move(128, 256, f16), 8, 16, 16, 256),
+        (move(64, 64, i8), 8, 8, 8, 64),  # as many vectors as a vector has lanes, eight at most
+        (move(64, 66, f32), 2, 16, 16, 256),
+        (move(66, 64, f32), 2, 16, 16, 256),
+        (move(63, 64, f32), 1, 32, 32, 256),
+        (move(64, 64, f32, constant=2), 2, 16, 16, 256),
+        (move(64, 64, f32, constant=1), 1, 32, 32, 256),
+        (move(8, 64, f32), 4, 2, 16, 32),
+        (move(4, 1024, f32), 4, 1, 32, 32),
+        (move(1024, 4, f32), 4, 32, 1, 32),
+        (move(12, 1024, f32), 4, 4, 16, 64),
+        (move(17, 64, f32), 1, 32, 32, 256),
+        (move(16, 65, f32), 1, 16, 128, 256),
+        (move(65, 16, f32), 1, 128, 16, 256),
+        (move(3, 1001, f32), 1, 3, 256, 256),
+        (move(3, 100, f32), 1, 3, 128, 128),
+        (move(3, 9, f32), 1, 3, 32, 32),
+        (move(1001, 3, f32), 1, 256, 3, 256),
+        (move(64, 64, f16, staged=[f16, f32]), 4, 16, 16, 256),
+        (move(64, N, f32), 1, 32, 32, 256),
+    ):
+        found = transpose.tile_of(case, transpose.Numbers())
+        assert (found.lanes, found.across, found.along, found.threads) == (lanes, across, along, threads), (case.across, case.along)
+        assert found.turns == across * along // threads and found.elements == lanes * lanes * across * found.pitch
+        assert found.pitch >= along and found.shared_bytes(case) == found.elements * sum(max(1, t.width // 8) for t in case.staged)
+    assert transpose.tile_of(move(64, 64, f32), transpose.Numbers(32, 8)).lanes == 2
+    assert transpose.tile_of(move(64, 64, f32), transpose.Numbers(32, 1)) == transpose.TransposeTile(1, 32, 32, 32, 33)
+    assert transpose.tile_of(move(64, 64, i1), transpose.Numbers(1024, 4)).lanes == 4
+    assert transpose._possible(transpose.Numbers(33, 17)) == transpose.Numbers(32, 16)
+    assert transpose._possible(transpose.Numbers(1, 0)) == transpose.Numbers(32, 1)
+    assert transpose._possible(transpose.Numbers(2000, 3)) == transpose.Numbers(1024, 2)
+
+
+def test_conflicts_at_banks():
+    """Threads that write lines of one word at one bank, and read them side by side; vectors of 16 bytes go eight at a time."""
+    for across, along, vector, pitch, total in (
+        (32, 32, 4, 32, 32 + 1),
+        (32, 32, 4, 33, 2),
+        (32, 32, 2, 32, 16 + 1),
+        (32, 32, 1, 32, 8 + 1),
+        (16, 16, 8, 16, 2 * 16 + 2),
+        (16, 16, 8, 17, 2 + 2),
+        (8, 8, 16, 8, 4 * 8 + 4),
+        (8, 8, 16, 9, 8),
+    ):
+        assert transpose._conflicts(across, along, vector, pitch) == total, (across, along, vector, pitch)
+
+
+def test_reads_across_memory():
+    i, j, k = (Var(0, 9) for _ in range(3))
+    at = lambda **factors: Index(0, {{"i": i, "j": j, "k": k}[name]: factor for name, factor in factors.items()})  # noqa: E731
+    for offset, across, stays in (
+        (at(i=1, j=10), True, False),
+        (at(i=1, j=-10), True, False),
+        (at(i=1), False, False),
+        (at(i=2, j=10), False, False),
+        (at(i=10, j=1), False, True),
+        (at(i=10, j=-1), False, True),
+        (at(j=1), False, False),
+        (at(i=1, j=1), False, True),
+        (at(k=1, j=2), False, False),
+    ):
+        accesses = SimpleNamespace(offsets=[("node", offset)], bounds=set(), irregular=set())
+        reads = transpose._along(accesses, i, j)
+        assert reads == ([("node", offset)] if across else [])
+        assert transpose._operands(accesses, ["read"], i, j) == (["read"] if stays else [])
+        for guarded in ({"bounds": {1}}, {"irregular": {1}}):
+            assert transpose._operands(SimpleNamespace(**{**vars(accesses), **guarded}), ["read"], i, j) == []

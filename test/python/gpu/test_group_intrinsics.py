@@ -1,6 +1,7 @@
 """Products of warp groups that are written with primitives: copies of boxes, products out of shared memory, by emulation and ptxas."""
 
 import inspect
+import re
 from pathlib import Path
 
 import ml_dtypes
@@ -14,6 +15,7 @@ from relayc.bench.tensor_core_product import on_warp_groups
 from relayc.dialects.mlir import ir
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
+from relayc.pipelines.tir.editing.intrinsics import TensorIntrin
 from relayc.pipelines.tir.lower.function import lower_function
 from relayc.tir import Schedule, ScheduleError
 
@@ -111,6 +113,17 @@ def test_tiles_of_groups_are_products(kind, across, shape, options):
         kernel = relayc.compile_kernel(product(m, n, k, kind, across), schedule=one_group(kind, across, **options), target=EMULATED)
     x, y = (v.astype(total).T if turned else v.astype(total) for v, turned in zip((a, b), across, strict=True))
     np.testing.assert_array_equal(kernel(a, b), 2 * (x @ y.T))
+
+
+def test_operands_that_lie_across_the_depth_are_described_so():
+    """d0 is a row, d1 a column and d2 a step. (Sizes that no other test has, as an intrinsic is described once.)"""
+    for a, b in ((False, False), (True, False), (False, True), (True, True)):
+        name = f"wgmma_{'trans_a_' * a}{'trans_b_' * b}bf16_192x56x48"
+        described = TensorIntrin.get(name).desc
+        shapes = [(48, 192) if a else (192, 48), (48, 56) if b else (56, 48)]
+        assert [tuple(map(int, found)) for found in re.findall(r"arg\d: tensor<(\d+)x(\d+)xbf16>", described)] == shapes
+        maps = re.findall(r"affine_map<\(d0, d1, d2\) -> \((.*?)\)>", described)
+        assert maps == ["d2, d0" if a else "d0, d2", "d2, d1" if b else "d1, d2", "d0, d1"]
 
 
 def test_the_last_bits_of_floats_are_cut_off():

@@ -8,11 +8,12 @@ from oracle import values
 from support import program
 from symbolic_ops import symbolic_program, tensor
 
+from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay import build
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
-from relayc.pipelines.targets.gpu.loops import _is_for_blocks
+from relayc.pipelines.targets.gpu.loops import _Function, _is_for_blocks
 from relayc.symbolic import Range
 
 EMULATED = Target("cuda", arch="sm_80", emulate=True, num_threads=2)
@@ -87,3 +88,45 @@ def test_parts_of_long_lines():
 def test_blocks_go_along_long_lines(count, is_along_memory, lines, expected):
     """From a warp on, along memory or where there are few lines."""
     assert _is_for_blocks(SimpleNamespace(level=SimpleNamespace(count=count), is_along_memory=is_along_memory), lines) is expected
+
+
+SCAN = """
+func.func @k(%x: memref<4x64xf32>, %y: memref<4x64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c64 = arith.constant 64 : index
+  %zero = arith.constant 0.0 : f32
+  scf.parallel (%i) = (%c0) to (%c4) step (%c1) {
+    BEFORE
+    %s = scf.for %j = %c0 to %c64 step %c1 iter_args(%before = %zero) -> (f32) {
+      %v = memref.load READ : memref<READ_TYPE>
+      %n = arith.addf %before, %v : f32
+      memref.store %n, %y[%i, %j] : memref<4x64xf32>
+      scf.yield %n : f32
+    }
+    scf.reduce
+  }
+  return
+}
+"""
+COPY = """%t = memref.alloc() : memref<64xf32>
+    scf.for %j = %c0 to %c64 step %c1 {
+      %v = memref.load %x[%i, %j] : memref<4x64xf32>
+      memref.store %v, %t[%j] : memref<64xf32>
+    }"""
+
+
+@pytest.mark.parametrize(
+    ("before", "read", "type_", "is_scan", "workspace"),
+    [("", "%x[%i, %j]", "4x64xf32", True, 0), (COPY, "%t[%j]", "64xf32", False, 4 * 64 * 4)],
+    ids=["of an argument", "of memory of the thread"],
+)
+def test_threads_that_have_memory_of_their_own_scan_alone(before, read, type_, is_scan, workspace):
+    """Of a line that a thread has made for itself, each of the four has its part of the workspace."""
+    text = SCAN.replace("BEFORE", before).replace("READ_TYPE", type_).replace("READ", read)
+    with make_context() as context, ir.Location.unknown():
+        module = ir.Module.parse(text, context)
+        (function,) = module.body.operations
+        assert _Function(function).run() == workspace
+        assert module.operation.verify() and ("gpu.shuffle" in str(module)) is is_scan

@@ -343,8 +343,11 @@ def test_quantised_activations(op, attributes):
 def test_quantised_pooling(last):
     x = numbers(2, 8, 8, 4) if last else numbers(2, 4, 8, 8)
     inputs = {**scaled("x", x, 0.04, 120), "y_scale": np.array(0.03, np.float32), "y_zero": np.array(100, np.uint8)}
-    check("QLinearGlobalAveragePool", inputs, channels_last=last, steps=1)
-    check("QLinearAveragePool", inputs, channels_last=last, steps=1, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    given = {"channels_last": 1} if last else {}
+    window = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
+    check("QLinearGlobalAveragePool", inputs, steps=1, **given)
+    check("QLinearAveragePool", inputs, steps=1, **window, **given)
+    check("QLinearAveragePool", inputs, steps=1, **window, **given, count_include_pad=1)
 
 
 def test_quantised_concatenation_and_choice():

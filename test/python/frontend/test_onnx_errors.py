@@ -76,7 +76,14 @@ def test_text_is_not_a_model(tmp_path):
 def test_a_graph_without_operator_sets_is_invalid():
     model = model_of([relu()], {"x": [2]})
     del model.opset_import[:]
-    assert "expected an operator set version, found none" in message(model)
+    for version in (model.ir_version, 3):
+        model.ir_version = version
+        assert "expected an operator set version, found none" in message(model)
+    for version in (2, 1):  # which know but one
+        model.ir_version = version
+        assert from_onnx(model) is not None
+    model.ir_version = 0
+    assert "expected an IR version, found 0" in message(model)
 
 
 @pytest.mark.parametrize("opset", [-1, 1000])

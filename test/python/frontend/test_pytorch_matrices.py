@@ -35,10 +35,13 @@ def test_lu(shape):
 
 
 def test_lu_of_a_singular_matrix():
-    a = torch.randn(3, 4, 4)
+    a = torch.randn(8, 4, 4)
     a[1, :, 2] = a[1, :, 1]  # their pivot is 0
     a[1] = a[1].sign() * 2
     a[2] = 0
+    a[3:7] = torch.ones(4, 4).triu()
+    a[range(3, 7), range(4), range(4)] = 0  # each pivot by itself, which later columns find again but for the last two
+    a[7] = torch.diag(torch.tensor([2.0, 0, 3, 0]))  # the first of two counts
     agrees(model_of(lambda a: (torch.linalg.lu_factor_ex(a), torch.linalg.lu(a))), (a,), tolerance=TOLERANCE)
 
 

@@ -8,6 +8,7 @@ import pytest
 from relayc.frontend.common.size_arithmetic import ARITHMETIC, converted, remainder
 from relayc.frontend.onnx import fold_sizes
 from relayc.frontend.sizes import Inexact, Ratio
+from relayc.frontend.steps import _first
 from relayc.symbolic import Range, Ranges, evaluate, maximum, symbol
 
 N, M, K = symbol("n"), symbol("m"), symbol("k")
@@ -40,6 +41,10 @@ VALUES = {
             (7, 3, False, 1),
             (-7, 3, False, 2),
             (7, 1, False, 0),
+            (N, M, True, N % M),
+            (N - 1, M, True, None),
+            (N, M - 1, False, N % (M - 1)),
+            (N, M - 2, False, None),
             (7, 1, True, 0),
             (0, 3, True, 0),
             (-7, 3, True, None),
@@ -198,3 +203,25 @@ def test_of_arrays(compute, given, attributes, expected):
         else:
             found, dtype = compute(arrays, "int64", attributes)
             assert (found.tolist(), dtype) == (expected, "int64")
+
+
+@pytest.mark.parametrize(
+    ("begin", "size", "expected"),
+    [
+        (3, 4, 3),
+        (-1, 4, -1),
+        (-4, 4, -4),
+        (-5, 4, 0),
+        (-1, 0, -1),
+        (N, 4, N),
+        (-1, N, -1),
+        (-2, N, maximum(N - 2, 0)),
+        (-1, M, -1),
+        (-2, M, maximum(M - 2, 0)),
+        (-5, M + 4, -5),
+        (-6, M + 4, maximum(M - 2, 0)),
+    ],
+)
+def test_where_a_slice_backwards_begins(begin, size, expected):
+    with Ranges(RANGES):
+        assert _first(begin, size) == expected

@@ -55,6 +55,21 @@ def test_fused_functions_are_taken_apart():
     np.testing.assert_allclose(found, np.exp(data + 2), rtol=1e-6)
 
 
+@pytest.mark.parametrize(("level", "groups"), [(-1, 1), (0, 3), (1, 1)])
+def test_the_level_of_fusion(level, groups):
+    """Negative: that of the context; level 0 has no rules."""
+    x = relay.var("x", shape=(4, 6))
+    program = relay.IRModule.from_expr(relay.exp(relay.tanh(x) + relay.const(2.0)))
+    functions = []
+
+    def add(node):
+        if isinstance(node, relay.Function):
+            functions.append(node)
+
+    relay.analysis.post_order_visit(transform.FuseOps(level)(program)["main"].body, add)
+    assert len(functions) == groups
+
+
 def test_fast_operators_where_the_context_wants_them():
     x = relay.var("x", shape=(2, 4))
     program = relay.nn.softmax(relay.tanh(relay.exp(x)), axis=0)

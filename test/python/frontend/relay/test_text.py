@@ -201,6 +201,7 @@ def test_what_metadata_cannot_hold():
         ("if (True) { let %x = 1; %x } else { %x }", "1:37: expected a variable that is bound here, found %x"),
         ("1 +\n  nn.bitpacked(2)", "2:3: no operator 'nn.bitpacked' in Relay"),
         ("nn.softmax(1, foo=2)", "1:1: nn.softmax: no attribute foo"),
+        ("nn.softmax(1, 2=3)", "1:16: expected ',', found '='"),
         ("32768i16", "1:1: expected an int16, found 32768"),
         ("65520f16", "1:1: expected a float16"),
         ("meta[relay.Constant][0]", "expected metadata of this number, found 0"),

@@ -8,6 +8,7 @@ from oracle import values
 
 from relayc import relay
 from relayc.dialects.relay.errors import RelayError
+from relayc.frontend.relay.lowering import lower
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 """Sums of some tens of products of float32."""
@@ -71,6 +72,28 @@ def test_avg_pool2d_grad(pool, counts):
         for row, column in product(rows, columns):
             expected[:, :, row, column] += share
     np.testing.assert_allclose(found, expected, **CLOSE)
+
+
+@pytest.mark.parametrize(
+    ("attrs", "divides"),
+    [
+        ({"count_include_pad": False}, False),
+        ({"count_include_pad": True}, False),
+        ({"count_include_pad": True, "padding": (1, 1)}, False),
+        ({"count_include_pad": False, "padding": (1, 1)}, True),
+        ({"count_include_pad": False, "padding": (0, 0, 0, 1)}, True),
+        ({"count_include_pad": True, "padding": (1, 1, 1, 0), "ceil_mode": True}, True),
+        ({"count_include_pad": False, "strides": (3, 3), "ceil_mode": True}, True),
+        ({"count_include_pad": False, "strides": (2, 3), "ceil_mode": False}, False),
+        ({"count_include_pad": False, "strides": (2, 2), "ceil_mode": True}, False),
+    ],
+)
+def test_windows_are_counted_where_some_have_fewer_elements(attrs, divides):
+    attrs = {"pool_size": (2, 2), "strides": (2, 2), **attrs}
+    x = relay.var("x", shape=(1, 3, 4, 4))
+    grad = relay.var("g", type_annotation=relay.transform.InferTypeLocal(relay.nn.avg_pool2d(x, **attrs)))
+    program = relay.IRModule.from_expr(relay.Function([grad, x], relay.nn.avg_pool2d_grad(grad, x, **attrs)))
+    assert ("relay.divide" in str(lower(program))) == divides
 
 
 def test_gradients_of_pools_in_another_layout():

@@ -135,11 +135,15 @@ class AttrSpec:
         """Whether its value may be or have expressions over symbols."""
         return self.kind in _OF_SIZES
 
-    def encode(self, value: Any) -> ir.Attribute | None:
-        if value is None and self.optional:
-            return None
-        if not self.kind.check(value):
+    def check(self, value: Any) -> None:
+        """Raises RelayError for a value of another kind."""
+        if not (value is None and self.optional) and not self.kind.check(value):
             raise RelayError(f"attribute {self.name}: expected {self.kind.expected}, found {value!r}")
+
+    def encode(self, value: Any) -> ir.Attribute | None:
+        self.check(value)
+        if value is None:
+            return None
         try:
             return self.kind.encode(value)
         except OverflowError:

@@ -24,7 +24,10 @@ class _Types:
 
     def emit(self, name: str, *operands: RelayType, **attributes: Any) -> Any:
         cls = OPS[ir_name(name)]
-        found = cls.result_types(list(operands), cls.attribute_values(attributes))
+        values = cls.attribute_values(attributes)
+        for spec in cls.attr_specs.values():
+            spec.check(values[spec.name])
+        found = cls.result_types(list(operands), values)
         return found[0] if len(found) == 1 else tuple(found)
 
     def compose(self, found: Composed, args: list[RelayType], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:

@@ -281,7 +281,7 @@ def _all_class_non_max_suppression(emitter: Emitter, args: list[Value], attrs: d
 def _searchsorted(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
     """In several sequences, values are compared with all elements of theirs."""
     sequence, wanted = (_shape(emitter, arg) for arg in args)
-    if len(sequence) == 1:
+    if len(sequence) < 2:
         return _same(emitter, signature("searchsorted"), args, attrs)
     rows = emitter.emit("reshape", args[0], newshape=(*sequence[:-1], 1, sequence[-1]))
     columns = emitter.emit("reshape", args[1], newshape=(*wanted, 1))
@@ -361,7 +361,8 @@ def _added_at_end(attrs: dict[str, Any]) -> list[int]:
 def _by_channel(emitter: Emitter, args: list[Value], attrs: dict[str, Any]) -> Value:
     """The weight of a depthwise convolution; where it has the results of each channel on axis I, they are moved to axis O."""
     layout, shape = attrs["kernel_layout"], list(_shape(emitter, args[1]))
-    channels, at = _shape(emitter, args[0])[attrs["data_layout"].index("C")], layout.find("OI")
+    sizes, at = dict(zip(attrs["data_layout"], _shape(emitter, args[0]), strict=False)), layout.find("OI")
+    channels = sizes.get("C")
     if channels != attrs["groups"] or at < 0 or len(layout) != len(shape) or shape[at] != channels or shape[at + 1] == 1:
         return args[1]
     shape[at : at + 2] = shape[at] * shape[at + 1], 1

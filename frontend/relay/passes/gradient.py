@@ -17,6 +17,7 @@ from relayc.frontend.relay.inference import infer_expr
 from relayc.frontend.relay.op.functions import op
 from relayc.frontend.relay.passes.gradients import gradient_of_call
 from relayc.frontend.relay.passes.normal_forms import basic_block_form, graph_form
+from relayc.frontend.relay.passes.unused import reaches
 
 MODES = ("higher_order", "first_order")
 
@@ -63,6 +64,8 @@ class _Inline(ExprMutator):
     def visit_call(self, call: e.Call) -> e.Expr:
         callee = call.op
         if isinstance(callee, e.GlobalVar) and self._mod is not None:
+            if reaches(self._mod, callee.name_hint, callee.name_hint):
+                raise RelayError(f"gradient: expected functions that do not call themselves, found {callee.name_hint}")
             callee = self._mod[callee]
         if not isinstance(callee, (e.Op, e.Function)):
             raise RelayError(f"gradient: expected calls of operators and functions that are known, found {type(callee).__name__}")

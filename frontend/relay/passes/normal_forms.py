@@ -46,6 +46,11 @@ def is_primitive(expr: e.Expr) -> bool:
     return isinstance(expr, e.Function) and ("Primitive" in expr.attrs or "Compiler" in expr.attrs)
 
 
+def _visible(expr: e.Expr) -> list[e.Expr]:
+    """The parts of an expression that passes may change."""
+    return [] if is_primitive(expr) else children(expr)
+
+
 @dataclass(eq=False)
 class _Block(Scope):
     lets: list[tuple[e.Var, e.Expr]] = field(default_factory=list)
@@ -69,7 +74,7 @@ class _Normaliser:
         self.home: dict[e.Expr, _Block] = {function: _Block()}
         self._inner: dict[tuple[e.Expr, int], _Block] = {}
         self._lifted: set[e.Expr] = set()
-        for node in reversed(list(post_order(function))):  # users before operands
+        for node in reversed(list(post_order(function, _visible))):  # users before operands
             for part, block in self._parts(node):
                 if part in self.home and self.home[part] is not block:
                     self.home[part] = self.home[part].common(block)  # type: ignore[assignment] # scopes here are blocks
@@ -84,9 +89,7 @@ class _Normaliser:
     def _parts(self, node: e.Expr) -> Iterator[tuple[e.Expr, _Block]]:
         """The expressions directly in one, with the blocks that they are in."""
         home = self.home[node]
-        if is_primitive(node):
-            return
-        for i, part in enumerate(children(node)):
+        for i, part in enumerate(_visible(node)):
             if self._is_block(node, i):
                 self._inner[node, i] = _Block(home)
             yield part, self._inner.get((node, i), home)

@@ -23,7 +23,7 @@ def split_args(mod: RelayModule, max_function_args: int) -> RelayModule:
         count = 0
         for field, type_ in zip(parts.fields, types, strict=True):
             own = 1 + sum(_sizes(type_))
-            if count + own > limit:
+            if len(taken) > 1 and count + own > limit:
                 taken, count = [_join(taken, attrs)], own
             taken.append(field)
             count += own

@@ -10,6 +10,7 @@ from relayc.frontend.relay.ast.build import bind
 from relayc.frontend.relay.ast.functor import ExprMutator, children, post_order, pre_order
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference import infer_module
+from relayc.frontend.relay.loops import uses as names
 from relayc.frontend.relay.passes.effects import Effects
 from relayc.frontend.relay.passes.normal_forms import is_primitive
 
@@ -19,7 +20,7 @@ def dead_code_elimination(mod: RelayModule, inline_once: bool = False, ignore_im
 
     Args:
       inline_once: whether a value that is used once, in the function that binds it, takes the place of its variable, unless it reads a
-        reference or has an effect.
+        reference, has an effect, or is a function that names itself.
       ignore_impurity: whether values with effects are dropped, too.
     """
     return mod.map_functions(lambda function: _DeadLets(mod, inline_once, ignore_impurity).visit(function))
@@ -45,7 +46,8 @@ class _DeadLets(ExprMutator):
             if not uses[var.vid] and (self._ignores_effects or not self._effects.has(value)):
                 continue
             new = self.visit(value)
-            if self._inline_once and uses[var.vid] == 1 and (self._ignores_effects or not self._effects.has_place(value)):
+            has_place = not self._ignores_effects and self._effects.has_place(value)
+            if self._inline_once and uses[var.vid] == 1 and not has_place and not names(value, var.vid):
                 inlined[var.vid] = new
             else:
                 kept.append((var, new))
@@ -99,14 +101,14 @@ def inline(mod: RelayModule) -> RelayModule:
     Those that call themselves stay, and those that no function names: they are entries.
     """
     wanted = [v.name_hint for v, f in mod.functions.items() if f.attrs.get("Inline")]
-    inlined = {name: mod[name] for name in wanted if not _reaches(mod, name, name)}
+    inlined = {name: mod[name] for name in wanted if not reaches(mod, name, name)}
     named = {name for function in mod.functions.values() for name in named_functions(function)}
     mutator = _Inline(inlined)
     kept = {v: mutator.visit(f) for v, f in mod.functions.items() if v.name_hint not in inlined.keys() & named}
     return RelayModule(kept, mod.type_definitions, mod.attrs)  # type: ignore[arg-type] # functions stay functions
 
 
-def _reaches(mod: RelayModule, start: str, goal: str) -> bool:
+def reaches(mod: RelayModule, start: str, goal: str) -> bool:
     """Whether a function calls another, by others too."""
     return goal in _named(mod, named_functions(mod[start]))
 

@@ -12,6 +12,7 @@ from relayc.frontend.converter import ModelBuilder, Tensor
 from relayc.frontend.errors import ModelError
 from relayc.frontend.relay.ast.expr import Constant, Expr, Tuple
 from relayc.frontend.relay.op.composed.registry import Composed
+from relayc.symbolic import Undecided
 
 
 class FunctionBuilder(ModelBuilder):
@@ -49,6 +50,10 @@ def build(found: Composed, tensors: Operands, attrs: Mapping[str, Any], exprs: S
         made = found.function(*tensors, **attrs)
     except ModelError as error:
         raise RelayError(f"{found.name}: {error}") from None
+    except Undecided as error:
+        raise RelayError(f"{found.name}: expected sizes of which more is known, found an open question: {error}") from None
+    except (ArithmeticError, AttributeError, LookupError, TypeError) as error:  # of operands or attributes that the function cannot take
+        raise RelayError(f"{found.name}: expected other operands or attributes, found {type(error).__name__}: {error}") from error
     return made if isinstance(made, Tensor) else tuple(made)
 
 

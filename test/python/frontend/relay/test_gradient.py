@@ -171,6 +171,9 @@ def test_what_has_no_gradient_is_named():
     ]:
         with pytest.raises(RelayError, match=f"gradient: .*{message}"):
             relay.transform.gradient(function, **options)
+    recursive = relay.parse("def @f(%n: int32, %x: float32) -> float32 { if (%n < 1) { %x } else { @f(%n - 1, %x * %x) } }")
+    with pytest.raises(RelayError, match="gradient: expected functions that do not call themselves, found f"):
+        relay.transform.gradient(recursive.get_global_var("f"), recursive)
     with pytest.raises(RelayError, match="operator cumsum has no gradient yet"):
         relay.transform.gradient(relay.Function([x], relay.cumsum(x)))
     c, r, u = relay.var("c", "bool"), relay.var("r"), relay.var("u")

@@ -206,3 +206,21 @@ def test_what_a_variable_around_fixes_is_not_polymorphic():
 def test_symbols_of_attributes_are_known():
     x, height, width = relay.var("x", shape=(1, 3, 8, 8)), symbol("th"), symbol("tw")
     assert shape_of(op.image.resize2d(x, (height, width))) == (1, 3, height, width)
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes", "attrs", "message"),
+    [
+        ("nn.dense", [(3, 4), (5, 4)], {"units": 0.5}, "attribute units: expected .*, found 0.5"),
+        ("zeros", [], {"shape": (0.5,), "dtype": "int8"}, "attribute shape: expected a sequence of sizes, found"),
+        ("nn.conv1d", [(3, 4), (3, 1, 3)], {"groups": 3}, "data: expected"),
+        ("nn.conv1d", [(2, 3, 4), (3, 1, 3)], {"groups": 3, "data_layout": "NWX"}, "expected"),
+        ("searchsorted", [(), (3,)], {}, "expected"),
+        ("nn.contrib_conv2d_gemm_weight_transform", [(3, 2, 5, 6)], {"tile_N": 0, "tile_K": 3}, "weight_transform: expected"),
+        ("random.threefry_generate", [(10,)], {"out_shape": ((0, 1), symbol("m"))}, "random.threefry_generate: expected"),
+    ],
+)
+def test_what_an_operator_cannot_take_is_an_error(name, shapes, attrs, message):
+    inputs = [relay.var(f"x{i}", shape=shape) for i, shape in enumerate(shapes)]
+    with pytest.raises(TypeInferenceError, match=message):
+        infer_expr(relay.Function(inputs, op.call(name, *inputs, **attrs)))

@@ -75,6 +75,38 @@ def test_many_tensors_are_joined_in_steps(limit, joins):
     np.testing.assert_array_equal(run(found, *data).numpy(), np.concatenate(data))
 
 
+def test_joins_in_steps_of_tensors_of_unknown_sizes():
+    """Each takes more arguments than there are: no step has fewer than two tensors."""
+    parts = [relay.var(f"x{i}", shape=(relay.Any(), 2)) for i in range(3)]
+    found = transform.SplitArgs(2)(relay.IRModule.from_expr(relay.Function(parts, relay.op.concatenate(parts, 0))))
+    assert operators(found["main"]).count("concatenate") == 2
+    data = [values((i + 1, 2)) for i in range(3)]
+    np.testing.assert_array_equal(run(found, *data).numpy(), np.concatenate(data))
+
+
+KERNEL = """
+    def @main(%x: Tensor[(2), float32], %y: Tensor[(2), float32]) {
+      let %f = fn (%p: Tensor[(2), float32], %q: Tensor[(2), float32], Primitive=1) { nn.relu(add(%p, %q)) };
+      add(%f(%x, %y), %f(%y, %y))
+    }"""
+
+
+@pytest.mark.parametrize("name", ["ToANormalForm", "ToBasicBlockNormalForm", "PartialEvaluate"])
+def test_kernels_stay_as_they_are(name):
+    found = getattr(transform, name)()(relay.parse(KERNEL))
+    x, y = values((2,)), values((2,), seed=1)
+    np.testing.assert_allclose(run(found, x, y).numpy(), np.maximum(x + y, 0) + np.maximum(y + y, 0), rtol=1e-6)
+
+
+def test_a_function_that_names_itself_does_not_take_the_place_of_its_variable():
+    text = """def @main(%n: int32) -> int32 {
+      let %sum = fn (%i: int32, %a: int32) -> int32 { if (%i < %n) { %sum(%i + 1, %a + %i) } else { %a } };
+      %sum(0, 0) }"""
+    found = transform.DeadCodeElimination(inline_once=True)(relay.parse(text))
+    assert isinstance(found["main"].body, relay.Let)
+    assert run(found, 5) == 10
+
+
 def test_variables_end_after_their_last_use():
     text = """#[version = "0.0.5"]
     def @main(%c: bool, %x: float32) -> float32 {

@@ -221,7 +221,7 @@ def _split(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Se
     """A symbolic size is assumed to be divisible: the program checks it."""
     count, shape = attrs["indices_or_sections"], list(_shape(emitter, args[0]))
     axis = attrs["axis"] % len(shape) if shape else 0
-    if isinstance(count, int) and shape and isinstance(shape[axis], Dim):
+    if isinstance(count, int) and count > 0 and shape and isinstance(shape[axis], Dim):
         shape[axis] = shape[axis] // count * count
         args[0] = emitter.emit("match_shape", args[0], shape=shape)
     return _same(emitter, signature("split"), args, attrs)

@@ -216,6 +216,8 @@ def test_symbols_of_attributes_are_known():
         ("nn.conv1d", [(3, 4), (3, 1, 3)], {"groups": 3}, "data: expected"),
         ("nn.conv1d", [(2, 3, 4), (3, 1, 3)], {"groups": 3, "data_layout": "NWX"}, "expected"),
         ("searchsorted", [(), (3,)], {}, "expected"),
+        ("split", [(symbol("n"), 3)], {"indices_or_sections": -1}, "expected"),
+        ("split", [(symbol("n"), 3)], {"indices_or_sections": 0}, "expected"),
         ("nn.contrib_conv2d_gemm_weight_transform", [(3, 2, 5, 6)], {"tile_N": 0, "tile_K": 3}, "weight_transform: expected"),
         ("random.threefry_generate", [(10,)], {"out_shape": ((0, 1), symbol("m"))}, "random.threefry_generate: expected"),
     ],

@@ -31,37 +31,6 @@ from torch_mlir.dialects import (
 from torch_mlir.dialects.transform import interpreter
 from torch_mlir.execution_engine import ExecutionEngine
 
-__all__ = [
-    "ExecutionEngine",
-    "arith",
-    "bare_context",
-    "bufferization",
-    "c_api",
-    "c_handle",
-    "c_library",
-    "cf",
-    "ext",
-    "func",
-    "gpu",
-    "interpreter",
-    "ir",
-    "irdl",
-    "linalg",
-    "live_contexts",
-    "llvm",
-    "make_context",
-    "math",
-    "memref",
-    "on_new_context",
-    "passmanager",
-    "register_operation",
-    "rewrite",
-    "scf",
-    "tensor",
-    "transform",
-    "vector",
-]
-
 # Without this every lookup of a relay operation retries an import (15 us each): iteration is 30 times slower.
 _mlir.globals.append_dialect_search_prefix("relayc.dialects")
 

@@ -1,6 +1,6 @@
 """How code runs: compiled modules, packed functions, devices, tensors, threads. Imports neither MLIR nor any part of the compiler."""
 
-from relayc.runtime import images, maps, sequences, strings, torch_random  # noqa: F401 (registers what programs call)
+from relayc.runtime import images, maps, sequences, strings, torch_random  # registers what programs call
 from relayc.runtime.artifact import (
     Artifact,
     Branch,

@@ -35,27 +35,3 @@ from relayc.dialects.relay.names import build
 from relayc.dialects.relay.structure import Constant, Fused, If, TupleGetItem, While, Yield
 from relayc.dialects.relay.tuples import fields_of, make_tuple
 from relayc.dialects.relay.types import TensorType, TupleType
-
-__all__ = [
-    "OPS",
-    "Constant",
-    "Fused",
-    "IRModule",
-    "If",
-    "LayoutRole",
-    "Op",
-    "Operand",
-    "Pattern",
-    "Precision",
-    "RelayError",
-    "TensorType",
-    "TupleGetItem",
-    "TupleType",
-    "Variadic",
-    "View",
-    "While",
-    "Yield",
-    "build",
-    "fields_of",
-    "make_tuple",
-]

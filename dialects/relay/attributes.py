@@ -15,18 +15,6 @@ from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.size_attribute import i64_attribute, in_64_bits, read_size_attribute, size_attribute
 from relayc.symbolic import Dim, Size, parse
 
-__all__ = [
-    "REQUIRED",
-    "AttrSpec",
-    "Floats",
-    "Ints",
-    "Names",
-    "Number",
-    "Size",
-    "Sizes",
-    "attr_spec",
-]
-
 Ints = tuple[int, ...]
 Sizes = tuple[Size, ...]
 """Integers that may be expressions over symbols: in the IR an array of 64-bit integers, or one of integers and of texts (`["n", 768]`)."""

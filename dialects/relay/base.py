@@ -37,27 +37,6 @@ from relayc.dialects.relay.types import RelayType, TensorType, TupleType, type_o
 from relayc.nearest import nearest
 from relayc.symbolic import Ranges
 
-__all__ = [
-    "OPS",
-    "Floats",
-    "Ints",
-    "LayoutRole",
-    "Number",
-    "Op",
-    "Operand",
-    "Pattern",
-    "Precision",
-    "RelayDialect",
-    "RelayError",
-    "Size",
-    "Sizes",
-    "TensorType",
-    "Variadic",
-    "View",
-    "check",
-]
-
-
 if typing.TYPE_CHECKING:
     # The type of such a field in an operation found in the IR.
     Operand: TypeAlias = ir.Value

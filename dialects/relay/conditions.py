@@ -10,8 +10,6 @@ from relayc.dialects.relay.errors import check, may_equal, unequal
 from relayc.dialects.relay.types import TensorType
 from relayc.symbolic import Dim, Size, bounds, exact
 
-__all__ = ["Condition", "collected", "require_at_least", "require_at_most", "require_divides", "require_equal", "require_type"]
-
 
 @dataclass(frozen=True)
 class Condition:

@@ -5,8 +5,6 @@ No pass has a list of operators: an operator from outside the package states the
 
 import enum
 
-__all__ = ["LayoutRole", "Pattern", "Precision"]
-
 
 class Pattern(enum.IntEnum):
     """Relay's fusion patterns (TVM's OpPatternKind), ordered by how much they restrict fusion."""

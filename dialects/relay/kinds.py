@@ -6,21 +6,6 @@ from dataclasses import dataclass
 from relayc.dialects.relay.base import check
 from relayc.dialects.relay.types import TensorType
 
-__all__ = [
-    "ANY",
-    "BITS",
-    "BOOL",
-    "COMPARED",
-    "COMPUTED",
-    "FLOAT",
-    "INTEGER",
-    "NUMBER",
-    "Kind",
-    "check_conversion",
-    "check_factors",
-    "same_dtype",
-]
-
 
 @dataclass(frozen=True)
 class Kind:

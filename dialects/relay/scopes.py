@@ -20,20 +20,6 @@ from relayc.dialects.relay.types import flat_types, relay_type
 from relayc.dialects.relay.unify import substitute_type, symbols_of_type
 from relayc.symbolic import Dim, Size, substitute, symbol, symbols_of
 
-__all__ = [
-    "SymbolNames",
-    "check_scopes",
-    "conditions_of",
-    "defined_by",
-    "is_cast",
-    "normalize_sizes",
-    "replace_symbols",
-    "scope_before",
-    "size_attributes",
-    "symbols_in",
-    "symbols_of_value",
-]
-
 Operation: TypeAlias = ir.Operation | ir.OpView
 
 _DEFINING = ("relay.if", "relay.while", "relay.match_shape", "relay.cast_shape", "func.call")

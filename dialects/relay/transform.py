@@ -26,15 +26,6 @@ from relayc.dialects.relay.slices import slice_bounds, slices, split_bounds
 from relayc.dialects.relay.types import RelayType, TupleType
 from relayc.symbolic import bounds, maximum
 
-__all__ = [
-    "pad_pairs",
-    "permutation",
-    "product",
-    "slice_bounds",
-    "slices",
-    "split_bounds",
-]
-
 Known = Size | None
 
 

@@ -9,8 +9,6 @@ from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.types import RelayType, TensorType, TupleType, flat_types
 from relayc.symbolic import Dim, Size, exact, name_of, substitute, symbol, symbols_of
 
-__all__ = ["Bindings", "joined", "match", "substitute_type", "symbols_of_type"]
-
 Bindings = dict[str, Size]
 """The values of the symbols in a pattern."""
 

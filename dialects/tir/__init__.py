@@ -18,20 +18,3 @@ blocks, each of which stands in loops alone. It is TensorIR's form on MLIR's ope
 
 from relayc.dialects.tir.block import Block, TirDialect
 from relayc.dialects.tir.names import ANNOTATIONS, AXES, BUFFER, FORM, KIND, LAYOUT, LOOP, OUTPUT, PAD, SCOPE, SHAPE, Kind
-
-__all__ = [
-    "ANNOTATIONS",
-    "AXES",
-    "BUFFER",
-    "FORM",
-    "KIND",
-    "LAYOUT",
-    "LOOP",
-    "OUTPUT",
-    "PAD",
-    "SCOPE",
-    "SHAPE",
-    "Block",
-    "Kind",
-    "TirDialect",
-]

@@ -93,7 +93,7 @@ def import_program(
 def supported_operators() -> list[str]:
     """Names of the operators that have a converter, sorted."""
     _torch()
-    from relayc.frontend.pytorch import families  # noqa: F401 (they register converters)
+    from relayc.frontend.pytorch import families  # they register converters
 
     return sorted({*CONVERTERS, *OF_COMPLEX})
 

@@ -6,5 +6,3 @@ programs of the dialect.
 
 from relayc.frontend.relay.builder import Expr, Program
 from relayc.frontend.relay.importer import from_relay
-
-__all__ = ["Expr", "Program", "from_relay"]

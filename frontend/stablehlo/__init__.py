@@ -114,7 +114,7 @@ def import_program(
 
 def supported_operators() -> list[str]:
     """Names of the operators that have a converter, sorted."""
-    from relayc.frontend.stablehlo import families  # noqa: F401 (they register converters)
+    from relayc.frontend.stablehlo import families  # they register converters
     from relayc.frontend.stablehlo.registry import CONVERTERS
 
     return sorted(CONVERTERS)

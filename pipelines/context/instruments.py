@@ -15,8 +15,6 @@ from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.scopes import check_scopes
 
-__all__ = ["DumpIR", "PassInfo", "PassInstrument", "PassTimingInstrument", "Verifier", "flag_of", "ir_text"]
-
 ELIDE_ABOVE = 16
 """Constants with more elements than this are elided in dumps."""
 

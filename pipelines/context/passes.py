@@ -34,23 +34,6 @@ from relayc.pipelines import DEFAULT_OPT_LEVEL
 from relayc.pipelines.context.backend import backend_modules
 from relayc.pipelines.context.instruments import PassInfo, PassInstrument, flag_of
 
-__all__ = [
-    "PASSES",
-    "FunctionPass",
-    "ModulePass",
-    "Pass",
-    "PassContext",
-    "Sequential",
-    "config_option",
-    "find_pass",
-    "flag_of",
-    "function_pass",
-    "functions",
-    "load_passes",
-    "module_pass",
-    "register_pass",
-]
-
 # Modules that register passes and config options on import; read when a name is not known yet, so that a tool which needs one pass
 # does not pay for importing all of them.
 _PASS_MODULES = (

@@ -31,40 +31,6 @@ from relayc.pipelines.graph.specialize import specialize
 from relayc.pipelines.graph.to_mixed_precision import to_mixed_precision
 from relayc.pipelines.graph.winograd import winograd, winograd_by_size
 
-__all__ = [
-    "alter_attention_layout",
-    "alter_op_layout",
-    "byte_tables",
-    "canonicalize_ops",
-    "check_indices",
-    "combine_parallel_batch_matmul",
-    "combine_parallel_conv2d",
-    "combine_parallel_dense",
-    "conv_transpose_to_conv",
-    "dead_code_elimination",
-    "eliminate_common_subexpr",
-    "fake_quantization_to_integer",
-    "fold_constant",
-    "fold_explicit_padding",
-    "fold_scale_axis",
-    "fuse_ops",
-    "graph_pipeline",
-    "infer_type",
-    "inline",
-    "loop_invariant_code_motion",
-    "qnn_canonicalize",
-    "recognize_attention",
-    "recognize_patterns",
-    "share_parameters",
-    "simplify_expr",
-    "simplify_inference",
-    "sink_reshapes",
-    "specialize",
-    "to_mixed_precision",
-    "winograd",
-    "winograd_by_size",
-]
-
 
 def graph_pipeline() -> Sequential:
     """The passes between a frontend and the lowering; the PassContext's opt_level says which of them run."""

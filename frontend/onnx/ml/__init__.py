@@ -9,7 +9,5 @@ tables of the program of them; the others hold the converters of a family each.
 
 from relayc.frontend.onnx.ml import encoders, features, linear, maps, svm, trees
 
-__all__ = ["FAMILIES"]
-
 FAMILIES = (encoders, features, linear, maps, svm, trees)
 """The modules that register converters."""

@@ -2,5 +2,3 @@
 
 from relayc.frontend.relay.op.functions import Operators, call, op
 from relayc.frontend.relay.op.table import Signature, UnsupportedOperator, operators, signature
-
-__all__ = ["Operators", "Signature", "UnsupportedOperator", "call", "op", "operators", "signature"]

@@ -3,5 +3,3 @@
 from relayc.frontend.relay.text.lexer import ParseError
 from relayc.frontend.relay.text.parser import parse_expr, parse_module
 from relayc.frontend.relay.text.printer import astext, pretty
-
-__all__ = ["ParseError", "astext", "parse_expr", "parse_module", "pretty"]

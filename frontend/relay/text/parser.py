@@ -14,7 +14,7 @@ from relayc.frontend.relay.ast.attrs import DICT_ATTRS, Attrs
 from relayc.frontend.relay.ast.base import ndarray
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.op.table import signature
-from relayc.frontend.relay.text.lexer import ParseError, Source, Token
+from relayc.frontend.relay.text.lexer import Source, Token
 from relayc.frontend.relay.text.metadata import HEADER, read_metadata
 from relayc.frontend.relay.text.types import TypeParser
 from relayc.trampoline import Call, trampoline
@@ -465,6 +465,3 @@ def _split(text: str) -> tuple[str, str, str]:
         if at > 0:
             return text[:at], kind, text[at + 1 :]
     return text, "", ""
-
-
-__all__ = ["ParseError", "parse_expr", "parse_module"]

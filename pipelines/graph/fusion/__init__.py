@@ -8,5 +8,3 @@ from relayc.pipelines.graph.fusion.composites import CompositeRule
 from relayc.pipelines.graph.fusion.groups import Group, graph_groups
 from relayc.pipelines.graph.fusion.outside import fusion_rule, outside_rules, remove_fusion_rule
 from relayc.pipelines.graph.fusion.rules import Constraint, Rule
-
-__all__ = ["CompositeRule", "Constraint", "Group", "Rule", "fusion_rule", "graph_groups", "outside_rules", "remove_fusion_rule"]

@@ -19,16 +19,3 @@ extracted from a program.
 
 from relayc.pipelines.graph.pattern.language import DFPattern, dominates, is_constant, is_op, is_tuple_get_item, is_var, wildcard
 from relayc.pipelines.graph.pattern.match import Match, find_matches, rewrite
-
-__all__ = [
-    "DFPattern",
-    "Match",
-    "dominates",
-    "find_matches",
-    "is_constant",
-    "is_op",
-    "is_tuple_get_item",
-    "is_var",
-    "rewrite",
-    "wildcard",
-]

@@ -20,8 +20,6 @@ from relayc.pipelines.tir.tree.buffers import memref_type
 from relayc.pipelines.tir.tree.structure import Nest
 from relayc.symbolic import Dim, Size, symbol, symbols_of
 
-__all__ = ["Argument", "Signature", "make_function", "mark_outputs"]
-
 
 @dataclass
 class Argument:

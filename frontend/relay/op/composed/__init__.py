@@ -4,7 +4,7 @@ A composed operator is one plain function on tensors (relayc.frontend.converter)
 the attributes with Relay's names and defaults. Types of calls are those of what the function builds.
 """
 
-from relayc.frontend.relay.op.composed import (  # noqa: F401 (each registers its operators)
+from relayc.frontend.relay.op.composed import (  # each registers its operators
     annotation,
     bitserial,
     detection,
@@ -23,5 +23,3 @@ from relayc.frontend.relay.op.composed import (  # noqa: F401 (each registers it
 )
 from relayc.frontend.relay.op.composed.building import FunctionBuilder, build, compose, types_of
 from relayc.frontend.relay.op.composed.registry import COMPOSED, Composed, composed
-
-__all__ = ["COMPOSED", "Composed", "FunctionBuilder", "build", "compose", "composed", "types_of"]

@@ -3,7 +3,7 @@
 pipelines.targets.gpu.emulate.registry describes how to write an instruction.
 """
 
-from relayc.pipelines.targets.cuda.emulate import (  # noqa: F401 (they register instructions)
+from relayc.pipelines.targets.cuda.emulate import (  # they register instructions
     barriers,
     conversions,
     cp_async,

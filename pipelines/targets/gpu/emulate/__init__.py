@@ -7,5 +7,3 @@ them (scheduler). What an instruction of a GPU does stands in a registry, to whi
 
 from relayc.pipelines.targets.gpu.emulate.coroutines import mark_functions
 from relayc.pipelines.targets.gpu.emulate.kernels import emulate_kernels
-
-__all__ = ["emulate_kernels", "mark_functions"]

@@ -18,5 +18,3 @@ columns and steps, as far as each says.
 """
 
 from relayc.pipelines.targets.cpu.strategies.intrinsics import amx, attention, registers
-
-__all__ = ["amx", "attention", "registers"]

@@ -23,5 +23,3 @@ columns of 8 up to 256 (of s8 of 16 from 32 on), steps of 32 bytes:
 """
 
 from relayc.pipelines.targets.cuda.strategies.intrinsics import fragments, groups, products
-
-__all__ = ["fragments", "groups", "products"]

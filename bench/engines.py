@@ -40,10 +40,6 @@ class Job:
     database: str | None = None
 
 
-def _untold(inputs: Inputs) -> int | None:
-    return None
-
-
 @dataclass(frozen=True)
 class Loaded:
     """A model ready to be called.
@@ -57,7 +53,7 @@ class Loaded:
 
     bind: Callable[[Inputs], Call]
     facts: Mapping[str, Any] = field(default_factory=dict)
-    arena_bytes: Callable[[Inputs], int | None] = _untold
+    arena_bytes: Callable[[Inputs], int | None] = lambda inputs: None
 
 
 @dataclass(frozen=True)

@@ -40,11 +40,6 @@ def ratio(results: Sequence[Result], engine: str, other: str | None = None) -> f
     return None if mine is None or others is None else mine / others
 
 
-def flops_of(results: Sequence[Result]) -> int | None:
-    """Operations of a call by the operators' definitions, as relayc counts them; None if relayc did not run."""
-    return next((r.facts["flops"] for r in results if "flops" in r.facts), None)
-
-
 def done_text(result: Result) -> str:
     """Operations that an engine did, as a share of the operations by definition; empty if the engine does not report them."""
     own, done = result.facts.get("flops"), result.facts.get("done_flops")
@@ -86,7 +81,7 @@ def latency_table(models: Sequence[Sequence[Result]], peak: Peak, precision: str
         **{name: NUMBER for name in ("median ms", "ratio", "GFLOP/s", "of peak", "FLOP done", "memory MiB", "compile s", "difference")},
     )
     for results in models:
-        flops = flops_of(results)
+        flops = next((r.facts["flops"] for r in results if "flops" in r.facts), None)  # None if relayc did not run
 
         def cells(result: Result, seconds: float, flops: int | None = flops, results: Sequence[Result] = results) -> list[str]:
             rate = flops / seconds / 1e9 if flops else None

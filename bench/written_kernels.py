@@ -51,10 +51,6 @@ class Written:
         """Of the first argument."""
         return self.dtypes[0] if self.dtypes else "float32"
 
-    def runs_on(self, target: Target) -> bool:
-        """Whether a target has the features that the schedule needs."""
-        return all(target.has(feature) for feature in self.features)
-
     def arrays(self, seed: int) -> list[np.ndarray]:
         """Inputs of about 1."""
         rng = np.random.default_rng(seed)
@@ -92,15 +88,18 @@ def tiles(rows: int, columns: int, block: int, depth: int) -> Callable[[Schedule
     return schedule
 
 
-def _product(m: int, n: int, k: int, schedule: Callable[[Schedule], None]) -> Written:
+def _product(
+    m: int, n: int, k: int, schedule: Callable[[Schedule], None], of: Callable[[int, int, int], IRModule] = product, **others: Any
+) -> Written:
     return Written(
         f"product {m}x{n}x{k}",
-        lambda: product(m, n, k),
+        lambda: of(m, n, k),
         schedule,
         [(m, k), (k, n), (n,)],
         lambda a, b, bias: np.maximum(a @ b + bias, 0),
         (1,),
         2 * m * n * k,
+        **others,
     )
 
 
@@ -140,17 +139,7 @@ def amx_tiles(rows: int, columns: int, columns_outside: bool) -> Callable[[Sched
 
 
 def _product_of_bf16(m: int, n: int, k: int, schedule: Callable[[Schedule], None]) -> Written:
-    return Written(
-        f"product {m}x{n}x{k}",
-        lambda: product_of_bf16(m, n, k),
-        schedule,
-        [(m, k), (k, n), (n,)],
-        lambda a, b, bias: np.maximum(a @ b + bias, 0),
-        (1,),
-        2 * m * n * k,
-        ("bfloat16", "bfloat16"),
-        ("amx-tile", "amx-bf16"),
-    )
+    return _product(m, n, k, schedule, product_of_bf16, dtypes=("bfloat16", "bfloat16"), features=("amx-tile", "amx-bf16"))
 
 
 # ---- convolutions
@@ -378,4 +367,4 @@ def kernels(target: Target) -> list[Written]:
         Written("softmax 128x768", lambda: softmax(128, 768), rowwise("total", "power", "most"), [(128, 768)], _softmax),
         Written("layer_norm 128x768", lambda: layer_norm(128, 768), rowwise("square", "total"), [(128, 768), (768,), (768,)], _layer_norm),
     ]
-    return [kernel for kernel in (*products, convolved, attended, *rows) if kernel.runs_on(target)]
+    return [kernel for kernel in (*products, convolved, attended, *rows) if all(map(target.has, kernel.features))]

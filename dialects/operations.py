@@ -1,21 +1,49 @@
 """Operations under another one, the end of a block, users of a value, and bytes of elements."""
 
+from collections.abc import Callable
+
 from relayc.dialects.mlir import ir
+
+
+def find_operations(
+    root: ir.Operation, wanted: Callable[[ir.Operation], object], order: ir.WalkOrder = ir.WalkOrder.POST_ORDER
+) -> list[ir.Operation]:
+    """The operations under `root`, and `root`, for which `wanted` holds: a list, so that they may be changed while it is read."""
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if wanted(op):
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit, order)
+    return found
+
+
+def has_operation(root: ir.Operation, wanted: Callable[[ir.Operation], object]) -> bool:
+    """Whether `wanted` holds for `root` or an operation under it."""
+    found = False
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        nonlocal found
+        found = bool(wanted(op))
+        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
+
+    root.walk(visit)
+    return found
+
+
+def called_names(root: ir.Operation) -> list[str]:
+    """Names of the functions that the operations under `root` call by `func.call`, each once."""
+    calls = find_operations(root, lambda op: op.name == "func.call")
+    return list(dict.fromkeys(ir.FlatSymbolRefAttr(op.attributes["callee"]).value for op in calls))
 
 
 def walk(root: ir.Operation, kind: type[ir.OpView]) -> list[ir.OpView]:
     """All operations of class `kind` under `root`, in post-order: a list, so that they may be changed while it is read."""
-    found = []
     # Names are compared first: to make the view of an operation of a dialect without bindings Python looks for a module of them each time.
     name = kind.OPERATION_NAME
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == name:
-            found.append(op.opview)
-        return ir.WalkResult.ADVANCE
-
-    root.walk(visit)
-    return found
+    return [op.opview for op in find_operations(root, lambda op: op.name == name)]
 
 
 def last_operation(block: ir.Block) -> ir.OpView:

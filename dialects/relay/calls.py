@@ -18,6 +18,7 @@ from relayc.dialects.discardable import BINDINGS, STAGE
 from relayc.dialects.functions import signature_of, symbols_of
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.nesting import parse_module
+from relayc.dialects.operations import find_operations
 from relayc.dialects.relay.errors import check
 from relayc.dialects.relay.scopes import SymbolNames
 from relayc.dialects.relay.sizes import CastShape
@@ -265,15 +266,9 @@ def _listed(types: Sequence[ir.Type]) -> str:
 
 def _check_stage(function: ir.OpView, stage: str) -> None:
     """Raises RelayError for an operation of the relay stage in a function of a later one."""
-    found: list[str] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name.startswith("relay."):
-            found.append(f"{op.name} at {op.location}")
-        return ir.WalkResult.ADVANCE
-
-    function.operation.walk(visit)
-    check(not found, f"function of the {stage} stage", f"operations of that stage in @{function.name.value}", ", ".join(found))
+    found = find_operations(function.operation, lambda op: op.name.startswith("relay."))
+    texts = ", ".join(f"{op.name} at {op.location}" for op in found)
+    check(not found, f"function of the {stage} stage", f"operations of that stage in @{function.name.value}", texts)
 
 
 def add_function(module: ir.Module, text: str, stage: str) -> list[str]:

@@ -307,17 +307,15 @@ def ConcatFromSequence(sequence: Value, *, axis: int, new_axis: bool = False) ->
         along = axis_of(axis, rank + new_axis)
         if isinstance(given.items, _Slices) and (given.items.axis, given.items.parts is None) == (along, new_axis):
             return given.items.data
-        return Concat(*([_unsqueezed(t, along) for t in given.items] if new_axis else given.items), axis=along)
+        return Concat(
+            *([reshape(t, [*t.shape[:along], 1, *t.shape[along:]]) for t in given.items] if new_axis else given.items), axis=along
+        )
     shape = list(_with_rank(given.type.element, _declared(), more=int(new_axis)).sizes)
     along = axis_of(axis, len(shape) + new_axis)
     shape[along : along + (not new_axis)] = [None]
     args = [given.number, constant(np.int64(along)), constant(np.int64(new_axis)), _where()]
     element = ElementType(given.type.element.dtype, tuple(shape))
     return fetched(element, (f"{SEQUENCE}concat_shape", f"{SEQUENCE}concat"), args, given.name or "joined")
-
-
-def _unsqueezed(x: Tensor, axis: int) -> Tensor:
-    return reshape(x, [*x.shape[:axis], 1, *x.shape[axis:]])
 
 
 # ---- the same for each element --------------------------------------------------------------------------------------------------------

@@ -149,16 +149,12 @@ def _ratio(a: Size | Ratio) -> Ratio:
     return a if isinstance(a, Ratio) else Ratio(a)
 
 
-def _modular(base: Size, divisor: Size, modulus: Size) -> Size:
-    return base // divisor % modulus
-
-
 _SIZES: Mapping[str, Callable[..., Size | Ratio]] = {
     "Add": lambda *args: reduce(_added, args),
     "Mul": lambda *args: reduce(_multiplied, args),
     **dict.fromkeys(("FloorDiv", "CleanDiv", "IntDiv"), lambda a, b: a // b),
     **dict.fromkeys(("Mod", "PythonMod"), lambda a, b: a % b),
-    "ModularIndexing": _modular,
+    "ModularIndexing": lambda base, divisor, modulus: base // divisor % modulus,
     **dict.fromkeys(("Max", "max"), lambda *args: maximum(*args)),
     **dict.fromkeys(("Min", "min"), lambda *args: minimum(*args)),
     "Identity": lambda a: a,

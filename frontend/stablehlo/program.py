@@ -67,7 +67,8 @@ class Program:
     """
 
     def __init__(self, module: Any, progress: Callable[[int, int], None] | None = None) -> None:
-        self.functions = {f.operation.attributes["sym_name"].value: f.operation for f in module.body.operations if _is_function(f)}
+        functions = (f for f in module.body.operations if f.operation.name == "func.func")
+        self.functions = {f.operation.attributes["sym_name"].value: f.operation for f in functions}
         self.kept: dict[int, tuple[Tensor, Tensor, tuple[int, ...]]] = {}
         self.sums: dict[int, tuple[Tensor, Tensor, tuple[int, ...]]] = {}
         self.progress = progress
@@ -243,10 +244,6 @@ def _as_declared(value: Any, mlir_type: Any) -> Any:
     if isinstance(value, Spread):
         return Spread(value.tensor, wanted)
     return assume(value, wanted)
-
-
-def _is_function(view: Any) -> bool:
-    return str(view.operation.name) == "func.func"
 
 
 def _is_public(function: Any) -> bool:

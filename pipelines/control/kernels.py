@@ -78,7 +78,7 @@ class KernelText(SizeText):
         for source in find_sources(program.inputs, program.symbols):
             self.solve(source, self._dimension(words[source.input], source.axis))
         for i, spec in enumerate(self._tensors):
-            if _is_word(spec):
+            if not spec.shape and spec.dtype in ("int32", "float32", "bool"):  # an immediate word
                 self.store(self.value(f"llvm.lshr {words[i]}, %shift : i64") if i < len(words) else "%zero", slots, i)
                 self.blob(self.at(anys, 2 * i), self.at(rooms, 6 * i), self.at(slots, i), self.at(slots, i), spec.dtype, 0)
             elif i < len(words):
@@ -153,11 +153,6 @@ class KernelText(SizeText):
         if type_.kind != "tuple":
             return next(words)
         return cell_of(self, TUPLE, self.constant(0), [self._structured(words, part) for part in type_.parts])
-
-
-def _is_word(spec: TensorSpec) -> bool:
-    """Whether a tensor is an immediate word."""
-    return not spec.shape and spec.dtype in ("int32", "float32", "bool")
 
 
 def packed_call(lines: Lines, handle: str, words: Sequence[str], anys: str) -> tuple[str, str]:

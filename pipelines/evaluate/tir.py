@@ -122,10 +122,6 @@ def _outside(block: str, points: tuple[int, ...], extents: tuple[int, ...]) -> N
     raise Outside(f"block {block} at {points}, outside of its iteration space {extents}")
 
 
-def _unsigned(value: Any, bits: int) -> int:
-    return int(value) & ((1 << bits) - 1)
-
-
 def _wrapped(value: int, bits: int) -> int:
     """The signed number of so many bits that is equal modulo 2^bits."""
     value &= (1 << bits) - 1
@@ -137,23 +133,15 @@ def _quotient(a: int, b: int) -> int:
     return 0 if not b else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
-def _greater(a: Any, b: Any) -> Any:
-    return a if a > b or a != a else b
-
-
-def _less(a: Any, b: Any) -> Any:
-    return a if a < b or a != a else b
-
-
 _ENVIRONMENT: dict[str, Any] = {
     "np": np,
     "negative": _negative,
     "outside": _outside,
-    "unsigned": _unsigned,
+    "unsigned": lambda value, bits: int(value) & ((1 << bits) - 1),
     "wrapped": _wrapped,
     "quotient": _quotient,
-    "greater": _greater,
-    "less": _less,
+    "greater": lambda a, b: a if a > b or a != a else b,
+    "less": lambda a, b: a if a < b or a != a else b,
     "poisoned": poisoned,
 }
 

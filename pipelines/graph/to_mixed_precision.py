@@ -229,16 +229,12 @@ class _Precision:
         value, casts = terminator.operands[0], _Casts()
         root = value.owner
         moves = isinstance(root, Op) and root.root_only and root.precision is Precision.EXACT
-        if _dtype(value) == WIDE and moves and _is_used_once(value):
+        if _dtype(value) == WIDE and moves and len(list(value.uses)) == 1:
             self._narrow_member(root, casts)
         elif _dtype(value) == WIDE:
             terminator.operands[0] = self._as_narrow(value, terminator, casts)
         result.set_type(terminator.operands[0].type)
         self.stored_narrow.add(result)
-
-
-def _is_used_once(value: ir.Value) -> bool:
-    return len(list(value.uses)) == 1
 
 
 class _Casts:

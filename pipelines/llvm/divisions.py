@@ -11,6 +11,7 @@ would trap. Neither depends on control flow or on the ranges of symbols, so a pr
 from collections.abc import Callable, Sequence
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import find_operations
 from relayc.pipelines.emission import emit
 
 _ARITH_NAMES = {
@@ -69,15 +70,7 @@ def check_divisions(module: ir.Module) -> None:
 
 
 def _divisions(module: ir.Module) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if _name(op) in _DIVISIONS:
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    return found
+    return find_operations(module.operation, lambda op: _name(op) in _DIVISIONS)
 
 
 class Proofs:

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from functools import wraps
 
 from relayc.dialects.mlir import arith, ir
+from relayc.dialects.operations import find_operations
 from relayc.pipelines.emission.emit import element_of, like
 from relayc.pipelines.emission.number import INF, NAN, Bits, Number, constant_value, contract, float_bits, polynomial, select
 
@@ -479,16 +480,12 @@ def expand_math(module: ir.Module, expansions: Mapping[str, Callable[..., Number
     math operations on f16 and bf16 are computed in f32. Arithmetic on these types must have been converted to f32 before, by
     arith-emulate-unsupported-floats.
     """
-    found: list[ir.Operation] = []
 
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name in expansions or op.name in _CONTRACTED or op.name.startswith("math."):
-            found.append(op)
-        return ir.WalkResult.ADVANCE
+    def is_expanded(op: ir.Operation) -> bool:
+        return op.name in expansions or op.name in _CONTRACTED or op.name.startswith("math.")
 
     with module.context:
-        module.operation.walk(visit)
-        for op in found:
+        for op in find_operations(module.operation, is_expanded):
             with op.location, ir.InsertionPoint(op):
                 _rewrite(op, expansions)
 

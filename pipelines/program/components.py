@@ -7,8 +7,8 @@ from relayc.dialects.callgraph import components, is_recursive
 from relayc.dialects.discardable import FAILS, HEAP, PACKED, PROGRAM
 from relayc.dialects.functions import is_public, symbol_name
 from relayc.dialects.mlir import func, ir
+from relayc.dialects.operations import called_names, has_operation
 from relayc.dialects.relay.later import Require
-from relayc.pipelines.program.functions import callees
 
 
 def functions_of(module: ir.Module) -> dict[str, ir.OpView]:
@@ -55,7 +55,7 @@ class Component:
 def program_components(module: ir.Module) -> list[Component]:
     """The components of the programs of a module, callees before callers."""
     functions = functions_of(module)
-    calls = {name: callees(f) for name, f in programs_of(module).items()}
+    calls = {name: called_names(f.operation) for name, f in programs_of(module).items()}
     found: dict[str, Component] = {}
     return [_component(names, calls, functions, found) for names in components(calls)]
 
@@ -74,12 +74,4 @@ def _component(
 
 def _may_fail(function: ir.OpView) -> bool:
     """Whether a program has size requirements, or allocates heap memory."""
-    found = False
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        nonlocal found
-        found = found or op.name == Require.OPERATION_NAME or (op.name == "memref.alloc" and HEAP.on(op))
-        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
-
-    function.operation.walk(visit)
-    return found
+    return has_operation(function.operation, lambda op: op.name == Require.OPERATION_NAME or (op.name == "memref.alloc" and HEAP.on(op)))

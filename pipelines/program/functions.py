@@ -153,16 +153,3 @@ def packings_of(function: ir.OpView) -> dict[int, Packing]:
 def memref_type(tensor: ir.RankedTensorType) -> ir.MemRefType:
     """The memref in which functions pass a tensor (see tir.strategy.scheduled)."""
     return buffer_type([d for d in shape_of(tensor) if d is not None], tensor.element_type)
-
-
-def callees(function: ir.OpView) -> list[str]:
-    """Names of the callees of a function, each once."""
-    found: dict[str, None] = {}
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "func.call":
-            found[ir.FlatSymbolRefAttr(op.attributes["callee"]).value] = None
-        return ir.WalkResult.ADVANCE
-
-    function.operation.walk(visit)
-    return list(found)

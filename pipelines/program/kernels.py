@@ -43,13 +43,14 @@ from relayc.dialects.discardable import (
 )
 from relayc.dialects.functions import Names, signature_of, symbol_name, value_attributes
 from relayc.dialects.mlir import func, ir
+from relayc.dialects.operations import called_names, walk
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.context.backend import find_backend
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission.sizes import symbol_attributes, symbol_names, tensor_count
-from relayc.pipelines.program.functions import Functions, callees, dtypes_of, read_functions, specs_of, tensors_of
+from relayc.pipelines.program.functions import Functions, dtypes_of, read_functions, specs_of, tensors_of
 from relayc.pipelines.program.schedules import Schedules
 from relayc.pipelines.program.turning import mark_repeated
 from relayc.pipelines.te.read.cost import Cost, kernel_cost
@@ -75,7 +76,7 @@ def schedule_kernels(mod: IRModule, target: Target, config: Mapping[str, Any]) -
     """
     with mod.context, ir.Location.unknown():
         functions = read_functions(mod.module)
-        called = {name for f in functions.programs.values() for name in callees(f)}
+        called = {name for f in functions.programs.values() for name in called_names(f.operation)}
         mark_repeated(functions.programs.values(), functions.kernels)
         fails = find_backend(target.kind).kernels_fail(target)
         _stand_in(mod.module, functions, [name for name in functions.kernels if name in called])
@@ -139,15 +140,10 @@ def _stand_in(module: ir.Module, functions: Functions, names: Sequence[str]) -> 
             declared.arg_attrs = [*[ir.DictAttr.get({})] * tensor_count(kernel), *symbol_attributes(symbol_names(kernel))]
         TIR.put(declared, name)
 
-    def rename(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "func.call":
-            callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
-            if callee in names_of:
-                op.attributes["callee"] = ir.FlatSymbolRefAttr.get(names_of[callee])
-        return ir.WalkResult.ADVANCE
-
     for program in functions.programs.values():
-        program.operation.walk(rename)
+        for call in walk(program.operation, func.CallOp):
+            if call.callee.value in names_of:
+                call.attributes["callee"] = ir.FlatSymbolRefAttr.get(names_of[call.callee.value])
 
 
 # ---- descriptions ------------------------------------------------------------------------------------------------------------------

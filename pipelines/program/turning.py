@@ -4,36 +4,23 @@ from collections.abc import Iterable, Mapping
 
 from relayc.dialects.discardable import REPEATED, TURNS
 from relayc.dialects.functions import Names, extend_signature, symbol_name
-from relayc.dialects.mlir import func, ir
+from relayc.dialects.mlir import func, ir, scf
+from relayc.dialects.operations import called_names, find_operations, walk
 from relayc.pipelines.emission import emit
 
 
 def mark_repeated(programs: Iterable[ir.OpView], kernels: Mapping[str, ir.OpView]) -> None:
     """Marks the kernels that loops of programs call."""
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "scf.while":
-            for name in calls_in(op.regions[1].blocks[0]):
+    for program in programs:
+        for loop in walk(program.operation, scf.WhileOp):
+            for name in calls_in(loop.regions[1].blocks[0]):
                 if name in kernels:
                     REPEATED.mark(kernels[name])
-        return ir.WalkResult.ADVANCE
-
-    for program in programs:
-        program.operation.walk(visit)
 
 
 def calls_in(block: ir.Block) -> set[str]:
     """Names of the functions that a block calls, including calls in branches and loops."""
-    found: set[str] = set()
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "func.call":
-            found.add(ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
-        return ir.WalkResult.ADVANCE
-
-    for op in block.operations:
-        op.operation.walk(visit)
-    return found
+    return {name for op in block.operations for name in called_names(op.operation)}
 
 
 def split_turning(functions: Iterable[ir.OpView], names: Names) -> dict[str, str]:
@@ -65,12 +52,4 @@ def split_turning(functions: Iterable[ir.OpView], names: Names) -> dict[str, str
 
 def _ways(kernel: ir.OpView) -> list[ir.Operation]:
     """The constants in a kernel for the direction."""
-    found = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "arith.constant" and TURNS.on(op):
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    kernel.operation.walk(visit)
-    return found
+    return find_operations(kernel.operation, lambda op: op.name == "arith.constant" and TURNS.on(op))

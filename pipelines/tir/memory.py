@@ -46,10 +46,6 @@ def plan(tensors: Sequence[Tensor]) -> Size:
     """
     if any(isinstance(t.size, Dim) for t in tensors):
         return _plan_symbolic(tensors)
-    return _plan_static(tensors)
-
-
-def _plan_static(tensors: Sequence[Tensor]) -> Size:
     return _place([(int(t.size), t.first, t.last) for t in tensors], tensors)
 
 

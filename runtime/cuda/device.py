@@ -14,7 +14,6 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from math import prod
 from typing import Any
 
@@ -144,10 +143,7 @@ class Cuda(DeviceKind):
 
     def at(self, index: int, address: int, shape: Sequence[int], dtype: str) -> tvm_ffi.Tensor:
         self._allocations[index, address] = _Allocation(driver(), index, address, _stream(index))
-        return tensor_at(address, shape, dtype, (_DLPACK_TYPE, index), partial(self._release, index, address))
-
-    def _release(self, index: int, address: int) -> None:
-        self._allocations.pop((index, address)).free()
+        return tensor_at(address, shape, dtype, (_DLPACK_TYPE, index), lambda: self._allocations.pop((index, address)).free())
 
     def _use(self, tensor: tvm_ffi.Tensor, stream: int, is_exported: bool = False) -> None:
         """Records that a stream uses memory, if the memory was allocated by relayc."""
@@ -157,7 +153,7 @@ class Cuda(DeviceKind):
 
     def part(self, memory: tvm_ffi.Tensor, offset: int, shape: Sequence[int], dtype: str) -> tvm_ffi.Tensor:
         device = _DLPACK_TYPE, memory.device.index
-        return tensor_at(memory.data_ptr() + offset, shape, dtype, device, partial(_let_go, [memory]))
+        return tensor_at(memory.data_ptr() + offset, shape, dtype, device, [memory].clear)  # holds the memory until then
 
     def send(self, array: np.ndarray, tensor: tvm_ffi.Tensor) -> None:
         index = tensor.device.index
@@ -293,10 +289,6 @@ class _Allocation:
             of.free(self._address, home)
         finally:
             of.pop()
-
-
-def _let_go(held: list[Any]) -> None:
-    held.clear()
 
 
 register_device_kind(Cuda())

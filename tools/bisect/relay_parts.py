@@ -9,6 +9,7 @@ from relayc.dialects.discardable import NAME
 from relayc.dialects.functions import refresh_signature, value_attributes, value_names
 from relayc.dialects.locations import sources_of
 from relayc.dialects.mlir import func, ir
+from relayc.dialects.operations import find_operations, walk
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant
 from relayc.tools.bisect.parts import NoPart, Part
@@ -111,7 +112,7 @@ class RelaySource:
             function.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
             function.attributes["res_attrs"] = value_names(list(outputs))
             refresh_signature(function)
-        used = {op.key for op in _constants(mod) if op.key is not None}
+        used = {op.key for op in walk(mod.module.operation, Constant) if op.key is not None}
         made = IRModule(mod.module, {key: array for key, array in mod.params.items() if key in used})
         made.verify()
         return made
@@ -125,18 +126,6 @@ def _operations(mod: IRModule) -> list[ir.Operation]:
     """The nodes: operations of main but constants and the return."""
     operations = list(_main(mod).regions[0].blocks[0].operations)[:-1]
     return [op.operation for op in operations if not isinstance(op, Constant)]
-
-
-def _constants(mod: IRModule) -> list[Constant]:
-    found: list[Constant] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if isinstance(op.opview, Constant):
-            found.append(op.opview)
-        return ir.WalkResult.ADVANCE
-
-    mod.module.operation.walk(visit)
-    return found
 
 
 def _argument_names(mod: IRModule) -> list[str]:
@@ -154,17 +143,8 @@ def _top(op: ir.Operation | ir.OpView) -> ir.Operation:
 
 def _captured(op: ir.Operation) -> list[ir.Value]:
     """The values used by an operation and the operations inside it."""
-    found = list(op.operands)
-
-    def visit(inner: ir.Operation) -> ir.WalkResult:
-        found.extend(inner.operands)
-        return ir.WalkResult.ADVANCE
-
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                inner.operation.walk(visit)
-    return found
+    inside = find_operations(op, lambda inner: inner != op)
+    return [*op.operands, *(value for inner in inside for value in inner.operands)]
 
 
 def _name(op: ir.Operation, index: int) -> str:

@@ -20,13 +20,8 @@ def smoothable(graph: Graph, layers: Sequence[Layer]) -> dict[str, list[Layer]]:
         for name, readers in found.items()
         if len(graph.readers[name]) == len(readers)
         and name not in graph.outputs
-        and _scales(graph, name, layer_depth(graph, readers[0])) is not None
+        and _scales(graph, name, readers[0].matrix(graph.constants[readers[0].weight]).shape[0]) is not None
     }
-
-
-def layer_depth(graph: Graph, layer: Layer) -> int:
-    """The number of channels that a product reads."""
-    return layer.matrix(graph.constants[layer.weight]).shape[0]
 
 
 def _scales(graph: Graph, name: str, depth: int) -> list[tuple[NodeProto, int]] | None:

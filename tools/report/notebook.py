@@ -4,7 +4,8 @@ from collections import Counter
 from typing import Any
 
 from relayc.dialects.functions import symbol_name
-from relayc.dialects.mlir import func, ir
+from relayc.dialects.mlir import func
+from relayc.dialects.operations import find_operations
 from relayc.dialects.relay.module import IRModule
 from relayc.runtime import Module
 from relayc.tools.report import environment, typical_sizes
@@ -36,14 +37,7 @@ def _of_program(program: IRModule) -> dict[str, Any]:
     rows = []
     for op in program.module.body.operations:
         if isinstance(op, func.FuncOp):
-            found: Counter[str] = Counter()
-
-            def count(operation: ir.Operation, found: Counter[str] = found) -> ir.WalkResult:
-                found[operation.name] += 1
-                return ir.WalkResult.ADVANCE
-
-            op.operation.walk(count)
-            del found["func.func"]
+            found = Counter(each.name for each in find_operations(op.operation, lambda each: each.name != "func.func"))
             rows.append([f"@{symbol_name(op)}", found.total(), ", ".join(f"{name} {n}" for name, n in found.most_common(6))])
     sizes = sum(array.nbytes for array in {id(array): array for array in program.params.values()}.values())
     facts = [("functions", len(rows)), ("parameters", f"{len(program.params)}, {scaled(sizes)} bytes")]

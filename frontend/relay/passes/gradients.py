@@ -89,10 +89,6 @@ def _is_float(type_: Any) -> bool:
     return isinstance(type_, t.TensorType) and type_.dtype.startswith(("float", "bfloat"))
 
 
-def _dropout(c: e.Call, g: Any) -> Grads:
-    return [g[0] if isinstance(g, list) else g]
-
-
 def _dense(c: e.Call, g: Any) -> Grads:
     x, w = c.args
     units, depth = w.checked_type.shape  # type: ignore[attr-defined]
@@ -109,7 +105,7 @@ def _split(c: e.Call, g: Any) -> Grads:
 
 RULES: dict[str, Rule] = {
     "nn.dense": _dense,
-    "nn.dropout": _dropout,
+    "nn.dropout": lambda c, g: [g[0] if isinstance(g, list) else g],
     "split": _split,
     "arange": lambda c, g: [None] * len(c.args),
 }

@@ -304,10 +304,6 @@ def _qnn_broadcast(attrs: Any, new: Layouts | None, old: Layouts, types: Sequenc
     return InferCorrectLayoutOutput([*found.input_layouts, *[_C] * 6], found.output_layouts, attrs)
 
 
-def _prelu(attrs: Any, new: Layouts | None, old: Layouts, types: Sequence[Any]) -> InferCorrectLayoutOutput:
-    return _same(old[0], attrs, others=1)
-
-
 _POOLS = [f"nn.{kind}_pool{n}d" for kind in ("max", "avg", "adaptive_max", "adaptive_avg") for n in (1, 2, 3)]
 _REDUCTIONS = ("argmax", "argmin", "sum", "max", "min", "mean", "prod", "all", "any", "variance")
 _RULES: dict[str, Rule] = {
@@ -323,7 +319,7 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(("nn.layer_norm", "nn.instance_norm", "nn.group_norm"), _along_axis(others=2)),
     "nn.l2_normalize": _along_axes,
     "topk": _along_axis(results=2),
-    "nn.prelu": _prelu,
+    "nn.prelu": lambda attrs, new, old, types: _same(old[0], attrs, others=1),
     "nn.pad": _pad,
     "nn.dense": _fixed(["NC", "NC"], "NC"),
     "qnn.requantize": _requantize,

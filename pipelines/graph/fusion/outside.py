@@ -61,7 +61,7 @@ def fusion_rule(
       ValueError: an invalid name or the name of a rule of the package; `before` or `after` is not a rule of this kind, or both are given.
       TypeError: an argument for the other kind of rule; the decorated object is not a function.
     """
-    known = _built_in()
+    known = [*(rule.name for rule in RULES if not rule.outside), *(constraint.name for constraint in CONSTRAINTS)]
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name) or name in known:
         raise ValueError(f"fusion_rule: expected lower-case words joined by dashes, none of {', '.join(known)}; found {name!r}")
     if before is not None and after is not None:
@@ -96,10 +96,6 @@ def remove_fusion_rule(name: str) -> None:
 def outside_rules() -> list[str]:
     """Names of the rules that were added."""
     return [*(rule.name for rule in COMPOSITES), *(rule.name for rule in RULES if rule.outside)]
-
-
-def _built_in() -> list[str]:
-    return [*(rule.name for rule in RULES if not rule.outside), *(constraint.name for constraint in CONSTRAINTS)]
 
 
 def _named(rules: list[_Named], name: str, wanted: str | None) -> _Named:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import find_operations
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.values import vectors
@@ -22,14 +23,11 @@ _TILE = re.compile(r"!x86\.amx\.tile<(\d+)x(\d+)x(\w+)>")
 def emulate_x86(module: ir.Module) -> None:
     """Expands AMX tiles into buffers on the stack and loops over them, dot products into multiply-adds, in place."""
     with module.context, ir.Location.unknown():
-        ops: list[ir.Operation] = []
-
-        def visit(op: ir.Operation) -> ir.WalkResult:
-            if op.name in (*_EXPANSIONS, *_MULTIPLICATIONS, "scf.for") or _intrinsic(op) in _INTRINSICS:
-                ops.append(op)
-            return ir.WalkResult.ADVANCE
-
-        module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+        ops = find_operations(
+            module.operation,
+            lambda op: op.name in (*_EXPANSIONS, *_MULTIPLICATIONS, "scf.for") or _intrinsic(op) in _INTRINSICS,
+            ir.WalkOrder.PRE_ORDER,
+        )
         # Whether an operation is the only one to read an operand, which it may then write to.
         alone = [[len(list(operand.uses)) == 1 for operand in op.operands] for op in ops]
         for op, mine in zip(ops, alone, strict=True):

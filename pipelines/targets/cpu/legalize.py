@@ -5,6 +5,7 @@ is no F16C.
 """
 
 from relayc.dialects.mlir import arith, ir
+from relayc.dialects.operations import find_operations
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.emit import element_of, like
 from relayc.pipelines.emission.index import Index
@@ -31,16 +32,12 @@ _INFINITE_F32, _TOO_LARGE_F32, _NORMAL_F32 = 0xFF << 23, (127 + 16) << 23, (127 
 def expand_for(module: ir.Module, target: CpuTarget) -> None:
     """Expands in place what the target lacks instructions for. bf16 and f16 must not be extended to f64 in one step."""
     lacking = (_LOOK_UP, *(() if target.has_fma else _FMA), *(() if target.has_f16_conversion else _CONVERSIONS))
-    found: list[ir.Operation] = []
 
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name in lacking and (op.name in (*_FMA, _LOOK_UP) or _is_f16(op.operands[0].type) or _is_f16(op.results[0].type)):
-            found.append(op)
-        return ir.WalkResult.ADVANCE
+    def is_lacking(op: ir.Operation) -> bool:
+        return op.name in lacking and (op.name in (*_FMA, _LOOK_UP) or _is_f16(op.operands[0].type) or _is_f16(op.results[0].type))
 
     with module.context:
-        module.operation.walk(visit)
-        for op in found:
+        for op in find_operations(module.operation, is_lacking):
             with op.location, ir.InsertionPoint(op):
                 found_value = _looked_up(op, target) if op.name == _LOOK_UP else _expanded(op)
                 op.results[0].replace_all_uses_with(found_value)

@@ -13,11 +13,9 @@ where static ones write copies, to have the code once.
 optimisation level (see engine.py).
 """
 
-from collections.abc import Callable
-
 from relayc.dialects.discardable import OPTIMIZE
 from relayc.dialects.mlir import func, ir, scf
-from relayc.dialects.operations import walk
+from relayc.dialects.operations import find_operations, has_operation, walk
 from relayc.pipelines.emission.sizes import symbol_positions
 
 _ON_LOOP = "llvm.loop_annotation"
@@ -53,7 +51,7 @@ def keep_loops(module: ir.Module) -> bool:
 
 def _has_other_loops(function: ir.Operation) -> bool:
     """Whether a function has linalg operations, which become loops, or parallel loops without vectors."""
-    return _has(function, lambda op: op.name.startswith("linalg.") or (op.name == "scf.parallel" and not _has_vectors(op)))
+    return has_operation(function, lambda op: op.name.startswith("linalg.") or (op.name == "scf.parallel" and not _has_vectors(op)))
 
 
 def _is_short(loop: ir.Operation) -> bool:
@@ -82,28 +80,10 @@ def _has_short_body(loop: ir.Operation) -> bool:
 
 def pass_on_hints(module: ir.Module) -> None:
     """Transfers the hints of loops to their branches in the LLVM dialect, under the name that the dialect defines."""
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "llvm.br" and _ON_LOOP in op.attributes:
-            op.attributes[_ON_BRANCH] = op.attributes[_ON_LOOP]
-            del op.attributes[_ON_LOOP]
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
+    for op in find_operations(module.operation, lambda op: op.name == "llvm.br" and _ON_LOOP in op.attributes):
+        op.attributes[_ON_BRANCH] = op.attributes[_ON_LOOP]
+        del op.attributes[_ON_LOOP]
 
 
 def _has_vectors(loop: ir.Operation) -> bool:
-    return _has(loop, lambda op: op.name.startswith(_OF_VECTORS))
-
-
-def _has(operation: ir.Operation, is_wanted: Callable[[ir.Operation], bool]) -> bool:
-    """Whether an operation, or an operation inside it, satisfies a condition."""
-    found = False
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        nonlocal found
-        found = is_wanted(op)
-        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
-
-    operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
+    return has_operation(loop, lambda op: op.name.startswith(_OF_VECTORS))

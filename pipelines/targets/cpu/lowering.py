@@ -4,7 +4,7 @@ from collections import Counter
 from math import prod
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.operations import element_bytes
+from relayc.dialects.operations import element_bytes, find_operations
 from relayc.pipelines.context.upstream import run_upstream
 from relayc.pipelines.llvm.bare_pointers import give_bare_pointers
 from relayc.pipelines.llvm.calls import add_call_bodies
@@ -119,14 +119,8 @@ _MOST_COPIES = 8
 
 def _call_often_called(module: ir.Module) -> None:
     """Keeps functions that are called in many places from being copied to these."""
-    calls: Counter[str] = Counter()
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "llvm.call" and "callee" in op.attributes:
-            calls[ir.FlatSymbolRefAttr(op.attributes["callee"]).value] += 1
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
+    direct = find_operations(module.operation, lambda op: op.name == "llvm.call" and "callee" in op.attributes)
+    calls = Counter(ir.FlatSymbolRefAttr(op.attributes["callee"]).value for op in direct)
     for view in module.body.operations:
         op = view.operation
         if op.name == "llvm.func" and len(op.regions[0].blocks) and calls[ir.StringAttr(op.attributes["sym_name"]).value] > _MOST_COPIES:

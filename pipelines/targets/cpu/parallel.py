@@ -15,6 +15,7 @@ LLVM is to leave it a call: where a module has one region alone, a copy of it in
 from collections.abc import Sequence
 
 from relayc.dialects.mlir import func, ir, memref, scf
+from relayc.dialects.operations import find_operations
 from relayc.dialects.relay.later import ParallelIf
 from relayc.pipelines.emission.emit import arith, compare, create, index_constant, select, yield_values
 from relayc.pipelines.emission.mlir_text import mlir_texts
@@ -82,13 +83,8 @@ def keep_turns_apart(module: ir.Module) -> None:
 def _operations(module: ir.Module) -> dict[str, list[ir.Operation]]:
     """The operations of a module that matter here, by their names, inner ones first."""
     found: dict[str, list[ir.Operation]] = {_CONDITION: [], _LOOP: [], _BUFFER: []}
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name in found:
-            found[op.name].append(op)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
+    for op in find_operations(module.operation, lambda op: op.name in found):
+        found[op.name].append(op)
     return found
 
 

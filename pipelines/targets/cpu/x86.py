@@ -1,6 +1,7 @@
 """Operations of the x86 dialect to LLVM's intrinsics: tiles of AMX, dot products and conversions of AVX512-BF16."""
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import find_operations, has_operation
 from relayc.pipelines.context.upstream import run_upstream
 
 TILE = "!x86.amx.tile<"
@@ -14,15 +15,7 @@ _CONVERTED = ([8], [16])
 
 def uses_x86(module: ir.Module) -> bool:
     """Whether there is an operation of the x86 dialect in a module."""
-    found = False
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        nonlocal found
-        found = op.name.startswith("x86.")
-        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
+    return has_operation(module.operation, lambda op: op.name.startswith("x86."))
 
 
 def lower_x86(module: ir.Module) -> None:
@@ -50,38 +43,35 @@ def lower_x86(module: ir.Module) -> None:
 
 def convert_by_instruction(module: ir.Module) -> None:
     """Turns roundings of whole vectors of f32 to bf16 into operations of AVX512-BF16, which take denormal numbers as zeros."""
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "arith.truncf":
-            source, target = op.operands[0].type, op.results[0].type
-            if isinstance(source, ir.VectorType) and source.shape in _CONVERTED and (source.element_type, target.element_type) == types:
-                found.append(op)
-        return ir.WalkResult.ADVANCE
-
     types = ir.F32Type.get(), ir.BF16Type.get()
-    module.operation.walk(visit)
-    for op in found:
+
+    def has_instruction(op: ir.Operation) -> bool:
+        if op.name != "arith.truncf" or not isinstance(source := op.operands[0].type, ir.VectorType):
+            return False
+        return source.shape in _CONVERTED and (source.element_type, op.results[0].type.element_type) == types
+
+    for op in find_operations(module.operation, has_instruction):
         with ir.InsertionPoint(op), op.location:
             made = ir.Operation.create("x86.avx512.cvt.packed.f32_to_bf16", results=[op.results[0].type], operands=[op.operands[0]])
             op.results[0].replace_all_uses_with(made.results[0])
         op.erase()
 
 
+def _calls(module: ir.Module, prefixes: str | tuple[str, ...]) -> list[ir.Operation]:
+    """Calls of the intrinsics with these prefixes."""
+
+    def is_call(op: ir.Operation) -> bool:
+        return op.name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value.startswith(prefixes)
+
+    return find_operations(module.operation, is_call)
+
+
 def keep_tiles_apart(module: ir.Module) -> None:
     """Prevents inlining of functions with tiles: LLVM assigns one shape to a tile register in a whole function, and runs out of the eight
     registers if tiles of the caller have other shapes. It then only prints a message on stderr and generates wrong code.
     """
-    tiles: set[ir.Operation] = set()
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value.startswith(_TILES):
-            tiles.add(_function_of(op))
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    for function in tiles:
-        function.attributes["no_inline"] = ir.UnitAttr.get()
+    for op in _calls(module, _TILES):
+        _function_of(op).attributes["no_inline"] = ir.UnitAttr.get()
 
 
 def _function_of(op: ir.Operation) -> ir.Operation:
@@ -92,15 +82,7 @@ def _function_of(op: ir.Operation) -> ir.Operation:
 
 def restore_bf16(module: ir.Module) -> None:
     """Inserts casts to and from bf16 vectors at intrinsics, after `floats_to_bits` has replaced all floats by i16."""
-    calls = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value.startswith(_BF16):
-            calls.append(op)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    for op in calls:
+    for op in _calls(module, _BF16):
         with op.location:
             for i, operand in enumerate(op.operands):
                 if (wanted := _as_bf16(operand.type)) is not None:

@@ -18,7 +18,7 @@ from math import prod
 from relayc.dialects.discardable import LAUNCHER, MAP, PACKED
 from relayc.dialects.functions import Names, extend_signature, symbol_name
 from relayc.dialects.mlir import func, gpu, ir
-from relayc.dialects.operations import element_bytes, walk
+from relayc.dialects.operations import element_bytes, find_operations, walk
 from relayc.pipelines.emission import emit
 from relayc.pipelines.llvm.bare_pointers import UNBOUNDED, give_bare_pointers
 from relayc.pipelines.llvm.tables import Strings
@@ -91,14 +91,9 @@ class _Host:
             return func.FuncOp(name, (list(arguments), list(results)), visibility="private")
 
     def function(self, name: str, function: ir.Operation, context: ir.Value) -> None:
-        found: list[ir.Operation] = []
-
-        def visit(op: ir.Operation) -> ir.WalkResult:
-            if op.name in ("func.call", "gpu.launch_func", "memref.load", _TENSOR_MAP) or op.name.startswith(_UNREADABLE):
-                found.append(op)
-            return ir.WalkResult.ADVANCE
-
-        function.walk(visit)
+        found = find_operations(
+            function, lambda op: op.name in ("func.call", "gpu.launch_func", "memref.load", _TENSOR_MAP) or op.name.startswith(_UNREADABLE)
+        )
         maps: list[ir.Operation] = []
         for op in found:
             with ir.InsertionPoint(op), op.location:

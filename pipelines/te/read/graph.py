@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from relayc.dialects.discardable import SORT
 from relayc.dialects.functions import symbol_name
 from relayc.dialects.mlir import ir, linalg
-from relayc.dialects.operations import last_operation
+from relayc.dialects.operations import find_operations, last_operation
 from relayc.dialects.relay.types import shape_of
 from relayc.pipelines.emission.index import Index, affine_index
 from relayc.pipelines.emission.sizes import read_size, symbol_positions
@@ -366,13 +366,7 @@ def _read_linalg(op: ir.OpView, values: dict[ir.Value, Node], sizes: dict[ir.Val
 def _read_sort(loop: ir.Operation, values: dict[ir.Value, Node]) -> None:
     """Reads a sort: exactly one tensor is read in the loop that is not an initial value."""
     begun = set(loop.operands)
-    read: list[Node] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        read.extend(values[v] for v in op.operands if v in values and v not in begun)
-        return ir.WalkResult.ADVANCE
-
-    loop.walk(visit)
+    read = [values[v] for op in find_operations(loop, lambda op: True) for v in op.operands if v in values and v not in begun]
     if len(set(map(id, read))) != 1:
         raise NotStructured(f"a sort of {len(set(map(id, read)))} tensors at {loop.location}")
     for position, result in enumerate(loop.results):

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from relayc.dialects.discardable import DISTINCT
-from relayc.dialects.mlir import arith, ir, linalg
+from relayc.dialects.mlir import arith, ir, linalg, scf
+from relayc.dialects.operations import walk
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.types import TensorType
@@ -170,14 +171,9 @@ def _combined(how: str, result: Value, at: list[Value], new: Value, dtype: str) 
 
 def _any_order(found: list[Value], distinct: bool) -> list[Value]:
     """The results of loops; marks loops whose iterations write distinct elements."""
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "scf.for":
-            DISTINCT.mark(op)
-        return ir.WalkResult.ADVANCE
-
     if distinct and not isinstance(found[0].owner, ir.Block) and found[0].owner.operation.name == "scf.for":
-        found[0].owner.operation.walk(visit)
+        for loop in walk(found[0].owner.operation, scf.ForOp):
+            DISTINCT.mark(loop)
     return found
 
 

@@ -40,7 +40,9 @@ def fence_barriers() -> None:
 def fence_memory() -> None:
     """Orders the thread's writes to shared memory before later asynchronous copies that access it, started by the thread or after a
     barrier."""
-    emit.create("nvvm.fence.proxy", [], [], _async_shared())
+    emit.create(
+        "nvvm.fence.proxy", [], [], {"kind": emit.parsed("#nvvm.proxy_kind<async.shared>"), "space": emit.parsed("#nvvm.shared_space<cta>")}
+    )
 
 
 def wait(barrier: ir.Value, parity: ir.Value) -> None:
@@ -59,10 +61,6 @@ def arrive_expecting(barrier: ir.Value, count: int) -> None:
 
 def _of_block() -> dict[str, ir.Attribute]:
     return {"relaxed": ir.BoolAttr.get(False), "scope": emit.parsed("#nvvm.mem_scope<cta>")}
-
-
-def _async_shared() -> dict[str, ir.Attribute]:
-    return {"kind": emit.parsed("#nvvm.proxy_kind<async.shared>"), "space": emit.parsed("#nvvm.shared_space<cta>")}
 
 
 # ---- copies

@@ -13,6 +13,7 @@ import math as pymath
 from collections.abc import Callable
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import find_operations
 from relayc.pipelines.emission import emit
 
 _LOG2E, _LN2, _LOG10_2 = pymath.log2(pymath.e), pymath.log(2), pymath.log10(2)
@@ -20,14 +21,10 @@ _LOG2E, _LN2, _LOG10_2 = pymath.log2(pymath.e), pymath.log(2), pymath.log10(2)
 
 def approximate(function: ir.Operation) -> None:
     """Replaces the functions of f32, scalars and vectors, that carry `afn` and that there is an instruction for, in place."""
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name in _INSTRUCTIONS and "afn" in _flags(op) and isinstance(emit.element_of(op.results[0].type), ir.F32Type):
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    function.walk(visit)
+    found = find_operations(
+        function,
+        lambda op: op.name in _INSTRUCTIONS and "afn" in _flags(op) and isinstance(emit.element_of(op.results[0].type), ir.F32Type),
+    )
     for op in found:
         with ir.InsertionPoint(op), op.location:
             op.results[0].replace_all_uses_with(_INSTRUCTIONS[op.name](op.operands[0]))

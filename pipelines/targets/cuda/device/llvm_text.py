@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from relayc.dialects.functions import symbol_name
 from relayc.dialects.mlir import ir, llvm
+from relayc.dialects.operations import find_operations
 
 
 @dataclass(frozen=True)
@@ -54,15 +55,8 @@ def _kernel_text(kernel: ir.Operation, variables: Mapping[str, ir.Operation]) ->
 
 
 def _variables_of(kernel: ir.Operation) -> list[str]:
-    found: dict[str, None] = {}
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "llvm.mlir.addressof":
-            found[ir.FlatSymbolRefAttr(op.attributes["global_name"]).value] = None
-        return ir.WalkResult.ADVANCE
-
-    kernel.walk(visit)
-    return list(found)
+    addresses = find_operations(kernel, lambda op: op.name == "llvm.mlir.addressof")
+    return list(dict.fromkeys(ir.FlatSymbolRefAttr(op.attributes["global_name"]).value for op in addresses))
 
 
 # ---- literals ---------------------------------------------------------------------------------------------------------------------

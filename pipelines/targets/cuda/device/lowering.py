@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from relayc.dialects.discardable import BLOCK_THREADS, DYNAMIC_SHARED, STATIC_SHARED
 from relayc.dialects.functions import signature_of, symbol_name
 from relayc.dialects.mlir import func, ir, memref
-from relayc.dialects.operations import walk
+from relayc.dialects.operations import find_operations, walk
 from relayc.pipelines.context.upstream import run_upstream
 from relayc.pipelines.llvm.bare_pointers import give_bare_pointers
 from relayc.pipelines.llvm.expand_double import EXPANSIONS
@@ -152,14 +152,7 @@ _LOWERED = ("llvm.", "nvvm.", "builtin.module")
 
 def _check_lowered(device: ir.Module) -> None:
     """Raises DeviceCodeError for the first operation without a lowering: translating it to LLVM would end the process."""
-    left: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if not op.name.startswith(_LOWERED):
-            left.append(op)
-        return ir.WalkResult.ADVANCE
-
-    device.operation.walk(visit)
+    left = find_operations(device.operation, lambda op: not op.name.startswith(_LOWERED))
     if left:
         # A remaining cast is less informative than the operation that needs it.
         op = next((op for op in left if op.name != "builtin.unrealized_conversion_cast"), left[0])
@@ -201,14 +194,7 @@ def _order_atomics(function: ir.Operation) -> None:
     old value is used. These count finished blocks, and the last block reads the data that the other blocks wrote before their update. LLVM
     drops the ordering of its own atomic updates.
     """
-    updates: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "llvm.atomicrmw":
-            updates.append(op)
-        return ir.WalkResult.ADVANCE
-
-    function.walk(visit)
+    updates = find_operations(function, lambda op: op.name == "llvm.atomicrmw")
     device = ir.StringAttr.get("device")
     for op in updates:
         op.attributes["syncscope"], op.attributes["ordering"] = device, ir.Attribute.parse(_RELAXED)

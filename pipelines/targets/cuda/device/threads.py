@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import find_operations
 from relayc.pipelines.emission import emit
 from relayc.pipelines.targets.cuda.architectures import WARP
 from relayc.pipelines.targets.cuda.device.errors import DeviceCodeError, place_of
@@ -25,14 +26,7 @@ def lower_thread_operations(function: ir.Operation, block: Block) -> None:
     Raises:
       DeviceCodeError: an operation that kernels do not support.
     """
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name.startswith("gpu.") and op.name != "gpu.func":
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    function.walk(visit)
+    found = find_operations(function, lambda op: op.name.startswith("gpu.") and op.name != "gpu.func")
     for op in found:
         with ir.InsertionPoint(op), op.location:
             if op.name in _NUMBERS:

@@ -1,6 +1,7 @@
 """Replaces every instruction of a kernel by its effect on the CPU."""
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import find_operations
 from relayc.pipelines.targets.gpu.emulate.registry import INSTRUCTIONS
 from relayc.pipelines.targets.gpu.emulate.thread import Thread
 
@@ -10,16 +11,12 @@ _ENDS = "gpu.return"
 
 def find_instructions(root: ir.Operation) -> list[ir.Operation]:
     """The operations under `root` that are instructions of a GPU, in order."""
-    found: list[ir.Operation] = []
 
-    def visit(op: ir.Operation) -> ir.WalkResult:
+    def is_instruction(op: ir.Operation) -> bool:
         name = op.name
-        if op != root and name != _ENDS and (name in INSTRUCTIONS or name.startswith(_GPU)):
-            found.append(op)
-        return ir.WalkResult.ADVANCE
+        return op != root and name != _ENDS and (name in INSTRUCTIONS or name.startswith(_GPU))
 
-    root.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
+    return find_operations(root, is_instruction, ir.WalkOrder.PRE_ORDER)
 
 
 def find_waits(root: ir.Operation) -> list[ir.Operation]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from relayc.dialects.discardable import SMALL
 from relayc.dialects.functions import Names, extend_signature, retype, symbol_name
 from relayc.dialects.mlir import func, gpu, ir, scf
-from relayc.dialects.operations import last_operation, walk
+from relayc.dialects.operations import find_operations, last_operation, walk
 from relayc.pipelines.emission import emit
 from relayc.pipelines.targets.gpu.emulate import common, scheduler  # noqa: F401 (`common` registers its instructions)
 from relayc.pipelines.targets.gpu.emulate.errors import error_text
@@ -149,13 +149,8 @@ class _Emulation:
 
 def _forget_alignment(gpu_module: ir.Operation) -> None:
     """Removes alignment from vector accesses: the runtime aligns device memory, but uses host arrays in place."""
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name in ("vector.load", "vector.store") and "alignment" in op.attributes:
-            del op.attributes["alignment"]
-        return ir.WalkResult.ADVANCE
-
-    gpu_module.walk(visit)
+    for op in find_operations(gpu_module, lambda op: op.name in ("vector.load", "vector.store") and "alignment" in op.attributes):
+        del op.attributes["alignment"]
 
 
 def _of_host(type_: ir.Type) -> ir.Type:

@@ -74,15 +74,10 @@ def to_index(value: ir.Value) -> ir.Value:
     return value if isinstance(value.type, ir.IndexType) else emit.create("arith.index_castui", [ir.IndexType.get()], [value])
 
 
-def to_pointer(value: ir.Value) -> ir.Value:
-    """An i64 as an address."""
-    return emit.create("llvm.inttoptr", [pointer_type()], [value])
-
-
 def address_of(memory: ir.Value) -> ir.Value:
     """The address of the first element of a memref."""
     index = emit.create("memref.extract_aligned_pointer_as_index", [ir.IndexType.get()], [memory])
-    return to_pointer(to_word(index))
+    return emit.create("llvm.inttoptr", [pointer_type()], [to_word(index)])
 
 
 def call(name: str, operands: Sequence[ir.Value], results: Sequence[ir.Type] = ()) -> ir.Value:

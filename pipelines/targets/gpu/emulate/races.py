@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir, memref
-from relayc.dialects.operations import element_bytes
+from relayc.dialects.operations import element_bytes, find_operations
 from relayc.pipelines.emission import emit
 from relayc.pipelines.targets.gpu.emulate.pointers import address_of, at, to_word, word
 from relayc.pipelines.targets.gpu.emulate.thread import ATOMIC, READS, WRITES, WaitingThread
@@ -50,16 +50,10 @@ def find_uses(kernel: ir.Operation) -> list[Use]:
     """The uses of shared memory in a kernel whose types still say which memory is shared. Transfers that are masked are not among them:
     which bytes they use is not known."""
     found: list[Use] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        kind = _KINDS.get(op.name)
-        if kind is not None and not _is_masked(op):
-            which = [i for i, operand in enumerate(op.operands) if _is_shared(operand.type)]
-            if which:
-                found.append(Use(op, kind, which[-1]))
-        return ir.WalkResult.ADVANCE
-
-    kernel.walk(visit)
+    for op in find_operations(kernel, lambda op: op.name in _KINDS and not _is_masked(op)):
+        which = [i for i, operand in enumerate(op.operands) if _is_shared(operand.type)]
+        if which:
+            found.append(Use(op, _KINDS[op.name], which[-1]))
     return found
 
 

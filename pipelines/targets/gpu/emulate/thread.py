@@ -244,7 +244,7 @@ class WaitingThread(Thread):
         A queue of a thread holds QUEUE_ENTRIES calls: what is more makes the oldest of them be made.
         """
         pointer = pointer_type()
-        code = emit.create("func.constant", [_deferred_type()], [], {"value": ir.FlatSymbolRefAttr.get(function)})
+        code = emit.create("func.constant", [ir.FunctionType.get([pointer], [])], [], {"value": ir.FlatSymbolRefAttr.get(function)})
         address = emit.create("builtin.unrealized_conversion_cast", [pointer], [code])
         call(DEFER, [queue, address, *[to_word(v) for v in words], *[word(0)] * (6 - len(words))])
 
@@ -272,10 +272,6 @@ class WaitingThread(Thread):
 def _constant(value: int) -> ir.Value:
     """A separate constant, which may be changed."""
     return emit.create("arith.constant", [i64()], [], {"value": ir.IntegerAttr.get(i64(), value)})
-
-
-def _deferred_type() -> ir.Type:
-    return ir.FunctionType.get([pointer_type()], [])
 
 
 def _slot_bytes(type_: ir.Type) -> int:

@@ -22,9 +22,9 @@ from executed import ROOT, Executed
 
 SHORT = 1.0
 QUICK = 0.1
-WORTH = (8.0, 80.0)
+WORTH = (16.0, 160.0)
 """Lines per second for which a test is added: lines that no other chosen test executes, and lines that one other does."""
-SHARES = {"test/python/frontend/test_onnx_conformance.py": 16, "test/python/strategies/": 8, "test/python/test_golden.py": 4}
+SHARES = {"test/python/frontend/test_onnx_conformance.py": 16, "test/python/strategies/": 8, "test/python/test_golden.py": 5}
 """At least one case in so many runs, of the tests in a folder or file."""
 WHOLE = tuple(
     f"test/python/{name}" for name in ("bench/", "export/", "serve/", "tools/", "test_cache.py", "test_packaging.py", "test_pages.py")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import heapq
 import json
+import os
 import subprocess
 import sys
 import zlib
@@ -35,8 +36,8 @@ CASES = ROOT / "test" / "python" / "cases.json"
 def choose(executed: Executed) -> int:
     """Writes `CASES`: for each test that does not run whole the number of its cases, and the names of the cases that run. A test without
     cases is its only case, without a name."""
-    CASES.unlink(missing_ok=True)
-    cases = _cases(_collected())
+    collected = _collected()
+    cases, before = _cases(collected), left_out(collected)
     lines, seconds = executed.lines_by_test(), executed.seconds
     fixed = {*lines} - {_name(test, case) for test, names in cases.items() for case in names}
     for test, names in cases.items():
@@ -46,7 +47,8 @@ def choose(executed: Executed) -> int:
     chosen = _cover(lines, seconds, fixed)
     found = {}
     for test, names in sorted(cases.items()):
-        kept = [case for case in names if (name := _name(test, case)) in chosen or (name not in lines and _may_be_chosen(name))]
+        newer = {name for case in names if (name := _name(test, case)) not in lines and name not in before and _may_be_chosen(name)}
+        kept = [case for case in names if _name(test, case) in chosen | newer]
         if len(kept) < len(names):
             found[test] = [len(names), *kept]
     CASES.write_text("{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in found.items()) + "\n}\n")
@@ -85,7 +87,8 @@ def _name(test: str, case: str) -> str:
 
 def _collected() -> list[str]:
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "test/python"]
-    text = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    environment = {**os.environ, "RELAYC_TEST_ALL": "1"}
+    text = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, env=environment).stdout
     return [line for line in text.splitlines() if line.startswith("test/python/")]
 
 
@@ -99,7 +102,7 @@ def _is_of_share(name: str) -> bool:
 
 
 def _may_be_chosen(name: str) -> bool:
-    """Whether a test or case that is newer than the record runs: at places with a share those of the share."""
+    """Whether a test or case that the record lacks, and the choice before did not leave out, runs: at places with a share those of it."""
     return not _share(name) or _is_of_share(name)
 
 

@@ -1,7 +1,7 @@
 # make demo   compile and run ResNet-50, check it, print a short table
 # make test   ruff, mypy, import-linter, the generated tables, lit, pytest
 # make torch  installs PyTorch, JAX, Flax and Keras beside it, and runs the tests that need one; with `make test` everything that CI runs
-# make lint   what comes before lit
+# make lint   ruff, mypy, import-linter, the generated tables
 # make zoo    exports some 200 architectures in an environment of its own and compares each with ONNX Runtime (test/zoo); OUT=DIR, hours
 # make docs   the site, in build/site; docs-serve serves it while pages are written
 # make clean  remove the virtual environment and what the tools leave behind
@@ -15,23 +15,25 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 # The test processes share the cores: OpenMP threads that wait give up their core at once, and numpy has one thread, as its others would spin.
 PYTEST = KMP_BLOCKTIME=0 OPENBLAS_NUM_THREADS=1 $(1)/python -m pytest -n $(JOBS) --dist worksteal
-INSTALL := $(BIN)/python -m pip --quiet --disable-pip-version-check
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # With tables that come from the code.
 PAGES := $(addprefix docs/,operators.md fusion.md targets.md how-it-works.md schedules.md) pipelines/tir/strategy/README.md
 
 # Many tests start processes: without bytecode each of them would compile the sources.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint types rules checks lit pytest torch zoo docs docs-serve clean
+.PHONY: demo test lint types rules lit pytest torch zoo docs docs-serve clean
 
 demo: $(INSTALLED)
 	$(BIN)/python -m relayc.tools.demo
 
-test: checks pytest
+# Types, which take as long as the other rules, beside them.
+test: $(INSTALLED)
+	$(MAKE) --no-print-directory --jobs=2 --output-sync types rules lit
+	$(MAKE) --no-print-directory pytest
 
-# Types, which take as long as all the rest, beside it.
-lint checks: $(INSTALLED)
-	$(MAKE) --no-print-directory --jobs=2 --output-sync types rules $(if $(filter checks,$@),lit)
+lint: $(INSTALLED)
+	$(MAKE) --no-print-directory --jobs=2 --output-sync types rules
 
 types: $(INSTALLED)
 	$(BIN)/mypy
@@ -62,12 +64,12 @@ $(BESIDE)/.installed: $(INSTALLED)
 	$(BIN)/python -m venv --without-pip $(BESIDE)
 	$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' >$(BESIDE)/other.pth
 	mv $(BESIDE)/other.pth $$($(BESIDE)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-	$(INSTALL) --python $(BESIDE)/bin/python install --no-compile $(FRAMEWORKS)
+	$(PIP) --python $(BESIDE)/bin/python install --no-compile $(FRAMEWORKS)
 	touch $@
 
 docs docs-serve: export NO_MKDOCS_2_WARNING = 1
 docs: $(INSTALLED)
-	$(INSTALL) install --no-compile --editable '.[docs]'
+	$(PIP) install --no-compile --editable '.[docs]'
 	$(BIN)/mkdocs build --strict
 
 docs-serve: docs
@@ -81,7 +83,7 @@ zoo: $(INSTALLED)
 # Editable: the environment is made again only when the project's metadata changes. The link lets mypy see the checkout as the package.
 $(INSTALLED): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(INSTALL) install --no-compile --editable '.[test]'
+	$(PIP) install --no-compile --editable '.[test]'
 	mkdir -p $(VENV)/src && ln -sfn ../.. $(VENV)/src/relayc
 	touch $@
 

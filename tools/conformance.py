@@ -50,9 +50,9 @@ class _LateArray:
 
 
 def _late(pool: Callable[..., np.ndarray]) -> Callable[..., _LateArray]:
-    def late_pool(padded: np.ndarray, x_shape: Sequence[int], *rest: Any, **named: Any) -> _LateArray:
-        out_shape = rest[2]
-        return _LateArray(lambda: pool(padded, x_shape, *rest, **named), (*x_shape[:2], *out_shape), padded.dtype)
+    def late_pool(padded: np.ndarray, x_shape: Any, kernel: Any, strides: Any, out_shape: Any, *rest: Any, **named: Any) -> _LateArray:
+        shape = (*x_shape[:2], *out_shape)
+        return _LateArray(lambda: pool(padded, x_shape, kernel, strides, out_shape, *rest, **named), shape, padded.dtype)
 
     return late_pool
 

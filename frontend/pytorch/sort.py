@@ -15,16 +15,15 @@ from relayc.frontend.sizes import positions, size_tensor
 from relayc.frontend.steps import binary, broadcast_to, cast, filled, reshape, strided_slice, subtract
 from relayc.symbolic import Size
 
+_MOST_DOUBLINGS = 48
+"""2 to this power is more than the elements that a memory holds."""
+
 
 @aten("topk")
 def topk_(self: Tensor, k: Size, dim: int, largest: bool) -> tuple[Tensor, ...]:
     if self.rank == 0:
         return self, filled((), 0, "int64")
     return topk(self, k, dim, largest)
-
-
-_MOST_DOUBLINGS = 48
-"""2 to this power is more than the elements that a memory holds."""
 
 
 def _sorted(x: Tensor, axis: int, descending: bool = False) -> tuple[Tensor, Tensor]:

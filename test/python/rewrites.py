@@ -6,7 +6,7 @@
         -> check_index(worst_index(i, size=3), size=3)
 
 are passes and configuration, the inputs of a program (f32 where nothing else is said), and a result before and after, of which a program
-may have several. Behind the results are operations that have none.
+may have several. Operations without results come after the results.
 Operators have the names of the IR, and attributes that are not the default. `const([1, 2], 'int64')` is a constant, `numbers(2, 3)` one of
 both signs that is not the same everywhere, and `positive(2, 3)` has its absolute values plus 1. A value that is used more than once is
 `(a := ...)` where it is first; after the passes such values are v1, v2 and so on. Comments begin with #.

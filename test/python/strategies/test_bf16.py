@@ -60,6 +60,36 @@ def test_batches_in_every_transposition(left, right, target):
     check([*cases, batch_product(left, right, 7, 13, 11, constant=True, **BF16)], target=target)
 
 
+@pytest.fixture
+def small(monkeypatch) -> Target:
+    """A target of tiles whose second-level cache has 16 KiB."""
+    monkeypatch.setattr(Plan, "vector_cycles", property(lambda self: float("inf")))
+    return Target(_server("tiles", emulate=True), l1_bytes=1 << 12, l2_bytes=1 << 14)
+
+
+@pytest.mark.parametrize("rows", [95, 96, 97, 128, 129, 191, 193])
+def test_an_operand_beyond_the_second_level_cache_is_walked_in_parts(rows, small):
+    """96 rows of 64 numbers, or as many columns, are three quarters of the cache; parts are of 64 at most."""
+    shapes = [(rows, 64, 210), (210, 64, rows), (rows, 70, 200)]
+    cases = [matrix_product(*shape, constant=c, **BF16) for shape in shapes for c in ("b", "")]
+    check([*cases, batch_product(2, 2, *shapes[0], **BF16), batch_product(3, 1, *shapes[1], constant=True, **BF16)], target=small)
+
+
+def test_parts_are_about_equal(small):
+    """Eleven blocks of 32 rows, of which seven are half of the cache: parts of six and of five."""
+    check(
+        [matrix_product(*shape, constant="b", **BF16) for shape in [(352, 32, 360), (360, 32, 352)]],
+        target=Target(small, l2_bytes=29 << 10),
+    )
+
+
+@pytest.mark.parametrize(("size", "filters"), [((11, 9), 160), ((13, 17), 40), ((40, 3), 24)])
+def test_parts_of_convolutions(size, filters, small):
+    """Lines of the image, images or blocks of filters."""
+    attrs = {"pads": (1, 1, 1, 1), **BF16}
+    check([convolution((n, 24, *size), (filters, 24, 3, 3), **attrs) for n in (1, 3)], target=small)
+
+
 PLANES = {
     "pointwise": [
         ((1, 13, 7, 11), (17, 13, 1, 1), {}),

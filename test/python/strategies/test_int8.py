@@ -93,6 +93,13 @@ def test_products(shapes, target):
     check([product(*shape, *next(forms)) for shape in SHAPES[shapes] for _ in (0, 1)], target=target)
 
 
+@pytest.mark.parametrize("rows", [96, 97, 129, 193])
+def test_an_operand_beyond_the_second_level_cache_is_walked_in_parts(rows):
+    """96 rows of 128 bytes, or as many columns, are three quarters of 16 KiB; parts are of 64 at most."""
+    small = Target("cpu", mcpu="sapphirerapids", emulate=True, num_threads=2, l1_bytes=1 << 12, l2_bytes=1 << 14)
+    check([product(*shape, dtype) for dtype in SIGNS for shape in ((rows, 128, 210), (210, 128, rows))], target=small)
+
+
 def test_sums_wrap(target):
     """2^31 is beyond what s32 holds: 255 * 127 * 66,400 would be more."""
     a, b = np.full((2, 66_400), 255, np.uint8), np.full((66_400, 3), 127, np.int8)

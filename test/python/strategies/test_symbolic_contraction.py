@@ -346,6 +346,15 @@ def test_bf16_rows(depth, columns, server):
     check_dense(["n"], depth, columns, [{"n": n} for n in ROWS], "bf16", *server)
 
 
+def test_bf16_rows_of_a_call_are_walked_in_parts(server):
+    """Parts of 8 KiB have 64 rows; all columns of 70 are more."""
+    target, strategy = server
+    small = Target(target, l1_bytes=1 << 12, l2_bytes=1 << 14)
+    for columns in (70, 600):
+        check_dense(["n"], 64, columns, [{"n": n} for n in (1, 33, 63, 64, 65, 96, 97, 128, 130, 300)], "bf16", small, strategy)
+    check_dense(["b", "n"], 64, 300, [{"b": b, "n": n} for b, n in [(1, 130), (5, 3), (40, 2)]], "bf16", small, strategy)
+
+
 def test_bf16_rows_of_several_dimensions(server):
     calls = [{"b": b, "n": n} for b, n in [(0, 3), (3, 0), (1, 1), (2, 7), (5, 13), (8, 16)]]
     check_dense(["b", "n"], 64, 40, calls, "bf16", *server)

@@ -34,11 +34,14 @@ from relayc.symbolic import Dim, Size, bounds, ceil_div, guess, maximum, minimum
 
 Point = dict[Var, Index]
 Values = Sequence[ir.Value]
+Loops = list[tuple[Var, Size]]
 
 FEW_ROWS = 8
 """Rows up to which a run-time B is not copied in pairs, where a call says how many rows there are."""
 GRAIN = 6000
 """Cycles below which a kernel stays on one thread."""
+FITS, PART = 0.75, 0.5
+"""Shares of the second-level cache: an operand of more is walked in parts, each of at most the second share."""
 STREAM_BYTES = 1024
 """How far ahead a block of columns is asked for where each is read once: all of a step at least."""
 
@@ -88,6 +91,11 @@ class PairsNest:
         self.copied_element = ir.IntegerType.get_signless(16) if plan.instructions.widens else contraction.a.node.element
         packed_bytes = guess(prod(packed_shape(contraction, layout, self.blocks))) * self.bytes
         self.streams = is_param(kernel, contraction.b.node) and packed_bytes > target.l2_bytes
+        # Bytes of an operand, for each point of the batch, that are read again and again.
+        rows_bytes = guess(prod(row.extent for row in self.rows) * layout.depth) * (self.copied_element.width // 8)
+        whole = guess(layout.copied if layout.copy is not None else prod(contraction.a.node.shape)) * (self.copied_element.width // 8)
+        batches = guess(contraction.batches)
+        self.operand_bytes = min(rows_bytes, whole), packed_bytes // batches
         self.tile = Var(0, 0, name="tile")
         self.column_block = Var(0, 0, name="columns")
         self.is_staged = False
@@ -247,6 +255,11 @@ class PairsNest:
 
     def _loops(self) -> list[tuple[Var, Size]]:
         """Loops over batch, blocks of columns and of rows: those that walk the larger operand outside, so that it is read once."""
+        batch, outer, inner, _ = self._loop_groups()
+        return [*batch, *outer, *inner]
+
+    def _loop_groups(self) -> tuple[Loops, Loops, Loops, int]:
+        """Loops over the batch, over the larger operand and over the other one, and the bytes of the other one."""
         block = self.block
         columns = [(self.column_block, self.blocks // block.column_tiles)]
         outer = [(row.var, row.extent) for row in self.rows[:-1]]
@@ -257,18 +270,41 @@ class PairsNest:
             outer[-1] = (outer[-1][0], ceil_div(outer[-1][1], block.row_tiles))
         rows = [*outer, (self.tile, tiles)]
         height = prod(row.extent for row in self.rows)
-        loops = [(v, v.extent) for v in self.c.batch]
-        loops += [*columns, *rows] if guess(self.c.column_extent) >= guess(height) else [*rows, *columns]
-        return loops
+        batch = [(v, v.extent) for v in self.c.batch]
+        a_bytes, b_bytes = self.operand_bytes
+        if guess(self.c.column_extent) >= guess(height):
+            return batch, columns, rows, a_bytes
+        return batch, rows, columns, b_bytes
 
     def _nest(self) -> None:
-        """The loops around blocks."""
-        loops = self._loops()
+        """The loops around blocks. The inner loops read their operand in every round of the outer loops: tiles wait for an operand that is
+        beyond the second-level cache, so the outer loops take a part of it at a time."""
+        batch, outer, inner, bytes_ = self._loop_groups()
+        at = next((i for i, (_, extent) in enumerate(inner) if extent != 1), 0)
+        var, extent = inner[at]
+        fits, most = (max(1, int(self.target.l2_bytes * share) * guess(extent) // max(1, bytes_)) for share in (FITS, PART))
+        each = ceil_div(extent, ceil_div(extent, most))
+        part = Var(0, 0, name="part")
+        # Vectors compute for longer than they wait; blocks of lower tiles are for few rows.
+        waits = self.instructions.uses_tiles and (isinstance(extent, int) or self.block == self.plan.block)
+        is_split = waits and not proves(lambda: extent <= fits) and any(extent != 1 for _, extent in outer)
+        if is_split:
+            outer, inner = [(part, ceil_div(extent, each)), *outer], [*inner[:at], (var, each), *inner[at + 1 :]]
+        loops = [*batch, *outer, *inner]
         extents = [extent for _, extent in loops]
         fixed = {m: Index() for row in self.rows for m in row.members}
 
         def body(indices: list[Index]) -> None:
-            self._block({**fixed, **{v: index for (v, _), index in zip(loops, indices, strict=True)}})
+            point = {**fixed, **{v: index for (v, _), index in zip(loops, indices, strict=True)}}
+            if not is_split:
+                self._block(point)
+                return
+            index = point.pop(part) * each + point[var]
+            inside = Index.of(Var(0, extent - 1, emit.materialize(index), name=var.name))
+            if extent % each == 0:
+                self._block({**point, var: inside})
+            else:
+                nest.when(emit.below(index, extent), self.evaluator, lambda: self._block({**point, var: inside}))
 
         # Where a call says how many rows there are, they may all be in one block: then columns are what threads share.
         least = [max(1, bounds(extent)[0]) for extent in extents]

@@ -143,7 +143,7 @@ class DigitSums:
         for v, (strip, lane) in enumerate(vectors):
             scale = o.weight_input(SCALES, strip, block, Index(), lane)
             off = emit.create("arith.negf", [o.vector], [o.zero(strip, block, lane)])
-            o.ask_ahead(SCALES, [strip, block + AHEAD_BLOCKS, Index(), Index(), Index(lane)])
+            o.ask_ahead(SCALES, [strip, block + AHEAD_BLOCKS, Index(), Index(), Index(lane)], level=1)
             for i in range(len(rows)):
                 at = i * len(vectors) + v
                 *lower, value = (
@@ -171,7 +171,7 @@ class DigitSums:
         o, found = self.o, list(sums)
         words = []
         for strip, lane in vectors:
-            o.ask_ahead(WORDS, [strip, block, word, Index(), Index(lane)], AHEAD_BYTES // 4)
+            o.ask_ahead(WORDS, [strip, block, word, Index(), Index(lane)], AHEAD_BYTES // 4, level=1)
             words.append(o.weight_input(WORDS, strip, block, word, lane))
         for place in range(DIGIT_BITS // o.c.bits):
             numbers = [self._bytes(w, place) for w in words]

@@ -81,13 +81,13 @@ class Operands:
             point = self.evaluator.apply(structured.maps[which], [strip, block, word, Index(), lanes + lane])
             return emit.broadcast(self.evaluator.at(structured.inputs[which], point), self.width)
 
-    def ask_ahead(self, which: int, point: Sequence[Index], elements: int = 0) -> None:
-        """Asks for words, scales or zeros at a point of the loops, or some elements behind it, before they are read."""
+    def ask_ahead(self, which: int, point: Sequence[Index], elements: int = 0, level: int = 2) -> None:
+        """Prefetches words, scales or zeros at a point of the loops, or some elements after it, into the cache of a level."""
         structured = self.c.weights.structured
         node = structured.inputs[which]
         if memory_of(node) is not None:
             at = linearize(self.evaluator.apply(structured.maps[which], point), node.shape)
-            prefetch(self.evaluator.memory(node), at + elements)
+            prefetch(self.evaluator.memory(node), at + elements, level)
 
     def zero(self, strip: Index, block: Index, lane: int) -> Value:
         """Zeros of columns as floats."""

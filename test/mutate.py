@@ -54,6 +54,9 @@ NEAR = 20
 START_SECONDS = 60
 """Seconds that a process with tests may take beyond five times what the tests take: a fault may be a loop without end."""
 
+LIT_TOOL = (sys.executable, "-m", "lit.main")
+"""The test runner of LLVM; the environment of the frameworks has it without its command."""
+
 
 def record(options: argparse.Namespace) -> int:
     """Runs the tests once, and records which line each executes."""
@@ -62,7 +65,7 @@ def record(options: argparse.Namespace) -> int:
     command += [f"--executed={options.out}", *options.tests]
     environment = _environment(str(Path(__file__).parent))
     code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
-    command = [str(Path(sys.executable).parent / "lit"), "-q", "-j", str(options.jobs), LIT]
+    command = [*LIT_TOOL, "-q", "-j", str(options.jobs), LIT]
     # A test that fails leaves a record as well.
     return subprocess.run(command, cwd=ROOT, env={**environment, "RELAYC_EXECUTED": str(options.out)}, check=False).returncode or code
 
@@ -203,7 +206,7 @@ class Checkout:
         return failed[1] if failed else "no end" if code is None else text.strip().splitlines()[-1] if text.strip() else f"exit {code}"
 
     def _lit(self, tests: Sequence[str], seconds: float) -> str:
-        code, text = self._run([str(Path(sys.executable).parent / "lit"), "-q", "-j1", "--max-failures=1", *tests], seconds)
+        code, text = self._run([*LIT_TOOL, "-q", "-j1", "--max-failures=1", *tests], seconds)
         failed = re.search(r"^  \S+ :: (\S+)", text, re.MULTILINE)
         return "" if code == 0 else failed[1] if failed else "lit"
 

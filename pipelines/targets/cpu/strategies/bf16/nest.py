@@ -41,7 +41,7 @@ FEW_ROWS = 8
 GRAIN = 6000
 """Cycles below which a kernel stays on one thread."""
 FITS, PART = 0.75, 0.5
-"""Shares of the second-level cache: an operand of more is walked in parts, each of at most the second share."""
+"""Shares of the second-level cache: tiles take an operand of more than the first share in parts of at most the second share."""
 STREAM_BYTES = 1024
 """How far ahead a block of columns is asked for where each is read once: all of a step at least."""
 
@@ -91,11 +91,13 @@ class PairsNest:
         self.copied_element = ir.IntegerType.get_signless(16) if plan.instructions.widens else contraction.a.node.element
         packed_bytes = guess(prod(packed_shape(contraction, layout, self.blocks))) * self.bytes
         self.streams = is_param(kernel, contraction.b.node) and packed_bytes > target.l2_bytes
-        # Bytes of an operand, for each point of the batch, that are read again and again.
-        rows_bytes = guess(prod(row.extent for row in self.rows) * layout.depth) * (self.copied_element.width // 8)
-        whole = guess(layout.copied if layout.copy is not None else prod(contraction.a.node.shape)) * (self.copied_element.width // 8)
-        batches = guess(contraction.batches)
-        self.operand_bytes = min(rows_bytes, whole), packed_bytes // batches
+        reached = prod(row.extent for row in self.rows) * layout.depth
+        whole = layout.copied if layout.copy is not None else prod(contraction.a.node.shape)
+        # Of A and of B, for a point of the batch.
+        self.operand_bytes = (
+            min(guess(reached), guess(whole)) * (self.copied_element.width // 8),
+            packed_bytes // guess(contraction.batches),
+        )
         self.tile = Var(0, 0, name="tile")
         self.column_block = Var(0, 0, name="columns")
         self.is_staged = False
@@ -251,15 +253,11 @@ class PairsNest:
         alike whether threads are worth it: each reads what it has copied itself."""
         block = self.block
         one = self.layout.steps * ceil(self.plan.instructions.cycles(block)) + ceil(block.size / STORED)
-        return prod(extent for _, extent in self._loops()) * one + copied // COPIED
+        batch, outer, inner, _ = self._loops()
+        return prod(extent for _, extent in (*batch, *outer, *inner)) * one + copied // COPIED
 
-    def _loops(self) -> list[tuple[Var, Size]]:
-        """Loops over batch, blocks of columns and of rows: those that walk the larger operand outside, so that it is read once."""
-        batch, outer, inner, _ = self._loop_groups()
-        return [*batch, *outer, *inner]
-
-    def _loop_groups(self) -> tuple[Loops, Loops, Loops, int]:
-        """Loops over the batch, over the larger operand and over the other one, and the bytes of the other one."""
+    def _loops(self) -> tuple[Loops, Loops, Loops, int]:
+        """Loops over the batch; over the larger operand, outside, so that it is read once; over the smaller operand; and its bytes."""
         block = self.block
         columns = [(self.column_block, self.blocks // block.column_tiles)]
         outer = [(row.var, row.extent) for row in self.rows[:-1]]
@@ -279,16 +277,12 @@ class PairsNest:
     def _nest(self) -> None:
         """The loops around blocks. The inner loops read their operand in every round of the outer loops: tiles wait for an operand that is
         beyond the second-level cache, so the outer loops take a part of it at a time."""
-        batch, outer, inner, bytes_ = self._loop_groups()
+        batch, outer, inner, bytes_ = self._loops()
         at = next((i for i, (_, extent) in enumerate(inner) if extent != 1), 0)
         var, extent = inner[at]
-        fits, most = (max(1, int(self.target.l2_bytes * share) * guess(extent) // max(1, bytes_)) for share in (FITS, PART))
-        each = ceil_div(extent, ceil_div(extent, most))
+        each = self._part(extent, bytes_) if any(n != 1 for _, n in outer) else None
         part = Var(0, 0, name="part")
-        # Vectors compute for longer than they wait; blocks of lower tiles are for few rows.
-        waits = self.instructions.uses_tiles and (isinstance(extent, int) or self.block == self.plan.block)
-        is_split = waits and not proves(lambda: extent <= fits) and any(extent != 1 for _, extent in outer)
-        if is_split:
+        if each is not None:
             outer, inner = [(part, ceil_div(extent, each)), *outer], [*inner[:at], (var, each), *inner[at + 1 :]]
         loops = [*batch, *outer, *inner]
         extents = [extent for _, extent in loops]
@@ -296,20 +290,28 @@ class PairsNest:
 
         def body(indices: list[Index]) -> None:
             point = {**fixed, **{v: index for (v, _), index in zip(loops, indices, strict=True)}}
-            if not is_split:
+            if each is None:
                 self._block(point)
                 return
             index = point.pop(part) * each + point[var]
-            inside = Index.of(Var(0, extent - 1, emit.materialize(index), name=var.name))
+            point[var] = Index.of(Var(0, extent - 1, emit.materialize(index), name=var.name))
             if extent % each == 0:
-                self._block({**point, var: inside})
+                self._block(point)
             else:
-                nest.when(emit.below(index, extent), self.evaluator, lambda: self._block({**point, var: inside}))
+                nest.when(emit.below(index, extent), self.evaluator, lambda: self._block(point))
 
         # Where a call says how many rows there are, they may all be in one block: then columns are what threads share.
         least = [max(1, bounds(extent)[0]) for extent in extents]
         parallel_loops = nest.leading(least, TASKS) if self.is_parallel else 0
         nest.box(extents, self.evaluator, body, parallel_loops, self._allocate, self.cycles, self.grain)
+
+    def _part(self, extent: Size, bytes_: int) -> Size | None:
+        """Iterations of a part of a loop that reads so many bytes of an operand; None where the loop is not divided."""
+        # Vectors compute for longer than they wait; blocks of lower tiles are for few rows.
+        if not self.instructions.uses_tiles or not (isinstance(extent, int) or self.block == self.plan.block):
+            return None
+        fits, most = (max(1, int(self.target.l2_bytes * share) * guess(extent) // max(1, bytes_)) for share in (FITS, PART))
+        return None if proves(lambda: extent <= fits) else ceil_div(extent, ceil_div(extent, most))
 
     def _allocate(self) -> None:
         self.scratch = local_buffer(self.block.size, self.c.node.element)

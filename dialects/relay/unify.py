@@ -4,6 +4,7 @@ match([x: tensor<n x 3>], [tensor<2*m x 3>])  ->  {n: 2*m}
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import permutations
 
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.types import RelayType, TensorType, TupleType, flat_types
@@ -35,8 +36,8 @@ def match(
 ) -> Bindings:
     """The values of the symbols in patterns of which `actuals` are instances.
 
-    A symbol is bound by a dimension that equals it, or a multiple of it plus a sum; every other dimension must then equal its pattern.
-    Unknown dimensions impose no condition.
+    A symbol is bound by a dimension that equals it, or a multiple of it plus a sum, or by a dimension of which another expression over it
+    is written alike (2*n*n by 2*m*m); every dimension must then equal its pattern. Unknown dimensions impose no condition.
 
     Args:
       patterns: types with symbols.
@@ -91,18 +92,33 @@ def _same_structure(a: RelayType, b: RelayType) -> bool:
 
 
 def _solve(expressions: list[tuple[Dim, Size]], found: Bindings, bindable: Collection[str] | None) -> None:
-    """Binds symbols that occur only in multiples and sums: 2*n + m with m bound determines n."""
+    """Binds symbols that occur only in multiples and sums, as 2*n + m with m bound determines n; then those of expressions written alike."""
+
+    def unknown(p: Dim) -> list[str]:
+        return [s for s in sorted(symbols_of(p)) if s not in found and (bindable is None or s in bindable)]
+
     left, before = expressions, None
     while left and len(left) != before:
         before, rest = len(left), []
         for p, a in left:
-            unknown = [s for s in symbols_of(p) if s not in found and (bindable is None or s in bindable)]
-            value = _solved(p, unknown[0], found, a) if len(unknown) == 1 else None
+            names = unknown(p)
+            value = _solved(p, names[0], found, a) if len(names) == 1 else None
             if value is not None:
-                found[unknown[0]] = value
-            elif unknown:
+                found[names[0]] = value
+            elif names:
                 rest.append((p, a))
         left = rest
+    for p, a in left:
+        found.update(_renamed(p, unknown(p), found, a))
+
+
+def _renamed(p: Dim, names: Sequence[str], found: Bindings, a: Size) -> Bindings:
+    """Symbols of `a` that some symbols of p stand for, if the two are alike but for names; otherwise none."""
+    for others in permutations(sorted(symbols_of(a)), len(names)):
+        values = dict(zip(names, map(symbol, others), strict=True))
+        if substitute(p, {**found, **values}) == a:
+            return values
+    return {}
 
 
 def _solved(p: Dim, name: str, found: Bindings, a: Size) -> Size | None:

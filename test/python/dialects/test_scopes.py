@@ -34,6 +34,9 @@ def tensor(*shape: int | str, dtype: str = "float32") -> TensorType:
         ([TupleType((tensor("n"), tensor("m", "n")))], [TupleType((tensor("m"), tensor("n", "m")))], {"n": "m", "m": "n"}),
         ([tensor("m", "m*n")], [tensor("n", "6*n")], {"m": "n", "n": "6"}),
         ([tensor("m", "m*n + 2*m")], [tensor("n", "n*n")], {"m": "n", "n": "n - 2"}),
+        ([tensor("2*n*n + 2*n")], [tensor("2*n*n + 2*n")], {"n": "n"}),
+        ([tensor("m*n*n", "m")], [tensor("2*n*m*m", "2*n")], {"m": "2*n", "n": "m"}),
+        ([tensor("m*n*n + 1")], [tensor("n*m*m + 1")], {"m": "n", "n": "m"}),
     ],
 )
 def test_matching_finds_what_symbols_stand_for(patterns: list, actuals: list, expected: dict[str, str]) -> None:
@@ -50,6 +53,7 @@ def test_matching_finds_what_symbols_stand_for(patterns: list, actuals: list, ex
         ([tensor("n")], [tensor("n", dtype="int8")], "it: expected tensor"),
         ([tensor("n")], [tensor("n", 1)], "it: expected tensor"),
         ([tensor("n - n//2")], [tensor(7)], r"it: expected tensor<\?xf32, "),
+        ([tensor("n*n + n")], [tensor("m*m")], r"it: expected tensor<\?xf32, \[\"n\*n \+ n\"\]>, found tensor<\?xf32, \[\"m\*m\"\]>"),
     ],
 )
 def test_what_is_no_instance(patterns: list, actuals: list, message: str) -> None:

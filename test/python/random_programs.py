@@ -176,20 +176,17 @@ def noise(graph: Graph, sizes: Sizes) -> float:
     return worst
 
 
-def least_of(dtype: str) -> float:
-    return UNITS * PRECISION.get(dtype, 0.0)
+def least(graph: Graph, sizes: Sizes, onnx: bool = False) -> float:
+    """The distance that types and sums explain by themselves.
 
-
-def least(graph: Graph, onnx: bool = False) -> float:
-    """The distance that the narrowest type of a program explains by itself; positions of samples and attributes of ONNX are float32."""
+    UNITS of the narrowest type; positions of samples and attributes of ONNX are float32. And where terms are added one after another in
+    float32 or float64, the rounding errors of K terms are a random walk of sqrt(K) half units; a sum has no more terms than the largest
+    tensor has elements."""
     of_float32 = onnx or any(node.op.startswith(("image_", "nn_upsampling")) for node in graph.all_nodes())
-    return max([least_of("float32") if of_float32 else 0.0, *(least_of(t.dtype) for t in graph.types.values())])
-
-
-def in_turn(graph: Graph, sizes: Sizes) -> float:
-    """What float32 loses where terms are added one after another, as ONNX Runtime does: the rounding errors of K terms are a random walk of
-    sqrt(K) half units, and a sum has no more terms than the largest tensor has elements."""
-    return PRECISION["float32"] / 2 * max(prod(at(t.sizes, sizes)) for t in graph.types.values()) ** 0.5
+    types = {"float32", *(t.dtype for t in graph.types.values())} if of_float32 else {t.dtype for t in graph.types.values()}
+    narrowest = max(PRECISION.get(dtype, 0.0) for dtype in types)
+    terms = max(prod(at(t.sizes, sizes)) for t in graph.types.values())
+    return UNITS * narrowest + min(narrowest, PRECISION["float32"]) / 2 * terms**0.5
 
 
 # ---- one program ----------------------------------------------------------------------------------------------------------------------
@@ -249,7 +246,7 @@ def _judged(graph: Graph, configs: Sequence[Config]) -> tuple[str, str]:
             continue
         other = of_onnx_runtime(graph, sizes)
         ours = [expected[-1][1][i] for i in other]
-        if differs(ours, list(other.values()), sizes, least(graph, onnx=True) + in_turn(graph, sizes)):
+        if differs(ours, list(other.values()), sizes, least(graph, sizes, onnx=True)):
             return "FAILED reference", f"{sizes}: {explained(ours, list(other.values()))}"
     for config in configs:
         written: Sequence[int] = range(len(graph.main.results))
@@ -279,7 +276,7 @@ def _judged(graph: Graph, configs: Sequence[Config]) -> tuple[str, str]:
                 if graph.functions:
                     continue  # what does not fit may be an argument that a function does not use
                 return "FAILED accepts", f"{config}, {sizes}, the reference: {wanted}"
-            if differs(found, [wanted[i] for i in written], sizes, least(graph, config.way == "onnx")):
+            if differs(found, [wanted[i] for i in written], sizes, least(graph, sizes, config.way == "onnx")):
                 return "FAILED other results", f"{config}, {sizes}: {explained(found, [wanted[i] for i in written])}"
     return kind, ""
 

@@ -40,7 +40,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from choosing import choose, left_out
+from choosing import WHOLE, choose, left_out
 from executed import LIT, Executed, file_of
 from faults import Fault, faults_of, is_fault
 from planting import Trial, try_all
@@ -265,6 +265,17 @@ def chosen_tests(executed: Executed, fault: Fault, limit: float, seed: int, foun
     return first | others
 
 
+def of_processes(executed: Executed, fault: Fault, limit: float, left: Collection[str]) -> dict[str, float]:
+    """The tests of a line that none executes, with their seconds: other processes may execute it for tests of the folder that a package
+    of its file is named like. They run in a checkout that has the fault, the fast ones first."""
+    folders = tuple(f"test/python/{name}/" for name in Path(fault.path).parent.parts if f"test/python/{name}/" in WHOLE)
+    found: dict[str, float] = {}
+    for test in sorted((t for t in executed.tests if t.startswith(folders) and t not in left), key=executed.seconds):
+        if sum(found.values()) + executed.seconds(test) <= limit:
+            found[test] = executed.seconds(test)
+    return found
+
+
 def _file_of_test(test: str) -> str:
     return test.partition("::")[0]
 
@@ -331,6 +342,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
             trial = Trial(fault, chosen_tests(executed, fault, options.limit, options.seed, outcomes.found_by(), left))
             if trial.tests:
                 yield trial
+            elif tests := of_processes(executed, fault, options.limit, left):
+                in_copy.append(Trial(fault, tests))
             else:
                 outcomes.add(trial, "")
 

@@ -40,12 +40,12 @@ def to_cps(function: e.Function, mod: RelayModule | None = None) -> e.Function:
 def un_cps(function: e.Function) -> e.Function:
     """A function of plain values that calls a function in continuation-passing style. Raises RelayError for another function."""
     typed = infer_expr(function) if function.checked_type_ is None else function
-    if not isinstance(typed, e.Function) or not typed.params or not typed.type_params:
-        raise RelayError("un_cps: expected a function whose last parameter is its continuation, found one without parameters")
-    *params, last = [e.Var(p.name_hint, p.checked_type) for p in typed.params]
-    if not isinstance(last.type_annotation, t.FuncType):
-        raise RelayError(f"un_cps: expected a function whose last parameter is its continuation, found the type {last.type_annotation}")
-    result = last.type_annotation.arg_types[0]
+    assert isinstance(typed, e.Function)
+    *params, last = [e.Var(p.name_hint, p.checked_type) for p in typed.params] or [None]
+    kind = last and last.type_annotation
+    if not isinstance(kind, t.FuncType) or len(kind.arg_types) != 1 or kind.ret_type not in typed.type_params[-1:]:
+        raise RelayError(f"un_cps: expected a function of type fn (A, fn (B) -> R) -> R for any R, found {typed.checked_type}")
+    (result,) = kind.arg_types
     x = e.Var("x", result)
     type_params = typed.type_params[:-1]
     call = e.Call(typed, [*params, e.Function([x], x, result)], None, [*type_params, result])

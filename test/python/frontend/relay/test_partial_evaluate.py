@@ -171,12 +171,12 @@ def test_deep_programs_have_continuations():
 
 def test_what_is_no_continuation_is_an_error():
     x = relay.var("x", shape=(1,))
-    with pytest.raises(relayc.RelayError, match="un_cps: expected a function whose last parameter is its continuation"):
-        transform.un_cps(relay.Function([x], x))
-    a = relay.TypeVar("a")
-    with pytest.raises(
-        relayc.RelayError, match="un_cps: expected a function whose last parameter is its continuation, found the type Tensor"
-    ):
-        transform.un_cps(relay.Function([x], x, None, [a]))
+    a, answer = relay.TypeVar("a"), relay.TypeVar("answer")
+    kinds = [relay.FuncType([x.type_annotation], a), relay.FuncType([], answer), relay.FuncType([x.type_annotation] * 2, answer)]
+    wrong = [relay.Function([x], x), relay.Function([], relay.const(1.0)), relay.Function([x], x, None, [answer])]
+    wrong += [relay.Function([k := relay.Var("k", kind)], k, None, [a, answer]) for kind in kinds]
+    for function in wrong:
+        with pytest.raises(relayc.RelayError, match=r"un_cps: expected a function of type fn \(A, fn \(B\) -> R\) -> R for any R, found fn"):
+            transform.un_cps(function)
     with pytest.raises(relayc.RelayError, match="to_cps: expected functions that are no kernels of their own, found a primitive function"):
         transform.to_cps(relay.Function([x], x, attrs={"Primitive": 1}))

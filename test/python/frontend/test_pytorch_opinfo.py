@@ -12,6 +12,8 @@ pytest.importorskip("expecttest")
 SCRIPT = Path(__file__).parents[2] / "opinfo" / "run.py"
 NAMES = [
     *("addmm", "cumsum", "nn.functional.pad.reflect", "nn.functional.layer_norm", "std_mean"),
+    *("nonzero_static", "mvlgamma.mvlgamma_p_3", "native_group_norm", "nn.functional.dropout", "unsafe_split", "fft.irfft"),
+    *("repeat_interleave", "linalg.det", "scatter_reduce.mean", "item", "hypot"),
     *("unique", "mode", "linalg.solve", "cholesky", "special.chebyshev_polynomial_t", "special.modified_bessel_k1", "erfinv"),
 ]
 

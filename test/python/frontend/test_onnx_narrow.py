@@ -90,6 +90,14 @@ def test_float8_that_does_not_saturate():
     agrees(model_of(nodes, {"x": [6]}, names, {"s": np.array(1, np.float32)}, opset=28), x)
 
 
+def test_a_conversion_to_float8_saturates_where_the_node_does_not_say():
+    x = np.array([1e6, -1e6, np.inf, np.nan, 464, 465], np.float32)
+    targets = {dtype: np.zeros((), dtype) for dtype in FLOATS if dtype.startswith("float8")}
+    nodes = [helper.make_node("Cast", ["x"], [f"cast_{dtype}"], to=element_type(dtype)) for dtype in targets]
+    nodes += [helper.make_node("CastLike", ["x", dtype], [f"like_{dtype}"]) for dtype in targets]
+    agrees(model_of(nodes, {"x": [6]}, [node.output[0] for node in nodes], targets, opset=28), x)
+
+
 def test_a_zero_point_of_floats_that_is_not_known():
     node = helper.make_node("DequantizeLinear", ["x", "s", "z"], ["y"])
     inputs = {"x": (TensorProto.FLOAT4E2M1, [6]), "z": (TensorProto.FLOAT4E2M1, [])}

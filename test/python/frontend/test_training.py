@@ -162,6 +162,19 @@ def test_a_convolutional_network_with_its_loss(width):
         np.testing.assert_allclose(found[f"d{name}"], wanted, rtol=1e-6, atol=1e-8)
 
 
+def test_the_derivative_of_a_transposed_convolution_is_a_convolution():
+    """Without its last two columns here: the output_padding is longer than a step."""
+    window = "strides = [2, 1], dilations = [1, 3], group = 2, pads = [1, 0, 0, 2]"
+    text = f"""g (double[2, 4, 3, 5] x, double[4, 3, 2, 3] w, double[2, 6, 6, 11] g) => (double[2, 4, 3, 5] dx) {{
+        p = ConvTranspose <{window}, output_padding = [1, 2]> (x, w)  y = Mul (p, g)  dx = {DOMAIN}.Gradient <xs = ["x"], y = "y"> (x)
+    }}"""
+    forward = f"g (double[2, 6, 6, 11] g, double[4, 3, 2, 3] w) => (double[2, 4, n, k] y) {{ y = Conv <{window}> (g, w) }}"
+    rng = np.random.default_rng(0)
+    x, w, g = (rng.standard_normal(shape) for shape in ((2, 4, 3, 5), (4, 3, 2, 3), (2, 6, 6, 11)))
+    (wanted,) = ReferenceEvaluator(proto(forward)).run(None, {"g": g, "w": w})
+    np.testing.assert_allclose(relayc.compile(proto(text), cache=False)["main"](x, w, g), wanted[:, :, :3, :5], rtol=1e-12, atol=1e-12)
+
+
 def test_the_values_are_those_that_the_node_is_given():
     text = f"""g (float[3] a, float[3] other) => (float[3] y, float[3] at_a, float[3] at_other, float[3] of_middle) {{
         middle = Mul (a, a)
@@ -204,6 +217,14 @@ def test_what_has_no_derivative(body, message):
     }}"""
     with pytest.raises(OnnxError, match=message):
         relayc.compile(proto(text), cache=False)
+
+
+def test_what_only_a_conversion_to_integers_reads_has_no_derivative():
+    text = f"""g (float[4] x) => (float[4] d) {{
+        p = Mul (x, x)  q = Cast <to = 7> (p)  r = Cast <to = 1> (q)  y = Add (x, r)  d = {DOMAIN}.Gradient <xs = ["x"], y = "y"> (x)
+    }}"""
+    found = relayc.compile(proto(text), cache=False)["main"](np.array([1, 2.5, -3, 0], np.float32))
+    np.testing.assert_array_equal(found, np.ones(4, np.float32))
 
 
 def test_what_no_derivative_is_asked_of_needs_none():

@@ -8,6 +8,7 @@ from oracle import assert_cut_off, onnx_run, values
 from support import run, run_each
 
 import relayc
+from relayc.frontend.common.antialias import positions
 
 MODES = ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric"]
 SIZES = [(16, 14), (4, 7), (13, 5), (1, 1), (8, 21)]
@@ -165,6 +166,22 @@ def test_upsampling3d():
     places = [np.maximum(0, np.floor((np.arange(2 * n) + 0.5) / 2 - 0.5)).astype(int) for n in x.shape[2:]]
     np.testing.assert_array_equal(half, x[:, :, places[0]][:, :, :, places[1]][..., places[2]])
     np.testing.assert_allclose(linear, onnx_resize(x, sizes=(6, 8, 10), mode="linear"), **CLOSE)
+
+
+POSITIONS = [
+    ("align_corners", 3, 0.6, [0, 2, 4]),
+    ("align_corners", 1, 0.2, [0]),
+    ("asymmetric", 3, 0.6, [0, 5 / 3, 10 / 3]),
+    ("half_pixel", 3, 0.6, [1 / 3, 2, 11 / 3]),
+    ("pytorch_half_pixel", 3, 0.6, [1 / 3, 2, 11 / 3]),
+    ("pytorch_half_pixel", 1, 0.2, [-0.5]),
+    ("half_pixel_symmetric", 3, 0.625, [0.4, 2, 3.6]),
+]
+
+
+@pytest.mark.parametrize(("mode", "out", "scale", "wanted"), POSITIONS)
+def test_the_positions_in_an_axis_of_five_elements(mode, out, scale, wanted):
+    np.testing.assert_allclose(positions(mode, 5, out, scale), wanted, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("mode", ["linear", "cubic"])

@@ -166,6 +166,7 @@ def test_what_has_no_gradient_is_named():
     for function, options, message in [
         (relay.Function([x], x), {"mode": "second_order"}, "mode: expected one of .*higher_order.*, found 'second_order'"),
         (x, {}, "expected a function, found Var"),
+        (relay.GlobalVar("f"), {}, "expected a function, found GlobalVar"),  # without a module
         (relay.Function([x], relay.RefCreate(x)), {}, "expected tensors and tuples of them, found ref"),
         (relay.Function([relay.var("r", relay.RefType(relay.scalar_type("float32")))], x * x), {}, "tuples of them, found ref"),
     ]:

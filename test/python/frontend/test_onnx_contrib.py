@@ -232,6 +232,16 @@ def test_self_attention_with_a_past():
     check("Attention", inputs, constants=("w", "b"), outputs=2, num_heads=3, unidirectional=1, atol=1e-5)
 
 
+def test_a_mask_of_four_dimensions_is_that_of_the_last_queries():
+    """ONNX Runtime takes such masks on GPUs only: theirs is the result of the rows of 3 queries behind 4 of the past."""
+    mask = (rng(5).random((2, 1, 9, 9)) > 0.3).astype(np.int32)
+    inputs = {"x": floats(2, 3, 12), "w": floats(12, 36, scale=0.4), "b": floats(36)}
+    found, expected = (inputs | {"mask": m, "past": floats(2, 2, 3, 4, 4)} for m in (mask, mask[:, 0, 4:7, :7]))
+    wanted, _ = oracle(model("Attention", expected, outputs=2, num_heads=3), expected)
+    y = relayc.compile(model("Attention", found, num_heads=3))["main"](*found.values())
+    np.testing.assert_allclose(y, wanted, 1e-5, 1e-5)
+
+
 @pytest.mark.parametrize("bias", [False, True])
 def test_attention_of_heads(bias):
     q, k, v = floats(2, 3, 8), floats(2, 5, 8), floats(2, 5, 8, seed=7)

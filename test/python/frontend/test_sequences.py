@@ -468,6 +468,12 @@ def test_the_rank_is_that_of_the_tensor_that_comes_out():
         module["main"]([LIST[0], X], X, np.array(1))
 
 
+def test_elements_have_one_axis_less_than_their_stack():
+    proto = parsed("g (seq(float) s) => (float[n, m] y) { y = ConcatFromSequence <axis = 0, new_axis = 1> (s) }")
+    proto.graph.input[0].type.sequence_type.elem_type.tensor_type.ClearField("shape")
+    np.testing.assert_array_equal(relayc.compile(proto, cache=False)["main"](list(X)), X)
+
+
 # ---- optional values ------------------------------------------------------------------------------------------------------------------
 
 OR_ELSE = """g (optional(float[n]) o, float[m] x) => (float[p] y, bool has) {

@@ -1,5 +1,6 @@
 """The dimensions of a model's inputs: symbols of the model, what `shapes` and `dims` make of them, and what is known of them."""
 
+import numpy as np
 import pytest
 from onnx import helper
 from onnx_models import model_of, relu
@@ -76,6 +77,16 @@ def test_shapes_and_dims_fix_and_rename(arguments, shapes):
 def test_dims_bound():
     assert given(CACHED, dims={"batch": 4, "seq": (1, 512)}) == (["4 seq", "4 past + seq", "4 4 past"], {"seq": Range(1, 512)})
     assert given({"x": ["batch size"]}, dims={"batch size": (1, 8)}) == (["batch_size"], {"batch_size": Range(1, 8)})
+
+
+def test_a_slice_has_the_size_that_an_addition_makes_known():
+    """min(n, 512) rows of a table, added to n rows: n is at most 512."""
+    rows = helper.make_node("Slice", ["table", "zero", "end"], ["rows"])
+    nodes = [helper.make_node("Shape", ["x"], ["end"]), rows, helper.make_node("Add", ["x", "rows"], ["y"])]
+    mod = from_onnx(model_of(nodes, {"x": ["n"], "table": [512]}, initializers={"zero": np.array([0])}))
+    assert mod.ranges["n"].high == 512
+    (found,) = [op for op in mod.main.regions[0].blocks[0].operations if op.operation.name == "relay.strided_slice"]
+    assert [str(d) for d in TensorType.of(found.operation.results[0]).shape] == ["n"]
 
 
 def test_an_input_of_unknown_rank_takes_a_shape():

@@ -215,6 +215,7 @@ def test_weights_larger_than_the_cache_are_read_to_and_fro(sizes):
         ({}, {"activations": ["Tanh", "Tanh", "Cosine"]}, "attribute activations: expected names out of .*, found 'Cosine'"),
         ({}, {"activations": ["Tanh", "Tanh", "ScaledTanh"]}, "attribute activation_alpha: expected a number for ScaledTanh, found none"),
         ({}, {"clip": -1.0}, "attribute clip: expected a number above 0"),
+        ({}, {"clip": 0.0}, "attribute clip: expected a number above 0"),
     ],
 )
 def test_wrong_nodes_are_refused(change, attrs, message):

@@ -87,6 +87,14 @@ def test_operators_are_computed_with_their_attributes():
     np.testing.assert_array_equal(run(relay.IRModule.from_expr(found)).numpy(), x.cumsum(0) - x.cumsum(1))
 
 
+def test_an_operator_is_computed_on_values_of_each_type():
+    given = [np.array([1.5, -2], np.float32), np.array([[3, 4, -5]], np.float32), np.array([6, -7], np.int32)]
+    found = evaluated(relay.IRModule.from_expr(relay.Function([], relay.Tuple([relay.abs(relay.const(x)) for x in given]))))
+    assert calls(found) == []
+    for field, x in zip(found.body.fields, given, strict=True):
+        np.testing.assert_array_equal(field.data.numpy(), np.abs(x), strict=True)
+
+
 def test_shared_values_are_evaluated_once():
     x = y = relay.var("x", shape=(2,))
     for _ in range(20):

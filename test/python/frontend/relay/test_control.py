@@ -10,6 +10,8 @@ import tvm_ffi
 from relayc import relay
 from relayc.dialects.relay.errors import RelayError
 from relayc.frontend.relay.inference import TypeInferenceError
+from relayc.pipelines.control.steps import KernelKey
+from relayc.relay.kernel import _KEPT_BYTES, kernel_compiler
 from relayc.runtime.values import ConstructorValue, RefValue
 
 X = np.array([[1, -2, 3], [4, 5, -6]], "float32")
@@ -202,6 +204,14 @@ def test_kernels_are_compiled_once():
     before = kernel._kernel.cache_info().misses
     assert [int(v) for v in elements(prelude_of(source.replace("%x", "%y"), 3))] == [54, 20]
     assert kernel._kernel.cache_info().misses == before
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_kernel_with_a_large_constant_goes_with_its_program(more):
+    x = relay.var("x", shape=(1,), dtype="uint8")
+    module = relay.IRModule.from_expr(relay.Function([x], x + relay.const(np.zeros(_KEPT_BYTES + more, np.uint8))))
+    first, second = (kernel_compiler("llvm")(KernelKey(module)) for _ in range(2))
+    assert (first is second) == (not more)
 
 
 @KINDS

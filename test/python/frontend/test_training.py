@@ -219,6 +219,15 @@ def test_what_has_no_derivative(body, message):
         relayc.compile(proto(text), cache=False)
 
 
+def test_a_slice_by_steps_of_an_unknown_size_has_no_derivative():
+    text = f"""g (float[n] x) => (float[n] d) {{
+        a = Constant <value_ints = [0]> ()  b = Constant <value_ints = [100]> ()  step = Constant <value_ints = [2]> ()
+        y = Slice (x, a, b, a, step)  d = {DOMAIN}.Gradient <xs = ["x"], y = "y"> (x)
+    }}"""
+    with pytest.raises(OnnxError, match="expected slices of step 1 along an axis whose size is not known, found step 2"):
+        relayc.import_model(proto(text))
+
+
 def test_what_only_a_conversion_to_integers_reads_has_no_derivative():
     text = f"""g (float[4] x) => (float[4] d) {{
         p = Mul (x, x)  q = Cast <to = 7> (p)  r = Cast <to = 1> (q)  y = Add (x, r)  d = {DOMAIN}.Gradient <xs = ["x"], y = "y"> (x)

@@ -87,6 +87,17 @@ def test_operators_are_computed_with_their_attributes():
     np.testing.assert_array_equal(run(relay.IRModule.from_expr(found)).numpy(), x.cumsum(0) - x.cumsum(1))
 
 
+def test_a_call_in_itself_with_arguments_of_before_is_left():
+    """The third of calls in each other has again the arguments of the first, in whose places the second had others."""
+    text = """
+    def @apply(%g: fn (float32, float32) -> float32, %x: float32, %y: float32) -> float32 { %g(%x, %y) }
+    def @main(%x: float32, %y: float32) -> float32 {
+      @apply(fn (%a: float32, %b: float32) -> float32 {
+        @apply(fn (%c: float32, %d: float32) -> float32 {
+          @apply(fn (%e: float32, %f: float32) -> float32 { %e - %f }, %d, %c) }, %b, %a) }, %x, %y) }"""
+    assert "@apply" in calls(evaluated(text))
+
+
 def test_an_operator_is_computed_on_values_of_each_type():
     given = [np.array([1.5, -2], np.float32), np.array([[3, 4, -5]], np.float32), np.array([6, -7], np.int32)]
     found = evaluated(relay.IRModule.from_expr(relay.Function([], relay.Tuple([relay.abs(relay.const(x)) for x in given]))))

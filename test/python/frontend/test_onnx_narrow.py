@@ -1,6 +1,7 @@
 """ONNX models with narrow types: quantisation, weights packed in the file, branches and loops, and what a caller gives and gets."""
 
 import ctypes
+import re
 
 import numpy as np
 import onnx
@@ -88,6 +89,15 @@ def test_float8_that_does_not_saturate():
         dtype, saturate = name[:-2], int(name[-1])
         nodes.append(helper.make_node("QuantizeLinear", ["x", "s"], [name], output_dtype=element_type(dtype), saturate=saturate))
     agrees(model_of(nodes, {"x": [6]}, names, {"s": np.array(1, np.float32)}, opset=28), x)
+
+
+def test_a_type_that_is_not_quantised_is_refused_with_those_that_are():
+    node = helper.make_node("QuantizeLinear", ["x", "s"], ["y"], output_dtype=TensorProto.INT32)
+    expected = ("int8", "uint8", "int16", "uint16", "int4", "uint4", "int2", "uint2", *FLOATS)
+    with pytest.raises(OnnxError) as refused:
+        from_onnx(model_of([node], {"x": [6]}, initializers={"s": np.array(1, np.float32)}, opset=28))
+    names = re.search("a quantised type among (.*), found int32", str(refused.value))[1].split(", ")
+    assert sorted(names) == sorted(expected)
 
 
 def test_a_conversion_to_float8_saturates_where_the_node_does_not_say():

@@ -24,7 +24,7 @@ _BY_PARTS = (
     *("view", "reshape", "_unsafe_view", "unsqueeze", "squeeze", "flatten", "unflatten", "view_as", "reshape_as", "ravel"),
     *("expand", "expand_as", "broadcast_to", "t", "transpose", "permute", "swapaxes", "numpy_T", "mT", "movedim", "moveaxis"),
     *("cat", "concat", "concatenate", "slice", "select", "narrow", "split", "split_with_sizes", "chunk", "unbind"),
-    *("diagonal", "unfold", "as_strided", "repeat", "tile", "flip", "fliplr", "flipud", "roll", "rot90"),
+    *("diagonal", "unfold", "as_strided", "repeat", "flip", "fliplr", "flipud", "roll", "rot90"),
     *("alias", "clone", "detach", "contiguous", "lift_fresh_copy", "lift_fresh", "resolve_conj", "resolve_neg"),
     *("index_select", "take", "gather", "index", "_unsafe_index", "slice_scatter", "diagonal_scatter"),
     *("index_put", "_unsafe_index_put", "index_copy", "index_add", "scatter", "scatter_add", "copy", "constant_pad_nd"),

@@ -53,7 +53,7 @@ def rms_norm(input: Tensor, normalized_shape: tuple[Size, ...], weight: Tensor |
     if not node().used(1):
         return found, None
     wide = cast(rows, node().dtype[1])
-    square = emit("mean", emit("multiply", wide, wide), axis=(-1,), keepdims=True)
+    square = emit("mean", emit("multiply", wide, wide), axis=(-1,))
     return found, reshape(emit("rsqrt", add(square, epsilon)), node().shape[1])
 
 

@@ -154,13 +154,10 @@ def strided_places(size: Sequence[Size], stride: Sequence[Size], storage_offset:
 # ---- repetition, order ------------------------------------------------------------------------------------------------------------------
 
 
-@aten("repeat", "tile")
-def repeat(self: Tensor, repeats: Any = (), dims: Any = ()) -> Tensor:
-    reps = tuple(repeats or dims)
-    rank = max(self.rank, len(reps))
-    x = reshape(self, ((1,) * (rank - self.rank) + tuple(self.shape)))
-    reps = (1,) * (rank - len(reps)) + reps
-    return x if all(r == 1 for r in reps) else emit("tile", x, reps=reps)
+@aten("repeat")
+def repeat(self: Tensor, repeats: tuple[Size, ...]) -> Tensor:
+    x = reshape(self, (1,) * (len(repeats) - self.rank) + tuple(self.shape))
+    return x if all(r == 1 for r in repeats) else emit("tile", x, reps=repeats)
 
 
 @aten("repeat_interleave.self_int", keep=True)

@@ -193,9 +193,10 @@ class FunctionText(Lines):
         words = self._owned(at, step.args)
         if is_self and step.to is None:
             self._release_all(but=self._own)
-            for register in range(self._function.registers):
-                if register not in self._own:
-                    self._put(register, words[register] if register < len(words) else "%zero")
+            for register, word in enumerate(words):
+                self._put(register, word)
+            for register in range(self._own.stop, self._function.registers):
+                self._put(register, "%zero")
             self.line("llvm.br ^s0")
             return
         if isinstance(step, c.Apply) and not is_self:

@@ -86,6 +86,24 @@ def scatter(operator, kind, text=""):
     return program(body, f"tensor<4x6x{kind}>", UPDATED.replace("TYPE", kind))
 
 
+REMAINDER = """func.func private @remainder(%a: tensor<i32>, %b: tensor<i32>) -> tensor<i32> {
+  %one = stablehlo.constant dense<1> : tensor<i32> %zero = stablehlo.constant dense<0> : tensor<i32>
+  %0 = stablehlo.compare EQ, %b, %zero : (tensor<i32>, tensor<i32>) -> tensor<i1>
+  %1 = call @_where(%0, %one, %b) : (tensor<i1>, tensor<i32>, tensor<i32>) -> tensor<i32>
+  %2 = stablehlo.remainder %a, %1 : tensor<i32>
+  %3 = stablehlo.compare NE, %2, %zero : (tensor<i32>, tensor<i32>) -> tensor<i1>
+  %4 = stablehlo.compare LT, %2, %zero : (tensor<i32>, tensor<i32>) -> tensor<i1>
+  %5 = stablehlo.compare LT, %1, %zero : (tensor<i32>, tensor<i32>) -> tensor<i1>
+  %6 = stablehlo.compare NE, %4, %5 : (tensor<i1>, tensor<i1>) -> tensor<i1>
+  %7 = stablehlo.and %6, %3 : tensor<i1>
+  %8 = stablehlo.add %2, %1 : tensor<i32>
+  %9 = stablehlo.select %7, %8, %2 : tensor<i1>, tensor<i32>
+  return %9 : tensor<i32> }
+func.func private @_where(%p: tensor<i1>, %a: tensor<i32>, %b: tensor<i32>) -> tensor<i32> {
+  %0 = stablehlo.select %p, %a, %b : tensor<i1>, tensor<i32> return %0 : tensor<i32> }
+"""
+"""jax.numpy's remainder; functions of JAX that is exported with symbolic sizes have these as arguments too."""
+
 PROGRAMS = {
     "if": (program(IF, arguments="%x: tensor<4x6xf32>, %p: tensor<i1>"), [(X, np.True_), (X, np.False_)], lambda x, p: x if p else -x),
     "rows by scalars": (
@@ -167,6 +185,19 @@ PROGRAMS = {
         ),
         [(X,), (Y,)],
         lambda x: x.reshape(-1),
+    ),
+    "a remainder of sizes": (
+        REMAINDER
+        + program(
+            "%n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32, #stablehlo.bounds<5>>) -> tensor<i32>"
+            "%d = stablehlo.constant dense<3> : tensor<i32> %m = call @remainder(%n, %d) : (tensor<i32>, tensor<i32>) -> tensor<i32>"
+            "%i = stablehlo.constant dense<0> : tensor<1xi32> %j = stablehlo.reshape %m : (tensor<i32>) -> tensor<1xi32>"
+            "%s = stablehlo.constant dense<1> : tensor<1xi32> %0 = stablehlo.real_dynamic_slice %x, %i, %j, %s : (tensor<"
+            "?xf32, #stablehlo.bounds<5>>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?xf32, #stablehlo.bounds<5>>",
+            *("tensor<?xf32, #stablehlo.bounds<5>>", "%x: tensor<?xf32, #stablehlo.bounds<5>>"),
+        ),
+        [(X[0, :5],), (X[0, :4],)],
+        lambda x: x[: len(x) % 3],
     ),
 }
 

@@ -2,6 +2,7 @@
 
 import copy
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from torch import nn  # noqa: E402
 
 import relayc  # noqa: E402
 from relayc.frontend.pytorch import UnsupportedOperators  # noqa: E402
+from relayc.frontend.pytorch.graph import user_line  # noqa: E402
 from relayc.frontend.pytorch.guards import check_guards  # noqa: E402
 from relayc.frontend.pytorch.values import Symbols  # noqa: E402
 from relayc.frontend.steps import multiply  # noqa: E402
@@ -384,6 +386,18 @@ def test_all_missing_operators_are_listed_with_their_lines():
         "return torch.linalg.svd(x)[1], a, torch.special.airy_ai(x + 1)",
     ]
     assert all("test_pytorch.py:" in line and line in str(caught.value) for line in lines)
+
+
+def test_the_line_of_a_node_is_the_last_one_outside_of_torch():
+    inside = f'File "{torch.nn.__file__}", line 7, in call\n    return f(x)'
+    own = 'File "model.py", line 3, in forward\n    y = self.a(x)'
+    for text, line in (
+        (f"{own}\n  {inside}", "model.py:3: y = self.a(x)"),
+        (inside, f"{torch.nn.__file__}:7: return f(x)"),
+        ('File "model.py", line 4, in forward', "model.py:4: "),
+        ("", ""),
+    ):
+        assert user_line(SimpleNamespace(meta={"stack_trace": text})) == line
 
 
 def test_one_result_in_a_tuple():

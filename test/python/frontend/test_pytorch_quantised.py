@@ -69,6 +69,12 @@ def test_int8_weights_of_pytorch(depth, units):
     torch.testing.assert_close(module(x), wanted, rtol=0, atol=1e-6 * wanted.abs().max().item() * depth**0.5)
 
 
+def test_int8_weights_of_a_depth_without_blocks_are_floats():
+    model, x = Int8(3, 20), torch.randn(2, 20)
+    wanted = x.double() @ (model.weight.double() * model.scales.double()[:, None]).T
+    torch.testing.assert_close(relayc.compile(relayc.from_pytorch(model, (x,)))(x).double(), wanted, rtol=1e-5, atol=1e-4)
+
+
 @pytest.mark.parametrize(("rows", "depth", "columns"), [(33, 72, 40), (17, 8, 8), (18, 1032, 64)])
 def test_int_mm_of_pytorch_is_exact(rows, depth, columns):
     x, y = (torch.randint(-128, 128, shape, dtype=torch.int8) for shape in ((rows, depth), (depth, columns)))

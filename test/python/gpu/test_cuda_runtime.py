@@ -225,6 +225,11 @@ def test_no_memory_left():
         assert Device("cuda").tensor(values((8,))).numpy().shape == (8,)
 
 
+def test_programs_of_other_devices_are_refused(driver):
+    with pytest.raises(TypeError, match="device cuda: expected what `load` gave for a program, found 'other'"):
+        device_kind("cuda").program("other", 0)
+
+
 def test_without_a_driver():
     device = Device("cuda")
     if device.exists:

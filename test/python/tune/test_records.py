@@ -11,6 +11,7 @@ import time
 from dataclasses import replace
 from functools import partial
 from threading import Thread
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from tuned_models import chain, dense
 
 import relayc
 from relayc import PassContext
+from relayc.pipelines.history import database as database_module
 from relayc.pipelines.history.database import Database, read_settings
 from relayc.pipelines.history.keys import kernel_key
 from relayc.pipelines.history.record import Record, Trial, export_records, import_records
@@ -204,6 +206,24 @@ def test_a_lock_that_stays_is_an_error(database, monkeypatch):
         with pytest.raises(OSError, match=r"tuning\.sqlite: database is locked"):
             database.put(record("a"))
         assert current_records(TARGET).settings == {}
+
+
+def test_what_is_locked_is_tried_until_the_time_has_passed(monkeypatch):
+    now, tries = [0.0], []
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: now.append(now.pop() + seconds))
+    monkeypatch.setattr(database_module, "time", clock)
+    monkeypatch.setattr(database_module, "_WAIT_SECONDS", 0.02)
+
+    def action():
+        tries.append(now[0])
+        if len(tries) != 5:
+            raise sqlite3.OperationalError("database is locked")
+
+    with pytest.raises(sqlite3.OperationalError, match="database is locked"):
+        database_module._retried(action)
+    assert tries == pytest.approx([0, 0.01, 0.02, 0.03])
+    database_module._retried(action)
+    assert len(tries) == 5
 
 
 def test_where_the_database_is(monkeypatch, tmp_path):

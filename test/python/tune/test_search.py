@@ -147,6 +147,24 @@ def test_several_strategies_and_numbers_that_are_several(sampler):
     assert sampler == "grid" or len(found) == 5
 
 
+@pytest.mark.parametrize(
+    ("candidate", "told"),
+    [
+        (Candidate("one", {"rows": 2, "kind": "b", "grain": 5}), {"strategy": "one", "one.rows": np.log2(3), "one.kind": 1}),
+        (Candidate("one", {"rows": 64, "kind": "c"}), {"strategy": "one", "one.rows": np.log2(5)}),
+        (Candidate("two", {"tile": (2, 4)}), {"strategy": "two", "two.tile": 1}),
+    ],
+)
+def test_a_sampler_is_told_of_what_it_did_not_propose(candidate, told):
+    """Numbers by their logarithm, up to the limits of today's values; others by their position; none that there is no choice of."""
+    pytest.importorskip("optuna")
+    spaces = [space("one", rows=[2, 4], kind=["a", "b"], grain=[5]), space("two", tile=[(1, 8), (2, 4)])]
+    search = Search(spaces, asker(*spaces), "tpe")
+    search.tell(candidate, 0.5)
+    (trial,) = search._study.trials
+    assert trial.params == pytest.approx(told) and trial.value == -1
+
+
 # ---- sessions ---------------------------------------------------------------------------------------------------------------------
 
 

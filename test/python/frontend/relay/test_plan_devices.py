@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+import tvm_ffi
 from oracle import values
 
 import relayc
 from relayc import relay
+from relayc.frontend.relay.ast.devices import DEVICE_TYPES
 from relayc.frontend.relay.passes.device_domains import Domain, Domains
 
 CPU, GPU = relay.VirtualDevice("cpu", "llvm"), relay.VirtualDevice("cuda", "cuda")
@@ -174,6 +176,11 @@ def test_spans_count_expressions():
     mod = relay.transform.CapturePostDfsIndexInSpans()(relay.IRModule.from_expr(relay.Function([a], relay.exp(a) + a)))
     body = mod["main"].body
     assert [body.args[1].span.line, body.args[0].span.line, body.span.line, mod["main"].span.line] == [0, 3, 4, 5]
+
+
+@pytest.mark.parametrize("name", DEVICE_TYPES)
+def test_devices_have_the_numbers_of_dlpack(name):
+    assert relay.VirtualDevice(name).device_type == tvm_ffi.device(name).dlpack_device_type()
 
 
 def test_devices_of_annotations():

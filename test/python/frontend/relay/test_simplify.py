@@ -100,6 +100,7 @@ def test_quantized_numbers_are_compared_as_they_are():
 
     assert operators(simplified(program(0.5))) == ["argmax"]
     assert operators(simplified(program(-0.5))) == ["qnn.dequantize", "argmax"]
+    assert operators(simplified(relay.argmax(relay.maximum(x, relay.const(3, "int8"))))) == ["maximum", "argmax"]
     data = np.random.default_rng(0).permutation(10).reshape(2, 5).astype("int8")
     np.testing.assert_array_equal(run(simplified(program(0.5)), data), run(relay.Function([x], program(0.5)), data))
 

@@ -129,6 +129,8 @@ def test_errors():
     x, points = relay.var("x", shape=(1, 3, 8, 8)), relay.var("w", shape=(4, 4, 5, 3))
     with pytest.raises(RelayError, match=r"channels of weight .*: expected those of the data, 3, found 5"):
         relay.transform.InferTypeLocal(relay.nn.contrib_conv2d_winograd_without_weight_transform(x, points, 2))
+    with pytest.raises(RelayError, match="rank of weight: expected 4, found 3"):
+        relay.transform.InferTypeLocal(relay.nn.contrib_conv2d_winograd_weight_transform(relay.var("w", shape=(4, 3, 3)), 2))
     with pytest.raises(RelayError, match="tile_size: expected 2 to 8, found 9"):
         relay.transform.InferTypeLocal(relay.nn.contrib_conv2d_winograd_weight_transform(relay.var("w", shape=(4, 4, 3, 3)), 9))
     with pytest.raises(RelayError, match="data_layout: expected NHWC, found NCHW"):

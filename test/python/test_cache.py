@@ -418,6 +418,29 @@ def test_a_file_has_the_digest_of_its_contents(tmp_path):
     assert file_digest(first) != file_digest(second)
 
 
+def test_a_file_that_is_replaced_while_it_is_read_is_not_remembered(tmp_path, monkeypatch):
+    cache, path = Cache(tmp_path / "cache"), tmp_path / "link"
+    files = [tmp_path / name for name in ("a", "b")]
+    for file in files:
+        file.write_text(file.name)
+    monkeypatch.setattr(runtime_cache, "_REST_NANOSECONDS", 0)
+
+    def point_to(file):
+        path.unlink(missing_ok=True)
+        path.symlink_to(file)
+
+    def replaced(path):
+        point_to(files[1])
+        return file_digest(path)
+
+    point_to(files[0])
+    with monkeypatch.context() as patch:
+        patch.setattr(runtime_cache, "file_digest", replaced)
+        cache.file_digest(path)
+    point_to(files[0])
+    assert cache.file_digest(path) == file_digest(files[0])
+
+
 def test_parts_of_programs_are_kept_while_they_are_whole(tmp_path):
     cache = Cache(tmp_path / "cache")
     assert cache.read_part("a") is None and cache.write_part("a", b"code") and cache.write_part("b", b"")

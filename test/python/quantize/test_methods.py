@@ -13,7 +13,7 @@ from relayc.tools.quantize import Settings
 from relayc.tools.quantize.graph import Graph
 from relayc.tools.quantize.layers import bias_steps, decibels, find_layers, quantize_weights
 from relayc.tools.quantize.twin import Deviation
-from relayc.tools.quantize.weight_only import _gptq, _grid, _pack
+from relayc.tools.quantize.weight_only import _gptq, _grid, _pack, quantize_blocks
 
 RNG = np.random.default_rng(7)
 X = RNG.standard_normal((6, 8, 32), np.float32)
@@ -217,6 +217,21 @@ def test_blocks_that_end_behind_the_last_input(bits, block):
     assert found.score is None
     spread = np.std(x @ w)
     assert error(model, found, x) < (0.12 if bits == 4 else 0.01) * spread
+
+
+@pytest.mark.parametrize("is_turned", [False, True])
+@pytest.mark.parametrize("products", [None, np.diag(np.arange(1.0, 21))])
+def test_weights_in_blocks_are_near_to_what_they_stand_for(is_turned, products):
+    w = RNG.standard_normal((20, 6), np.float32)
+    node = helper.make_node("Gemm", ["x", "w"], ["y"], transB=int(is_turned))
+    graph = Graph(model_of([node], {"x": [2, 20]}, initializers={"w": w.T.copy() if is_turned else w}))
+    (layer,) = find_layers(graph)
+    quantize_blocks(graph, layer, 8, 16, products)
+    found = layer.weights.T if is_turned else layer.weights
+    assert found.shape == w.shape
+    for block in (slice(0, 16), slice(16, 20)):
+        low, high = np.minimum(w[block].min(0), 0), np.maximum(w[block].max(0), 0)
+        assert np.all(np.abs(found[block] - w[block]) <= 0.501 * (high - low) / 255)
 
 
 # ---- layers in floats -----------------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
@@ -26,7 +27,7 @@ from relayc.tools.bisect import command
 from relayc.tools.bisect.compiling import Compiler
 from relayc.tools.bisect.onnx_parts import OnnxSource, reads
 from relayc.tools.bisect.parts import NoPart
-from relayc.tools.bisect.search import first_failing
+from relayc.tools.bisect.search import Search, first_failing
 from relayc.tools.bisect.symptoms import HANGS, symptom, symptom_of
 from relayc.tools.reference import compare
 
@@ -325,6 +326,24 @@ def test_halving_finds_where_the_first_failure_begins():
 
     assert first_failing(100, fails) == 37 and len(asked) <= 7
     assert first_failing(1, fails) == 1
+
+
+@pytest.mark.parametrize(("wrong", "name"), [(1, "A, run 1 of 3"), (2, "B"), (3, "A, run 2 of 3"), (4, "A, run 3 of 3")])
+def test_runs_of_a_pass_are_counted(wrong, name):
+    class Passes:
+        """A compiler of which no program is made; the passes up to `limit` run."""
+
+        def first(self, limit, texts=False):
+            return SimpleNamespace(limit=limit, seen=["A", "B", "A", "A"], before="before", after="after")
+
+        def compile(self, model, first=None, plain=False): ...
+
+    class Shown(Search):
+        def shows(self, part, values, first, plain):
+            return first.limit >= wrong
+
+    fault = Shown(Passes(), "float32")._pass(SimpleNamespace(make=dict), {}, False, None)
+    assert (fault.name, fault.about) == (name, {"passes before": str(wrong - 1), "changed": "yes"})
 
 
 def failing(operator: str, fail: Callable[[], None]) -> ModulePass:

@@ -15,7 +15,7 @@ from relayc.pipelines.tir.strategy.table import FALLBACK
 from relayc.runtime import Peak
 from relayc.tools import cli
 from relayc.tools.diff import Change, matched
-from relayc.tools.diff_tables import _differing, _sides
+from relayc.tools.diff_tables import _differing, _sides, changes_table
 from relayc.tools.record import Call, Record, digest
 
 WEIGHT = np.linspace(-1, 2, 12, dtype=np.float32).reshape(3, 4)
@@ -234,6 +234,18 @@ def test_calls_are_matched_by_their_nodes():
     found = {tuple(c.kernel for c in ours): tuple(c.kernel for c in theirs) for ours, theirs in matched(a, b)}
     assert found == {("k",): ("q",), ("whole",): ("p1", "p2"), ("only_a",): (), ("nameless",): ("nameless_1",), ("x",): ("y",)}
     assert len(matched(a, b)) == 6  # the calls of n1 in their order
+
+
+def test_times_of_calls_are_shown_where_a_side_has_any():
+    timed = dataclasses.replace(call("k", "n"), seconds=[1e-6, 3e-6, 2e-6])
+    for change, cells in (
+        (Change(("added",), (), (timed, timed)), ["added", "n", "", "k\nk", "", "4.0"]),
+        (Change(("constants",), (timed,), (timed,)), ["constants", "n", "k", "k", "2.0", "2.0"]),
+        (Change(("removed",), (call("k", "n"),), ()), ["removed", "n", "k", ""]),
+    ):
+        table = changes_table([change])
+        assert [next(column.cells) for column in table.columns] == cells
+        assert [column.header for column in table.columns] == ["what", "nodes", "a", "b", "a us", "b us"][: len(cells)]
 
 
 def test_sides_of_a_change_are_as_short_as_tells_them_apart():

@@ -8,6 +8,7 @@ import sys
 import time
 from concurrent.futures import CancelledError, Future
 from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
 
 import pytest
 from tuned_kernels import product_text
@@ -188,6 +189,20 @@ def test_a_search_without_workers_ends(monkeypatch):
     now += 1
     with pytest.raises(ConnectionError, match="here: no worker with the resource r for"):
         assert found.slots
+
+
+def test_the_scheduler_is_asked_for_its_workers_now_and_then(monkeypatch):
+    known = {"one": {"resources": {"r": 1}}, "two": {"resources": {}}, "three": {"resources": {"r": 0.5}}}
+    found = object.__new__(cluster.Cluster)
+    found._resource, found._asked, found._workers = "r", 100.0, ("before",)
+    found._client = SimpleNamespace(scheduler_info=lambda: {"workers": known})
+    now = 100.0 + cluster._ASKED_SECONDS / 2
+    monkeypatch.setattr(cluster.time, "monotonic", lambda: now)
+    assert found._find_workers() == ("before",)
+    now = 100.0 + cluster._ASKED_SECONDS
+    assert found._find_workers() == ("one",)
+    known["two"]["resources"]["r"] = 1
+    assert found._find_workers() == ("one",)
 
 
 def test_a_machine_that_cannot_measure_says_why():

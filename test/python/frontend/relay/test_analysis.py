@@ -20,7 +20,7 @@ from relayc.frontend.relay.analysis import (
     list_op_freqs,
 )
 from relayc.frontend.relay.inference import RELATIONS, TypeSolver
-from relayc.frontend.relay.op import registered
+from relayc.frontend.relay.op import registered, signature
 
 X, Y = relay.var("x", shape=(2, 3)), relay.var("y", shape=(2, 3))
 COND = relay.var("c", shape=(), dtype="bool")
@@ -196,6 +196,8 @@ def test_operators_that_programs_register_have_types():
         assert op.get_attr("TOpPattern") is None
         call = relay.Call(op, [X, relay.var("b", shape=(3,))])
         assert relay.transform.InferTypeLocal(call) == relay.TensorType((2, 3))
+        found = signature("test.same")
+        assert (found.operands, found.is_variadic, found.attrs) == (("data", "data_1"), False, {})
         with pytest.raises(RelayError, match="only registered"):
             relay.create_executor("graph").evaluate(relay.Function([X, Y], relay.Call(op, [X, Y])))
         with pytest.raises(RelayError, match="registered before"):

@@ -80,6 +80,10 @@ def test_what_fits_not_is_refused():
         relay.transform.InferTypeLocal(relay.nn.sparse_dense(x, (data, indices, indptr)))
     with pytest.raises(ValueError, match="sparse_indices: expected the shape of sparse_data"):
         relay.transform.InferTypeLocal(relay.nn.sparse_add(x, (data, indices, indptr)))
+    images, blocks = relay.var("images", shape=(1, 4, 4, 2)), relay.var("d", shape=(4, 2, 1))
+    for size in ((2, 3), (3, 2), (3,)):
+        with pytest.raises(ValueError, match="kernel_size: expected two odd numbers, found"):
+            relay.transform.InferTypeLocal(relay.op.nn.sparse_conv2d(images, blocks, indices, indptr, kernel_size=size))
 
 
 @pytest.mark.parametrize("is_symbolic", [False, True], ids=["numbers", "symbols"])

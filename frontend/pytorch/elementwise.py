@@ -173,8 +173,6 @@ def clamp(self: Tensor, min: Any = None, max: Any = None, min_val: Any = None, m
     x = cast(self, node().dtype)
     low, high = min if min_val is None else min_val, max if max_val is None else max_val
     if all(b is None or (isinstance(b, (int, float)) and abs(b) < 1 << 53) for b in (low, high)) and x.is_float:
-        if low is not None and high is not None and low > high:
-            return broadcast_to(constant(high, x.dtype), x.shape)
         return emit("clip", x, a_min=None if low is None else float(low), a_max=None if high is None else float(high))
     x = x if low is None else emit("maximum", x, operand(low))
     return x if high is None else emit("minimum", x, operand(high))

@@ -73,7 +73,9 @@ def refused(path, message, at=None, **options):
 
 
 def test_the_library_as_it_is_loads(folder):
-    assert relayc.load_module(folder / "model.so", model=folder / "model.onnx").input_names == ("x",)
+    loaded = relayc.load_module(folder / "model.so", model=folder / "model.onnx")
+    assert loaded.input_names == ("x",)
+    assert not loaded._artifact.params.flags.writeable  # pages of the library
 
 
 @pytest.mark.parametrize("kept", [0.1, 0.5, 0.99])

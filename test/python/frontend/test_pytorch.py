@@ -400,6 +400,18 @@ def test_the_line_of_a_node_is_the_last_one_outside_of_torch():
         assert user_line(SimpleNamespace(meta={"stack_trace": text})) == line
 
 
+def test_attention_with_dropout_is_refused():
+    x = torch.randn(1, 2, 4, 8)
+    with pytest.raises(relayc.ModelError, match="expected attention in inference, found one with dropout"):
+        relayc.from_pytorch(model_of(lambda x: F.scaled_dot_product_attention(x, x, x, dropout_p=0.5)), (x,))
+
+
+def test_progress_counts_nodes():
+    seen = []
+    relayc.from_pytorch(model_of(lambda x: x.cos().sin()), (torch.randn(3),), progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]  # an input, two operators, a result
+
+
 def test_one_result_in_a_tuple():
     agrees(model_of(lambda x: (x + 1,)), (torch.randn(3),))
 

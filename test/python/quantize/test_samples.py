@@ -109,6 +109,14 @@ def test_data_that_are_no_samples(data, what):
         list(open_samples(data, inputs(x=[3])))
 
 
+def test_few_rows_are_a_batch_of_any_size(tmp_path):
+    arrays = {"x": np.arange(6).reshape(2, 3), "z": np.ones((2, 3))}
+    np.savez(tmp_path / "few.npz", **arrays)
+    (batch,) = open_samples(tmp_path / "few.npz", inputs(x=["n", 3], z=["n", 3]))
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(batch[name], array)
+
+
 def test_files_that_are_no_samples(tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()

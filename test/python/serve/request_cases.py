@@ -95,6 +95,15 @@ def test_settings_that_nobody_knows() -> None:
         settings._check("m", "worker", 1)
 
 
+def test_a_model_needs_no_parameters(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / settings.FILES[0]).touch()
+    given = settings.ModelSettings(name="m", implementation=object, max_batch_size=3)
+    found = settings.take_settings(given)
+    assert (str(found.path), found.limits.max_batch_size, found.workers, found.options) == (settings.FILES[0], 3, 0, {})
+    assert given.max_batch_size == 0
+
+
 def test_a_folder_has_one_model(tmp_path: Any) -> None:
     given = settings.ModelSettings(name="m", implementation=object, parameters={"uri": str(tmp_path)})
     with pytest.raises(ValueError, match=rf"model m: expected one of .* in {tmp_path}, found none"):

@@ -194,6 +194,17 @@ def test_decisions_take_the_place_of_random_numbers():
         sketch.sample(kernel, 7, {**numbers, "d_width": 5})
 
 
+@pytest.mark.parametrize("is_inlined", [0, 1])
+def test_a_rule_that_leaves_a_block_alone_is_not_used(is_inlined):
+    kernel = heat()
+    (found,) = sketches(kernel)
+    numbers, _ = found.sample(kernel, 0)
+    choices = {name: is_inlined for name in numbers if name.endswith("_inline")}
+    sketch = Sketch(found.target, found.rules)
+    sketch.sample(kernel, 0, choices)
+    assert choices and ("auto_inline" in sketch.used) == bool(is_inlined)
+
+
 def test_a_rule_from_outside():
     @relayc.tune.sketch_rule(optional=True)
     def whole_rows(state, block):

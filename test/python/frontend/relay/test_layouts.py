@@ -78,6 +78,13 @@ def test_operators_follow(name):
     check(follow(conv(image())), NCHW, IN + expected)
 
 
+def test_padding_is_of_the_new_layout():
+    found = convert(nn.pad(conv(image()), ((0, 0), (1, 0), (0, 2), (3, 4))), NCHW).body
+    pad = found.args[0]
+    assert (found.op.name, pad.op.name) == ("layout_transform", "nn.pad")
+    assert [tuple(width) for width in pad.attrs.pad_width] == [(0, 0), (3, 4), (1, 0), (0, 2)]
+
+
 def vector(size=16):
     return relay.const(np.linspace(1, 2, size, dtype="float32"))
 

@@ -86,6 +86,12 @@ def test_what_fits_not_is_refused():
             relay.transform.InferTypeLocal(relay.op.nn.sparse_conv2d(images, blocks, indices, indptr, kernel_size=size))
 
 
+def test_rows_of_stored_elements():
+    stored = [np.array(a, dtype) for a, dtype in (([3, 5, 7], "float32"), ([2, 0, 1], "int32"), ([0, 1, 1, 3], "int32"))]
+    dense = np.array([[0, 0, 3], [0, 0, 0], [5, 7, 0]], np.float32)
+    np.testing.assert_array_equal(evaluated(lambda x, *s: relay.nn.sparse_add(x, s), dense * 10, *stored), dense * 11)
+
+
 @pytest.mark.parametrize("is_symbolic", [False, True], ids=["numbers", "symbols"])
 def test_sums_and_transposes(is_symbolic):
     dense, x = matrix((9, 9), seed=2), values((9, 9), seed=3)

@@ -271,7 +271,7 @@ def _reduce(attrs: Any, new: Layouts | None, old: Layouts, types: Sequence[Any])
     if found is None or len(found) != rank:
         return _same(None, attrs, len(old))
     letters = {found.names[axis] for axis in gone}
-    if new and new[0] is not None and gone:
+    if new and new[0] is not None:
         found = new[0]
         is_gone = [name.upper() in letters for name in found.names]
         attrs = _with(attrs, axis=[i for i, each in enumerate(is_gone) if each != bool(attrs["exclude"])])

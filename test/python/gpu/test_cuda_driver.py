@@ -41,6 +41,18 @@ CALLS = {
 }
 
 
+def test_work_of_a_stream_is_that_of_its_device():
+    driver, calls, events = object.__new__(CudaDriver), [], iter((10, 11))
+    driver.make_event = lambda: next(events)
+    driver.record = lambda event, stream: calls.append(("record", event, stream))
+    driver.follow = lambda stream, event: calls.append(("follow", stream, event))
+    for index, stream in ((0, 5), (1, 5), (0, 5)):
+        driver.mark(index, stream)
+    for index, marked in ((1, 5), (0, 5), (0, 6), (2, 5)):
+        driver.follow_mark(index, 7, marked)
+    assert calls == [("record", 10, 5), ("record", 11, 5), ("record", 10, 5), ("follow", 7, 11), ("follow", 7, 10)]
+
+
 def test_times_are_in_seconds():
     driver = object.__new__(CudaDriver)
     driver._call = lambda name, *events: 1500.0  # milliseconds

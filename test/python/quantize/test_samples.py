@@ -109,6 +109,13 @@ def test_data_that_are_no_samples(data, what):
         list(open_samples(data, inputs(x=[3])))
 
 
+def test_a_script_that_is_not_there_is_no_data(tmp_path):
+    model = model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": [2]})
+    for path in (tmp_path / "missing.py", str(tmp_path / "missing.py")):
+        with pytest.raises(ValueError, match=r"found nothing at .*missing\.py"):
+            relayc.quantize(model, path)
+
+
 def test_few_rows_are_a_batch_of_any_size(tmp_path):
     arrays = {"x": np.arange(6).reshape(2, 3), "z": np.ones((2, 3))}
     np.savez(tmp_path / "few.npz", **arrays)

@@ -7,6 +7,7 @@ import sys
 import textwrap
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -197,6 +198,21 @@ def test_threads_sleep_after_a_call():
     """
     environment = {name: "" for name in threads._WAITING_VARIABLES}
     assert float(run_script(code, **environment)[0]) < 0.05
+
+
+@pytest.mark.parametrize("given", [None, *threads._WAITING_VARIABLES])
+def test_one_setting_of_the_user_is_enough(monkeypatch, given):
+    for name in threads._WAITING_VARIABLES:
+        monkeypatch.setenv(name, "1" if name == given else "")
+    calls = []
+    runtime = SimpleNamespace(
+        kmp_set_blocktime=lambda time: calls.append(("blocktime", time)), omp_set_num_threads=lambda count: calls.append(("count", count))
+    )
+    monkeypatch.setattr(threads, "_runtime", lambda: runtime)
+    caller = threading.Thread(target=lambda: [threads._apply(count) for count in (3, 2)])
+    caller.start()
+    caller.join()
+    assert calls == [*([] if given else [("blocktime", threads._BLOCK_MILLISECONDS)]), ("count", 3), ("count", 2)]
 
 
 def test_a_setting_of_the_user_stays():

@@ -1,6 +1,7 @@
 """What is read of requests, of settings and of the command line, at the boundaries of what is right."""
 
 import argparse
+import asyncio
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,24 @@ def test_bytes_after_the_json_belong_to_inputs_in_order() -> None:
 def test_requests_that_are_wrong(header: Any, binary: bytes, message: str) -> None:
     with pytest.raises(rest.Refused, match=message):
         rest._payload(header, memoryview(binary))
+
+
+@pytest.mark.parametrize(("length", "status"), [("63", 200), ("64", 200), ("65", 413), ("6x", 200)])
+def test_requests_may_have_as_many_bytes_as_they_are_allowed(length: str, status: int) -> None:
+    sent: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"status": 200})
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b""}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "GET", "path": "/v2", "headers": [(b"content-length", length.encode())]}
+    asyncio.run(rest.InferRequests(app, None, None, 64)(scope, receive, send))
+    assert sent[0]["status"] == status
 
 
 def test_values_in_json() -> None:

@@ -90,7 +90,10 @@ def swapped(operator: str, other: str) -> ModulePass:
 
 
 def fault_in(folder):
-    return json.loads((folder / "fault.json").read_text())
+    text = (folder / "fault.json").read_text()
+    found = json.loads(text)
+    assert text == json.dumps(found, indent=1) + "\n"
+    return found
 
 
 def differs(folder):

@@ -12,6 +12,7 @@ import pytest
 
 import relayc
 from relayc.tools import cli
+from relayc.tools.visualize import Picture
 from relayc.tools.visualize.boxes import Arrow, Box, Drawing
 from relayc.tools.visualize.repeats import collapsed, merged
 
@@ -55,6 +56,12 @@ def test_arrows_into_the_next_repetition_go_back() -> None:
     back = {(drawing.boxes[a.source].name, drawing.boxes[a.target].name) for a in drawing.arrows if a.is_back}
     assert back == {("c", "a"), ("a", "a"), ("b", "b"), ("c", "c")}
     assert Arrow(0, 3) in drawing.arrows and not any(a.is_back for a in drawing.arrows if 0 in (a.source, a.target))
+
+
+def test_lines_of_deep_trees_are_whole() -> None:
+    names = "abcdefghijklmnopqrstuvwxyz" * 2
+    lines = Picture(chain(names)).tree().splitlines()
+    assert [line.strip("└─ ") for line in lines] == list(reversed(names))
 
 
 def test_operators_and_their_groups_are_those_of_the_program() -> None:

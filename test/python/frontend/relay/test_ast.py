@@ -77,6 +77,8 @@ def test_variables_of_an_expression():
     assert relay.all_vars(let) == [y, x, z]
     assert not relay.well_formed(relay.Let(x, relay.const(1), relay.Let(x, relay.const(2), x)))
     assert relay.well_formed(let)
+    assert not relay.well_formed(relay.Function([x], relay.Function([x, y], y)))
+    assert not relay.well_formed(relay.Function([x, x], x))
 
 
 def test_type_variables_of_a_function():

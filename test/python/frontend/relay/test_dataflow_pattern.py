@@ -108,6 +108,7 @@ def test_what_is_computed_of_a_parent_ends_in_a_child():
     dense = relay.nn.dense(X, Y)
     assert pattern.match(relay.tanh(relay.exp(dense)) + relay.exp(dense))
     assert not pattern.match(relay.tanh(relay.exp(dense)) + relay.sqrt(dense))
+    assert not pattern.match(relay.tanh(relay.exp(dense)) - relay.exp(dense))
     total = relay.tanh(dense) + relay.exp(dense)
     outside = relay.Tuple([total, relay.sqrt(dense)])
     assert not is_tuple([pattern, wildcard()]).match(outside)

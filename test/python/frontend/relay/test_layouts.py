@@ -78,6 +78,13 @@ def test_operators_follow(name):
     check(follow(conv(image())), NCHW, IN + expected)
 
 
+def test_sums_of_no_axis_have_the_new_layout():
+    for body in (relay.sum(conv(image()), axis=()), relay.sum(conv(image()), axis=(0, 1, 2, 3), exclude=True)):
+        found = convert(body, NCHW).body
+        assert [found.op.name, found.args[0].op.name] == ["layout_transform", "sum"]
+    check(body, NCHW, IN + OUT)
+
+
 def test_padding_is_of_the_new_layout():
     found = convert(nn.pad(conv(image()), ((0, 0), (1, 0), (0, 2), (3, 4))), NCHW).body
     pad = found.args[0]

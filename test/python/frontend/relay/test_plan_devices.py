@@ -93,6 +93,12 @@ def test_data_and_what_is_taken_from_it_are_on_one_device():
     mod["main"] = relay.Function([x, y], relay.Match(put, match.clauses))
     calls, params, result = places(plan(mod))
     assert set(calls.values()) == {"cpu:0"} and params == ["cpu:0"] * 2 and result == "cpu:0"
+    # The device is that of what the data are, or of what is taken from them.
+    first, other = match.clauses
+    taken = relay.Clause(first.lhs, relay.exp(on_device(first.rhs.args[0], CPU)))
+    mod["main"] = relay.Function([x, y], relay.Match(match.data, [taken, other]))
+    calls, params, result = places(plan(mod))
+    assert set(calls.values()) == {"cpu:0"} and params == ["cpu:0"] * 2 and result == "cpu:0"
 
 
 def test_memory_is_where_its_attribute_says_and_its_sizes_on_the_host():

@@ -274,7 +274,7 @@ def slice_scatter(self: Tensor, src: Tensor, dim: int, start: Any, end: Any, ste
     which = binary("floor_divide", offset, step)
     inside = emit("logical_and", binary("equal", binary("floor_mod", offset, step), 0), binary("greater_equal", offset, 0))
     inside = emit("logical_and", inside, emit("less", which, size_tensor(count)))
-    taken = emit("take", src, emit("maximum", emit("minimum", which, size_tensor(count - 1)), constant(0, "int64")), axis=axis, mode="clip")
+    taken = emit("take", src, which, axis=axis, mode="clip")
     return where(reshape(inside, along(size, axis, self.rank)), taken, self)
 
 

@@ -16,7 +16,7 @@ from relayc.frontend.relay.ast.functor import children, post_order
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.loops import loop_form, uses
-from relayc.frontend.relay.lowering import is_data, is_first_order
+from relayc.frontend.relay.lowering import is_first_order
 from relayc.frontend.relay.scope import Scope
 from relayc.runtime import control as c
 from relayc.trampoline import Call, trampoline
@@ -367,8 +367,8 @@ class _Body:
         return self._emit(c.Compute, Kernel(module, self._program.compile_kernel), tuple(registers))
 
     def _joins(self, node: e.Expr, scope: Scope) -> bool:
-        """Whether an operand is computed in the kernel that uses it."""
-        if not is_data(node.checked_type_) or scope.find(node) is not None:
+        """Whether an operand, which is of tensors, is computed in the kernel that uses it."""
+        if scope.find(node) is not None:
             return False
         if isinstance(node, e.Tuple):
             return True

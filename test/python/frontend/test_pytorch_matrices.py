@@ -34,6 +34,12 @@ def test_lu(shape):
     agrees(model_of(function), (torch.randn(shape),), tolerance=TOLERANCE)
 
 
+@pytest.mark.parametrize("shape", [(2, 3, 5), (2, 5, 3)])
+def test_parts_of_a_decomposition(shape):
+    pivots = torch.ones(2, 3, dtype=torch.int32)
+    agrees(model_of(lambda lu, pivots: torch.lu_unpack(lu, pivots, unpack_pivots=False)[1:]), (torch.randn(shape), pivots))
+
+
 def test_lu_of_a_singular_matrix():
     a = torch.randn(8, 4, 4)
     a[1, :, 2] = a[1, :, 1]  # their pivot is 0

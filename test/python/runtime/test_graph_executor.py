@@ -514,6 +514,7 @@ def test_a_debug_run_writes_files_for_other_tools(joined, image, tmp_path):
     events = json.loads((tmp_path / "run" / "trace.json").read_text())["traceEvents"]
     calls = [event for event in events if event["ph"] == "X"]
     assert [event["name"] for event in calls] == [call.node for call in executor.times]
+    assert [(event["ts"], event["dur"]) for event in calls] == [(call.start * 1e6, call.seconds * 1e6) for call in executor.times]
     assert all(event["dur"] > 0 and event["ts"] >= 0 and {"pid", "tid"} <= event.keys() for event in calls)
     assert calls[0]["args"]["sources"] and calls[0]["args"]["outputs"]
     with np.load(tmp_path / "run" / "tensors.npz", allow_pickle=False) as tensors:

@@ -1,5 +1,6 @@
 """`relayc bisect`: faults that are planted in a pass, a schedule or what an operator computes are named, and the least model shows them."""
 
+import io
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import numpy_helper
+from rich.console import Console
 
 import relayc
 from relayc.dialects.mlir import ir, math
@@ -125,6 +127,13 @@ def test_a_pass_that_changes_what_the_model_gives_is_named(model, tmp_path, caps
     assert code == 1 and "pass Swap changes what the model gives" in err
     case = "input 0" if given == "a file" else "seed 0, n = 5"
     assert f"for {case}: results differ by up to" in out and "@main, result 0 (y)" in out
+
+
+def test_differences_and_reasons_are_shown_as_they_are():
+    shown = io.StringIO()
+    found = SimpleNamespace(unchecked=["x[red]: no", "x[red]: no"], differences=["pass A, @main[bold]: 3"])
+    command.show_passes(found, Console(file=shown, width=20))
+    assert shown.getvalue() == "not compared: x[red]: no\npass A, @main[bold]: 3\n"
 
 
 @pytest.mark.parametrize("reference", ["onnxruntime", "opt0"])

@@ -4,11 +4,13 @@ import io
 import json
 import re
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from rich.console import Console
 
 from relayc import te
 from relayc.pipelines.targets.cpu import peak
@@ -290,6 +292,22 @@ def test_tolerances_are_those_that_are_given(model, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         cli.main(["run", model, "--check", "--tolerance", "-1"])
     assert "expected RTOL or RTOL,ATOL of 0 or more, found '-1'" in capsys.readouterr().err
+
+
+def test_latencies_are_percentiles_of_the_runs():
+    """Between two runs, on the line through both."""
+    clock, milliseconds = [0.0], iter((7, 1, 31, 3, 2))  # the first two to warm up
+
+    class Timed:
+        def run(self, inputs):
+            clock[0] += next(milliseconds) / 1e3
+
+    given = SimpleNamespace(warmup=2, concurrency=1, repeat=3, duration=0)
+    shown = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cli, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+        cli._print_latency(Timed(), {}, given, Console(file=shown, width=200))
+    assert shown.getvalue() == "latency: median 3.000 ms, p90 25.400 ms, p99 30.440 ms, least 2.000 ms, 3 runs\n"
 
 
 def test_several_callers_share_the_runs(model, capsys):

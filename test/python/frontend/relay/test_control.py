@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tvm_ffi
 
+import relayc
 from relayc import relay
 from relayc.dialects.relay.errors import RelayError
 from relayc.frontend.relay.inference import TypeInferenceError
@@ -332,6 +333,12 @@ def test_arguments_that_are_not_of_their_type(value, message):
     (_, cons, nil), (_, some, _) = module.get_type("List"), module.get_type("Option")
     with pytest.raises((TypeError, ValueError), match=message):
         relay.create_executor("vm", module).evaluate()(value(cons, nil, some))
+
+
+def test_variables_are_bound():
+    x, y = (relay.var(name, shape=(2,)) for name in "xy")
+    with pytest.raises(RelayError, match=r"^expected a variable that is bound, found %y$"):
+        relayc.compile(relay.IRModule.from_expr(relay.Function([x], relay.Tuple([relay.RefCreate(x), y]))))
 
 
 def test_errors_of_native_functions():

@@ -352,6 +352,7 @@ GROUPS = {
         [
             *(lambda x, bounds=bounds: torch.histc(x, 5, *bounds) for bounds in ((), (-1, 1), (0, 0))),
             lambda x: torch.histc(x * 0 + 2, 3),
+            lambda x: torch.histc(x.double() * 0 + (1 - 1e-12), 2, 0, 2),  # 1 in single precision
             lambda x: torch.fake_quantize_per_tensor_affine(x, 0.25, 3, -4, 5),
             lambda x: special.legendre_polynomial_p(x.clamp(-1, 1), 4),
             *(lambda x, n=n: special.laguerre_polynomial_l(x.abs(), n) for n in (0, 1, 3)),

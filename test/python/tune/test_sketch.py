@@ -114,6 +114,16 @@ def test_equal_blocks_share_their_numbers():
     assert sorted(numbers) == ["z_block", "z_rows", "z_width"]
 
 
+def test_a_result_that_is_read_has_loops_of_its_own():
+    x = te.placeholder((32, 64), name="x")
+    y = te.compute((32, 64), lambda i, j: te.exp(x[i, j]), name="y")
+    z = te.compute((32, 64), lambda i, j: y[i, j] * 2.0, name="z")
+    kernel = te.create_prim_func([x, y, z])
+    (sketch,) = sketches(kernel)
+    numbers, _ = sketch.sample(kernel, 0)
+    assert sorted(numbers) == ["z_block", "z_rows", "z_width"]
+
+
 AVX512 = "cpu -mcpu=skylake-avx512"
 """16 lanes of f32, and 32 registers."""
 

@@ -160,6 +160,13 @@ def test_operators_follow_in_blocks():
     check(relay.Tuple(flat), desired, transforms(convert(relay.Tuple(flat), desired)))
 
 
+def test_slices_of_no_channel_stay_empty():
+    y = nn.conv2d(relay.var("x", shape=(2, 8, 6, 6)), relay.var("w", shape=(16, 8, 1, 1)))
+    found = convert(relay.strided_slice(y, [0, 4], [-1, 0], slice_mode="size"), {"nn.conv2d": ["NCHW4c", "OIHW4i4o"]}).body
+    assert found.op.name == "layout_transform" and found.args[0].op.name == "strided_slice"
+    assert relay.transform.InferTypeLocal(found) == relay.TensorType((2, 0, 6, 6))
+
+
 def test_splits_of_the_blocks_of_a_program_stay():
     x, w = relay.var("x", shape=(1, 2, 3, 3, 4)), relay.var("w", shape=(8, 2, 1, 1, 4, 4))
     layouts = {"data_layout": "NCHW4c", "kernel_layout": "OIHW4i4o", "out_layout": "NCHW4c"}

@@ -1,6 +1,7 @@
 """Operators of PyTorch, many in one program, compared with eager: options, ranks, dtypes, and numbers at the limits of each formula."""
 
 import math
+from fractions import Fraction
 
 import pytest
 
@@ -10,6 +11,7 @@ import torch.nn.functional as F  # noqa: E402 # there is torch
 from torch import nn  # noqa: E402
 
 import relayc  # noqa: E402
+from relayc.frontend.pytorch.gamma import _BERNOULLI  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -398,3 +400,12 @@ def test_bessel_functions_at_infinity():
     wanted = torch.zeros(7, 2)
     wanted[0], wanted[2] = INF, x
     assert torch.equal(found, wanted) and torch.equal(of_positive, torch.zeros(6, 1))
+
+
+def test_bernoullis_numbers_are_those_of_their_recurrence():
+    """The last ones change results by less than what float64 rounds."""
+    numbers = [Fraction(1)]
+    while len(numbers) <= 2 * len(_BERNOULLI):
+        m = len(numbers)
+        numbers.append(-sum(math.comb(m + 1, k) * b for k, b in enumerate(numbers)) / (m + 1))
+    assert [float(number) for number in numbers[2::2]] == pytest.approx(_BERNOULLI, rel=1e-15)

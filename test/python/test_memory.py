@@ -3,6 +3,7 @@
 import gc
 import re
 import sys
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +65,19 @@ def test_a_cycle_that_holds_a_context_is_collected(no_collector):
     with PassContext(config={"pipelines.add_pass": [("before:FuseOps", make_cycle)]}):
         relayc.compile(weighted()[0])
     assert live_contexts() == contexts
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_cycles_are_collected_only_if_there_are_more_contexts(no_collector, more):
+    class Node:
+        pass
+
+    node = Node()
+    node.itself = node
+    found = weakref.ref(node)
+    del node
+    release_memory.release_memory(live_contexts() - more)
+    assert (found() is None) == bool(more)
 
 
 @linux

@@ -171,3 +171,38 @@ def test_a_model_agrees_with_onnxruntime(name):
     inputs = {spec.name: _input(spec, rng) for spec in module.inputs}
     found = compare(module.run(inputs), run_onnxruntime(path, inputs))
     assert found.agrees, found
+
+
+GROWTH = """func.func @k(%x: tensor<5x150xf32>) -> tensor<5x150xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<5xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<5xf32>) -> tensor<5xf32>
+  %growth = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]
+  } ins(%x : tensor<5x150xf32>) outs(%start : tensor<5xf32>) {
+  ^bb0(%e: f32, %before: f32):
+    %more = arith.mulf %before, %e : f32
+    %sum = arith.addf %before, %e : f32
+    %after = arith.addf %sum, %more : f32
+    linalg.yield %after : f32
+  } -> tensor<5xf32>
+  %all = tensor.empty() : tensor<5x150xf32>
+  %0 = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]
+  } ins(%x, %growth : tensor<5x150xf32>, tensor<5xf32>) outs(%all : tensor<5x150xf32>) {
+  ^bb0(%e: f32, %g: f32, %_: f32):
+    %r = arith.addf %e, %g : f32
+    linalg.yield %r : f32
+  } -> tensor<5x150xf32>
+  return %0 : tensor<5x150xf32>
+}"""
+
+
+def test_a_reduction_that_threads_cannot_share_has_a_thread_for_each_row():
+    """Its steps are no commutative operation on the element; what reads it is in the same launch."""
+    kernel = relayc.compile_kernel(GROWTH, target=TARGET, keep_ir=True)
+    x = values((5, 150)) / 16
+    expected = x + np.prod(1 + x.astype(np.float64), 1, keepdims=True) - 1
+    np.testing.assert_allclose(kernel(x), expected, rtol=1e-4, atol=1e-5)
+    assert kernel.ir["tir"].count("gpu.launch ") == 1

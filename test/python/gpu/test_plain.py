@@ -7,12 +7,13 @@ from oracle import values
 from support import program
 from symbolic_ops import symbolic_program, tensor
 
-from relayc.dialects.mlir import ir, scf
+from relayc.dialects.mlir import ir, make_context, scf
 from relayc.dialects.relay import build
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var, linearize
+from relayc.pipelines.targets.gpu.loops import _Function
 from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
 from relayc.symbolic import Range, ceil_div
 
@@ -129,3 +130,41 @@ def test_what_cannot_be_launched_is_refused(old, new, message):
     text = new.join(LAUNCH.rsplit(old, 1)).replace("%c1 = arith", "%zero = arith.constant 0 : index\n  %c1 = arith", 1)
     with pytest.raises(ValueError, match=message):
         emulated(text)
+
+
+TURNED = """
+func.func @k(%x: memref<4x64xf32>, %y: memref<4x64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c63 = arith.constant 63 : index
+  %c64 = arith.constant 64 : index
+  %zero = arith.constant 0.0 : f32
+  %t = memref.alloc() : memref<64xf32>
+  BEFORE
+  scf.for %i = %c0 to %c4 step %c1 {
+    scf.for %j = %c0 to %c64 step %c1 {
+      %v = memref.load %x[%i, %j] : memref<4x64xf32>
+      memref.store %v, %t[%j] : memref<64xf32>
+    }
+    scf.for %j = %c0 to %c64 step %c1 {
+      %last = arith.subi %c63, %j : index
+      %v = memref.load %t[%last] : memref<64xf32>
+      memref.store %v, %y[%i, %j] : memref<4x64xf32>
+    }
+  }
+  return
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "copies"),
+    [("", 4), ("memref.store %zero, %t[%c0] : memref<64xf32>", 1)],
+    ids=["a buffer of the loop", "a buffer that is written before"],
+)
+def test_a_buffer_that_only_a_loop_uses_is_one_for_each_thread(before, copies):
+    with make_context() as context, ir.Location.unknown():
+        module = ir.Module.parse(TURNED.replace("BEFORE", before), context)
+        (function,) = module.body.operations
+        assert _Function(function).run() == copies * 64 * 4

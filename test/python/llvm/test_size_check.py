@@ -132,3 +132,11 @@ def most_numbers(words):
             heights += [heights[-1] + most_numbers(words[place : place + operand]), heights[-1]]
             place += operand
     return max(heights)
+
+
+def test_an_entry_needs_its_function():
+    with ir.Context() as context, ir.Location.unknown():
+        context.load_all_available_dialects()
+        module = ir.Module.parse("llvm.func @f() {\n  llvm.return\n}")
+        with pytest.raises(ValueError, match="expected functions g, h in the module, found none of these names"):
+            add_packed_entries(module, {"f": PackedEntry(()), "g": PackedEntry(()), "h": PackedEntry(())})

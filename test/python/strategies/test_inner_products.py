@@ -142,3 +142,8 @@ def test_gathered_weights_are_read_where_they_lie(op, rows):
         expected = weights[chosen].astype(np.float64) @ vectors
         magnitude = np.abs(weights[chosen]).astype(np.float64) @ np.abs(vectors)
         assert np.all(np.abs(found - expected) <= bound_of(75, expected, magnitude, "float32")), tokens
+
+
+@pytest.mark.parametrize(("element", "count"), [("i8", 0), ("i16", 1), ("f32", 1)])
+def test_sums_have_16_bits_or_more(element, count):
+    assert len(nests_of(product("4,500,70", "4,70,3", "4,500,3", False).replace("xf32", f"x{element}"), TARGET)) == count

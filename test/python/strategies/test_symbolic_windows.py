@@ -303,3 +303,12 @@ def test_sizes_of_windows_are_expressions_of_the_input() -> None:
     for b, h, w in SIZES:
         x = values((b, 1, h, w, 16), "float32")
         np.testing.assert_allclose(symbolic["main"](x), compiled((b, 1, h, w, 16))["main"](x), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(("dtype", "strategy"), [("int8", "loops"), ("float16", "loops"), ("float32", "window_columns")])
+def test_elements_that_the_target_cannot_mask_go_along_loops(dtype: str, strategy: str) -> None:
+    """AVX2 masks elements of 32 bits and more."""
+    element = {"int8": "i8", "float16": "f16", "float32": "f32"}[dtype]
+    text = Case("max", "NCHW", 2).text().replace("xf32", f"x{element}")
+    module = relayc.compile(IRModule.parse(text), Target("cpu", mcpu="x86-64-v3"), stop_after="tir", cache=False)
+    assert [kernel.schedule.split()[0] for kernel in module.kernels] == [strategy]

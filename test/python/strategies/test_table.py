@@ -68,6 +68,13 @@ def test_what_is_not_in_the_table_is_refused(given, message):
     assert tuning_for("fused_add", {"schedule.kernels": {"other": given}}).given == {}
 
 
+def test_a_block_of_keys_may_fill_any_first_level_cache():
+    """The largest such caches have 128 KiB, and the smallest scores 2 bytes."""
+    assert tuning_for("fused_attention", {"schedule.attention_rows.keys": (128 << 10) // 2}).given
+    with pytest.raises(ValueError, match=r"attention_rows.keys: expected a number of 1 to 65536, found 65537"):
+        tuning_for("fused_attention", {"schedule.attention_rows.keys": 65537})
+
+
 def test_unknown_options_and_types_are_refused():
     with pytest.raises(ValueError, match=r"unknown config key 'schedule.contraction.high'"):
         PassContext(config={"schedule.contraction.high": 3})

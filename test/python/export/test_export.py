@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
@@ -503,6 +504,13 @@ def test_imported_modules_are_in_the_library(exported, tmp_path):
     module.import_module(library)
     with pytest.raises(ValueError, match="export_library: expected imported modules that"):
         module.export_library(tmp_path / "other.so")
+
+
+def test_an_object_is_of_the_host(tmp_path):
+    program = SimpleNamespace(artifact=SimpleNamespace(device="cpu", native=None), imports=[])
+    program.imports.append(SimpleNamespace(artifact=SimpleNamespace(device="cuda"), imports=[]))
+    with pytest.raises(ValueError, match=r"expected a program of the host for an object, found one of the device kind cuda$"):
+        export_library(program, SimpleNamespace(path=tmp_path / "model.o"))
 
 
 def test_a_path_of_another_kind_is_an_error(exported, tmp_path):

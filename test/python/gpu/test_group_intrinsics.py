@@ -137,6 +137,12 @@ def test_the_last_bits_of_floats_are_cut_off():
     assert (np.abs(kernel(a, b) - 2 * (a.astype(np.float64) @ b.T.astype(np.float64))) > bound).any()
 
 
+def test_products_of_one_turn_begin_without_sums():
+    """They are zeros, which no thread puts together from registers first."""
+    kernel = relayc.compile_kernel(product(64, 24, 64, "f16"), schedule=one_group(), target=EMULATED, keep_ir=True)
+    assert "nvvm.wgmma.mma_async" in kernel.ir["tir"] and "llvm.insertvalue" not in kernel.ir["tir"]
+
+
 def test_rows_and_steps_may_be_unknown():
     rows, chunks = te.var("n"), te.var("k")
     kernel = relayc.compile_kernel(product(rows, 24, chunks * 8 + 8, "f16"), schedule=one_group(), target=EMULATED)

@@ -95,6 +95,30 @@ def test_convolutions() -> None:
     run([channels_last(case, out_dtype="int32")], SMALL)
 
 
+@pytest.mark.parametrize(
+    ("case", "is_taken"),
+    [
+        (convolution((1, 32, 11, 11), (64, 32, 3, 3), dtype="float16"), True),
+        (convolution((1, 24, 11, 11), (64, 24, 3, 3), dtype="float16"), False),  # more than half of a line of 64 channels is empty
+        (convolution((1, 100, 11, 11), (64, 100, 3, 3), dtype="float16"), False),  # no whole chunks of 8 channels
+    ],
+    ids=["half of a line", "less than half of a line", "no whole chunks"],
+)
+def test_channels_fill_half_of_a_line_by_whole_chunks(case: Case, is_taken: bool) -> None:
+    assert ("wgmma" in strategies_of(channels_last(case))) is is_taken
+
+
+def test_products_of_f32_are_no_products_of_tf32() -> None:
+    assert "wgmma" not in strategies_of(matrix_product(128, 128, 128, transpose_b=True))
+
+
+def strategies_of(case: Case) -> set[str]:
+    """Of the kernels of a case."""
+    with PassContext(disabled_pass=["AlterOpLayout"]):
+        module = relayc.compile(program(lambda *v: [case.body(*v)], case.arrays), target=target(132), stop_after="tir", cache=False)
+    return {kernel.schedule.split()[0] for kernel in module.kernels}
+
+
 def test_bytes() -> None:
     """Exact."""
     cases = [

@@ -74,6 +74,11 @@ def test_products_of_floats():
     run(products("float32"), "fma", FMA)
 
 
+def test_products_of_floats_by_wide_units():
+    """A thread stores two runs of columns, of lines across the depth."""
+    run([matrix_product(9, 4, 70)], "fma", {**FMA, "rows": 16, "columns": 64, "unit_rows": 4, "unit_columns": 8, "depth": 4})
+
+
 def test_products_of_floats_as_tf32():
     cases = [matrix_product(*shape) for shape in ((33, 64, 24), (9, 20, 36), (1, 7, 9))]
     run([as_tf32(case) for case in cases], "mma", TF32)

@@ -119,8 +119,12 @@ COPY = """%t = memref.alloc() : memref<64xf32>
 
 @pytest.mark.parametrize(
     ("before", "read", "type_", "is_scan", "workspace"),
-    [("", "%x[%i, %j]", "4x64xf32", True, 0), (COPY, "%t[%j]", "64xf32", False, 4 * 64 * 4)],
-    ids=["of an argument", "of memory of the thread"],
+    [
+        ("", "%x[%i, %j]", "4x64xf32", True, 0),
+        ("%o = arith.xori %i, %c1 : index", "%x[%o, %j]", "4x64xf32", True, 0),
+        (COPY, "%t[%j]", "64xf32", False, 4 * 64 * 4),
+    ],
+    ids=["of an argument", "of a line that is computed", "of memory of the thread"],
 )
 def test_threads_that_have_memory_of_their_own_scan_alone(before, read, type_, is_scan, workspace):
     """Of a line that a thread has made for itself, each of the four has its part of the workspace."""

@@ -229,7 +229,7 @@ class _MaskedColumnKernel:
             for tap in range(axis.taps):
                 sums = self._row_of_taps(row, Index(tap), load, sums)
             return sums
-        padding = padding_vector(self.w, self.lanes) if row.taps is not None and self.w.padding_counts else None
+        padding = padding_vector(self.w, self.lanes) if self.w.padding_counts else None
 
         def add(tap: Index, is_outside: bool, sums: list[ir.Value]) -> list[ir.Value]:
             return self._row_of_taps(row, tap, (lambda *_: padding) if is_outside else load, sums)

@@ -93,6 +93,15 @@ def test_threads_meet_between_uses_of_shared_memory(case: Case, config: dict[str
     check([case], {**config, CHECK_RACES: True})
 
 
+@pytest.mark.parametrize(("depth", "rows"), [(1024, 4), (1028, 3)])
+def test_rows_of_a_split_stay_in_registers(depth: int, rows: int) -> None:
+    """A lane of 32 has 8 vectors of 4 of the 1024 elements of a query, or 9; there are 128 elements for all rows."""
+    mod, _ = attentions([Case((1, 1, 1, 4, 300, depth, 16))])
+    module = relayc.compile(mod, target=Target("cuda", arch="sm_75", num_threads=1), stop_after="tir")
+    (kernel,) = module.kernels
+    assert kernel.schedule.split()[0] == "flash" and f"split_rows={rows}" in kernel.schedule.split()
+
+
 def test_arrays_that_begin_in_between() -> None:
     """Not at a multiple of what a thread loads at once."""
     case = Case((1, 2, 1, 17, 40, 16, 16))

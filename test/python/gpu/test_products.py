@@ -14,6 +14,7 @@ from oracle import values
 from support import Const, program
 from symbolic_ops import symbolic_program, tensor
 
+import relayc
 from relayc.dialects.relay import build
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
@@ -26,6 +27,7 @@ MMA = {"rows": 32, "columns": 16, "unit_rows": 16, "unit_columns": 16, "depth": 
 TF32 = {**MMA, "depth": 16, "tf32": 1}
 BYTES = {**MMA, "depth": 64}
 FMA = {"rows": 32, "columns": 32, "unit_rows": 8, "unit_columns": 4, "depth": 8, "stages": 2, "splits": 1}
+SMALL_FMA = {**FMA, "rows": 16, "unit_rows": 4, "depth": 4}
 
 
 def numbers(strategy: str, found: Mapping[str, int]) -> dict[str, int]:
@@ -76,7 +78,7 @@ def test_products_of_floats():
 
 def test_products_of_floats_by_wide_units():
     """A thread stores two runs of columns, of lines across the depth."""
-    run([matrix_product(9, 4, 70)], "fma", {**FMA, "rows": 16, "columns": 64, "unit_rows": 4, "unit_columns": 8, "depth": 4})
+    run([matrix_product(9, 4, 70)], "fma", {**SMALL_FMA, "columns": 64, "unit_columns": 8})
 
 
 def test_products_of_floats_as_tf32():
@@ -118,6 +120,40 @@ def test_convolutions():
         convolution((1, 4, 9), (6, 4, 3), pads=(2, 0)),
     ]
     run(cases, "fma", FMA)
+
+
+COMPUTED = """func.func @k(%x: tensor<1x3x5x4xf32>, %w: tensor<6x3x3x2xf32>) -> tensor<1x6x5x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  %image = tensor.empty() : tensor<1x3x5x4xf32>
+  %more = linalg.generic {
+      indexing_maps = [affine_map<(n, c, h, w) -> (n, c, h, w)>, affine_map<(n, c, h, w) -> (n, c, h, w)>],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel"]
+  } ins(%x : tensor<1x3x5x4xf32>) outs(%image : tensor<1x3x5x4xf32>) {
+  ^bb0(%e: f32, %_: f32):
+    %s = arith.addf %e, %one : f32
+    linalg.yield %s : f32
+  } -> tensor<1x3x5x4xf32>
+  %padded = tensor.pad %more low[0, 0, 1, 1] high[0, 0, 1, 0] {
+  ^bb0(%a: index, %b: index, %c: index, %d: index):
+    tensor.yield %zero : f32
+  } : tensor<1x3x5x4xf32> to tensor<1x3x7x5xf32>
+  %empty = tensor.empty() : tensor<1x6x5x4xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x6x5x4xf32>) -> tensor<1x6x5x4xf32>
+  %0 = linalg.conv_2d_nchw_fchw {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+      ins(%padded, %w : tensor<1x3x7x5xf32>, tensor<6x3x3x2xf32>) outs(%start : tensor<1x6x5x4xf32>) -> tensor<1x6x5x4xf32>
+  return %0 : tensor<1x6x5x4xf32>
+}"""
+
+
+def test_the_padding_of_what_a_kernel_computes_is_not_computed():
+    """It is 0, where the image is one more than what lies in memory."""
+    kernel = relayc.compile_kernel(COMPUTED, target=EMULATED, tuning={f"fma.{name}": number for name, number in SMALL_FMA.items()})
+    assert kernel.info.schedule.split()[0] == "fma"
+    x, w = values((1, 3, 5, 4)), values((6, 3, 3, 2), seed=1)
+    image = np.pad(x.astype(np.float64) + 1, [(0, 0), (0, 0), (1, 1), (1, 0)])
+    expected = convolve(image, w.astype(np.float64), (1, 1), (1, 1), (0, 0, 0, 0), 1)
+    np.testing.assert_allclose(kernel(x, w), expected, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize(("dtype", "zero"), [("uint8", 200), ("int8", -128)])

@@ -63,6 +63,15 @@ def test_symbolic_lengths():
             np.testing.assert_array_equal(turned, np.sort(b, 0)[::-1])
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int32"])
+def test_integers_come_back_from_their_keys(dtype):
+    """They are as wide as the word of an item, or less."""
+    info = np.iinfo(dtype)
+    x = np.random.default_rng(0).integers(info.min, info.max, 20, dtype, endpoint=True)
+    x[:3] = info.max, info.min, 0
+    np.testing.assert_array_equal(compiled(program(lambda a: [build("sort", a, axis=0)], [x]), **SMALL)["main"](x), np.sort(x))
+
+
 def test_launches_at_a_size():
     """What the host launches: one block for a line, or tiles and as many merges as make one run of them."""
     with fake_cuda() as driver, PassContext(config={f"schedule.sort.{name}": value for name, value in SMALL.items()}):

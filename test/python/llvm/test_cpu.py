@@ -133,6 +133,13 @@ def test_runaway_vectors_are_refused():
         compile_text(text)
 
 
+def test_a_module_that_llvm_does_not_take_is_an_error():
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse("func.func @k() {\n  return\n}")
+        with pytest.raises(CodegenError, match="LLVM refused the module; the reason is on stderr"):
+            engine_module._Compiled(module, [])
+
+
 def test_target_beyond_this_machine_is_compiled_but_not_run():
     target = Target("cpu", mcpu="sapphirerapids")
     if target.is_host:

@@ -169,6 +169,7 @@ def test_errors_of_register_tiles() -> None:
     for shape, function, message in (
         ((4, 5, 24), lambda s: s.tensorize(s.get_loops("C")[0], "dot_f32_3x24"), "loop i: expected an extent of 3, found 4"),
         ((16, 5, 80), too_many_sums, "expected at most 64 vectors of sums, found (80|160)"),
+        ((4, 5, te.size_var("n")), tile_by_steps, "dot_f32_4x24: expected B and C with room for 24 columns, found "),
         ((4, 5, 24), lambda s: s.tensorize(s.get_loops("C")[0], "dot_f64"), r"out of .*dot_f32_\{rows\}x\{columns\}.*, found 'dot_f64'"),
     ):
         with pytest.raises(ScheduleError, match=message):

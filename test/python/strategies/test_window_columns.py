@@ -12,6 +12,7 @@ from tekernels import Program
 from relayc.dialects.mlir import arith, ir
 from relayc.dialects.relay import TensorType
 from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.compile_kernel import compile_kernel
 from relayc.pipelines.te.rules import scalar
 from relayc.pipelines.te.rules.core import affine_map, dim, empty, fill, generic, parallel
 from relayc.pipelines.te.rules.window import pad
@@ -176,3 +177,38 @@ def test_runs_give_the_same_bits_with_any_number_of_threads():
     first = program.run_with_threads(1)[0]
     for threads in (2, 1, 2, 3):
         np.testing.assert_array_equal(first, program.run_with_threads(threads)[0])
+
+
+LINES = """func.func @k(%x: tensor<1x4x6x5xf32>, %b: tensor<24xf32>) -> tensor<24x5xf32> {
+  %low = arith.constant 0xFF800000 : f32
+  %padded = tensor.pad %x low[0, 0, 1, 1] high[0, 0, 1, 1] {
+  ^bb0(%n: index, %c: index, %h: index, %w: index):
+    tensor.yield %low : f32
+  } : tensor<1x4x6x5xf32> to tensor<1x4x8x7xf32>
+  %image = tensor.empty() : tensor<1x4x6x5xf32>
+  %start = linalg.fill ins(%low : f32) outs(%image : tensor<1x4x6x5xf32>) -> tensor<1x4x6x5xf32>
+  %taps = tensor.empty() : tensor<3x3xf32>
+  %max = linalg.pooling_nchw_max {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+      ins(%padded, %taps : tensor<1x4x8x7xf32>, tensor<3x3xf32>) outs(%start : tensor<1x4x6x5xf32>) -> tensor<1x4x6x5xf32>
+  %lines = tensor.collapse_shape %max [[0, 1, 2], [3]] : tensor<1x4x6x5xf32> into tensor<24x5xf32>
+  %empty = tensor.empty() : tensor<24x5xf32>
+  %0 = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]
+  } ins(%lines, %b : tensor<24x5xf32>, tensor<24xf32>) outs(%empty : tensor<24x5xf32>) {
+  ^bb0(%e: f32, %of_line: f32, %_: f32):
+    %sum = arith.addf %e, %of_line : f32
+    linalg.yield %sum : f32
+  } -> tensor<24x5xf32>
+  return %0 : tensor<24x5xf32>
+}"""
+
+
+def test_narrow_maps_that_are_seen_as_lines():
+    """What follows is computed line by line, as each has a number of its own."""
+    kernel = compile_kernel(LINES, target=Target("cpu", num_threads=2))
+    assert kernel.info.schedule.split()[0] == "window_columns"
+    x, b = values((1, 4, 6, 5)), values((24,), seed=1)
+    padded = np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)], constant_values=-np.inf)
+    expected = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3)).max((4, 5)).reshape(24, 5) + b[:, None]
+    np.testing.assert_array_equal(kernel(x, b), expected)

@@ -99,7 +99,7 @@ func.func @k(%x: memref<4x64xf32>, %y: memref<4x64xf32>) {
   %zero = arith.constant 0.0 : f32
   scf.parallel (%i) = (%c0) to (%c4) step (%c1) {
     BEFORE
-    %s = scf.for %j = %c0 to %c64 step %c1 iter_args(%before = %zero) -> (f32) {
+    %s = scf.for %j = %c0 to END step %c1 iter_args(%before = %zero) -> (f32) {
       %v = memref.load READ : memref<READ_TYPE>
       %n = arith.addf %before, %v : f32
       memref.store %n, %y[%i, %j] : memref<4x64xf32>
@@ -117,18 +117,24 @@ COPY = """%t = memref.alloc() : memref<64xf32>
     }"""
 
 
+LENGTH = """%f = memref.load %x[%i, %c0] : memref<4x64xf32>
+    %w = arith.fptosi %f : f32 to i32
+    %length = arith.index_cast %w : i32 to index"""
+
+
 @pytest.mark.parametrize(
-    ("before", "read", "type_", "is_scan", "workspace"),
+    ("before", "end", "read", "type_", "is_scan", "workspace"),
     [
-        ("", "%x[%i, %j]", "4x64xf32", True, 0),
-        ("%o = arith.xori %i, %c1 : index", "%x[%o, %j]", "4x64xf32", True, 0),
-        (COPY, "%t[%j]", "64xf32", False, 4 * 64 * 4),
+        ("", "%c64", "%x[%i, %j]", "4x64xf32", True, 0),
+        ("%o = arith.xori %i, %c1 : index", "%c64", "%x[%o, %j]", "4x64xf32", True, 0),
+        (LENGTH, "%length", "%x[%i, %j]", "4x64xf32", False, 0),
+        (COPY, "%c64", "%t[%j]", "64xf32", False, 4 * 64 * 4),
     ],
-    ids=["of an argument", "of a line that is computed", "of memory of the thread"],
+    ids=["of an argument", "of a line that is computed", "of a length in memory", "of memory of the thread"],
 )
-def test_threads_that_have_memory_of_their_own_scan_alone(before, read, type_, is_scan, workspace):
+def test_threads_that_have_memory_of_their_own_scan_alone(before, end, read, type_, is_scan, workspace):
     """Of a line that a thread has made for itself, each of the four has its part of the workspace."""
-    text = SCAN.replace("BEFORE", before).replace("READ_TYPE", type_).replace("READ", read)
+    text = SCAN.replace("BEFORE", before).replace("END", end).replace("READ_TYPE", type_).replace("READ", read)
     with make_context() as context, ir.Location.unknown():
         module = ir.Module.parse(text, context)
         (function,) = module.body.operations

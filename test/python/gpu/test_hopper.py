@@ -95,6 +95,16 @@ def test_convolutions() -> None:
     run([channels_last(case, out_dtype="int32")], SMALL)
 
 
+def test_convolutions_by_weights_that_lie_across_the_depth() -> None:
+    """Filters are innermost in the weights, which are no parameter that could be packed."""
+    x, w = values((1, 96, 15, 17), "float16"), values((72, 96, 1, 1), "float16", seed=1)
+    case = channels_last(convolution((1, 96, 15, 17), (72, 96, 1, 1), strides=(2, 2), dtype="float16"), strides=(2, 2))
+    attributes = {"data_layout": "NHWC", "kernel_layout": "HWIO", "strides": (2, 2)}
+    body = lambda x, w: build("nn.conv2d", x, w, **attributes)  # noqa: E731 (an argument, not a definition)
+    arrays = [np.ascontiguousarray(a) for a in (x.transpose(0, 2, 3, 1), w.transpose(2, 3, 1, 0))]
+    run([replace(case, body=body, arrays=arrays)], SMALL)
+
+
 @pytest.mark.parametrize(
     ("case", "is_taken"),
     [

@@ -168,3 +168,20 @@ def test_a_buffer_that_only_a_loop_uses_is_one_for_each_thread(before, copies):
         module = ir.Module.parse(TURNED.replace("BEFORE", before), context)
         (function,) = module.body.operations
         assert _Function(function).run() == copies * 64 * 4
+
+
+def test_a_temporary_of_a_size_in_memory_is_refused():
+    text = """
+func.func @k(%n: memref<1xindex>, %y: memref<4xf32>) {
+  %c0 = arith.constant 0 : index
+  %size = memref.load %n[%c0] : memref<1xindex>
+  %t = memref.alloc(%size) : memref<?xf32>
+  %v = memref.load %t[%c0] : memref<?xf32>
+  memref.store %v, %y[%c0] : memref<4xf32>
+  return
+}"""
+    with make_context() as context, ir.Location.unknown():
+        module = ir.Module.parse(text, context)
+        (function,) = module.body.operations
+        with pytest.raises(ValueError, match=r"^kernel @k at .*: expected temporaries whose sizes the shapes say, found memref<\?xf32>$"):
+            _Function(function).run()

@@ -6,6 +6,7 @@ from attention_reference import Case, attentions
 
 import relayc
 from relayc.pipelines.context.target import Target
+from relayc.pipelines.targets.cpu.strategies.attention.tiles import _TileAttention
 from relayc.runtime import num_threads, set_num_threads
 
 TOLERANCE = 1e-2
@@ -57,3 +58,14 @@ def test_left_to_other_schedules(case):
     mod, _ = attentions([case])
     target = Target(TARGET, emulate=False)
     assert "x86.amx" not in str(relayc.compile(mod, target=target, cache=False, keep_ir=True).ir["tir"])
+
+
+@pytest.mark.parametrize(("queries", "tiles", "row_tiles", "blocks"), [(16, 1, 1, 1), (32, 2, 2, 1), (80, 5, 2, 3), (129, 9, 2, 5)])
+def test_a_block_of_queries_is_two_tiles(queries, tiles, row_tiles, blocks, monkeypatch):
+    """Four of the eight tile registers are for sums: two rows of two tiles."""
+    found = []
+    emit = _TileAttention.emit
+    monkeypatch.setattr(_TileAttention, "emit", lambda self, tuning: (found.append(self), emit(self, tuning))[1])
+    mod, _ = attentions([Case((1, 1, 1, queries, 64, 32, 32), dtype="bfloat16")])
+    relayc.compile(mod, target=TARGET, cache=False, stop_after="tir")
+    assert [(e.tiles, e.row_tiles, e.query_blocks) for e in found] == [(tiles, row_tiles, blocks)]

@@ -11,6 +11,7 @@ from relayc.dialects.relay import build
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
+from relayc.pipelines.driver.compile_kernel import compile_kernel
 
 PLANES = {
     "one pixel": [((1, 5, 1, 1), (7, 5, 1, 1), {}), ((1, 16, 3, 3), (8, 16, 3, 3), {})],
@@ -189,3 +190,35 @@ def test_blocks_that_the_layout_pass_chooses(transpose):
     # Sums of up to 600 products of order 1/sqrt(600) in two orders, after one another.
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+DIAGONALS = """func.func @k(%x: tensor<20x8xf32>, %w: tensor<3x8x24xf32>) -> tensor<9x10x24xf32> {
+  %zero = arith.constant 0.0 : f32
+  %padded = tensor.pad %x low[1, 0] high[1, 0] {
+  ^bb0(%a: index, %b: index):
+    tensor.yield %zero : f32
+  } : tensor<20x8xf32> to tensor<22x8xf32>
+  %empty = tensor.empty() : tensor<9x10x24xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<9x10x24xf32>) -> tensor<9x10x24xf32>
+  %0 = linalg.generic {
+      indexing_maps = [affine_map<(i, j, f, k, c) -> (i + j + k, c)>, affine_map<(i, j, f, k, c) -> (k, c, f)>,
+                       affine_map<(i, j, f, k, c) -> (i, j, f)>],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]
+  } ins(%padded, %w : tensor<22x8xf32>, tensor<3x8x24xf32>) outs(%start : tensor<9x10x24xf32>) {
+  ^bb0(%e: f32, %v: f32, %before: f32):
+    %product = arith.mulf %e, %v : f32
+    %sum = arith.addf %before, %product : f32
+    linalg.yield %sum : f32
+  } -> tensor<9x10x24xf32>
+  return %0 : tensor<9x10x24xf32>
+}"""
+
+
+def test_a_padding_that_depends_on_two_loops_over_rows_is_left_to_other_schedules():
+    kernel = compile_kernel(DIAGONALS, target=Target("cpu", num_threads=2))
+    assert kernel.info.schedule.split()[0] == "loops"
+    x, w = values((20, 8)), values((3, 8, 24), seed=1)
+    rows = np.lib.stride_tricks.sliding_window_view(np.pad(x.astype(np.float64), [(1, 1), (0, 0)]), 3, 0)[:18]
+    lines = np.einsum("pck,kcf->pf", rows, w)
+    expected = np.stack([lines[i : i + 10] for i in range(9)])
+    np.testing.assert_allclose(kernel(x, w), expected, rtol=0, atol=1e-5)

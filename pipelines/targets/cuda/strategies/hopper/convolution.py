@@ -79,7 +79,7 @@ def convolution_of(problem: Problem, ways: Sequence[Way]) -> Convolution | None:
     images, weights = ways
     operand, line = images.operand, bulk.LINE_BYTES // images.element_bytes
     shape = operand.node.shape
-    if images.packing is not None or images.copied != CHUNK or not images.along_depth or not weights.along_depth:
+    if images.packing is not None or images.copied != CHUNK or not images.along_depth:
         return None
     if memory_of(operand.node) is None or len(shape) != 4 or problem.batch:
         return None

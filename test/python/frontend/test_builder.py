@@ -460,9 +460,16 @@ def test_code_of_a_stage_is_of_that_stage(stage):
         getattr(Program(), stage)(text)
 
 
-@pytest.mark.parametrize("text", ["", "func.func private @f(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }"])
-def test_a_module_without_a_public_function_is_an_error(text):
-    with pytest.raises(RelayError, match="expected a module with a public function, found"):
+PRIVATE = "func.func private @f(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }"
+
+
+@pytest.mark.parametrize(
+    ("text", "disabled", "names"),
+    [("", [], "none at all"), (PRIVATE, [], "none at all"), (PRIVATE, ["DeadCodeElimination", "Inline"], "f")],
+)
+def test_a_module_without_a_public_function_is_an_error(text, disabled, names):
+    found = pytest.raises(RelayError, match=f"expected a module with a public function, found private ones only: {names}$")
+    with found, relayc.PassContext(disabled_pass=disabled):
         relayc.compile(relayc.IRModule.parse(text))
 
 

@@ -7,12 +7,14 @@ import pytest
 from attention_reference import Case, attentions, growing_cache
 
 import relayc
+from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay import IRModule
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
 from relayc.pipelines.targets.cuda.device.code import lower_device
 from relayc.pipelines.targets.cuda.device.figures import KernelFigures, kernel_figures
+from relayc.pipelines.targets.cuda.strategies.attention.tensor_blocks import _factor
 from relayc.pipelines.targets.cuda.strategies.attention.tensor_choice import TensorTiles
 from relayc.pipelines.targets.cuda.target import CudaTarget
 from relayc.pipelines.targets.gpu.outline import outline_launches
@@ -110,3 +112,22 @@ def test_values_of_f32_are_read_word_by_word() -> None:
     assert products == ptx.count("ld.shared.b32") > 0
     if figures.report is not None:
         assert figures.report.spill_stores == figures.report.stack_bytes == 0 and figures.blocks
+
+
+def test_queries_are_scaled_by_numbers_only() -> None:
+    text = """
+func.func @f(%x: f32, %y: f32) {
+  %half = arith.constant 0.5 : f32
+  %sum = arith.addf %y, %y : f32
+  %0 = arith.mulf %half, %x : f32
+  %1 = arith.mulf %x, %sum : f32
+  %2 = arith.mulf %x, %y : f32
+  %3 = arith.mulf %x, %x : f32
+  return
+}"""
+    with make_context():
+        module = ir.Module.parse(text)
+        (function,) = module.body.operations
+        (block,) = function.regions[0].blocks
+        products = [op.operation for op in block.operations if op.operation.name == "arith.mulf"]
+        assert [_factor(op, block.arguments[0]) for op in products] == [0.5, None, None, None]

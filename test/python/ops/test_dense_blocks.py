@@ -129,6 +129,15 @@ def test_levels_of_accuracy(name, level, case):
         assert not shows or error.max() > 1e-3 * bound.max()
 
 
+def test_the_last_part_of_a_datum_is_rounded():
+    """At level 2 it has two parts of 8 bits; what is left, 0x7FFF of units of 2^-23, is next to 2^-8 and not to 0x7F80 units."""
+    operands, whole = weights(20, 2, 4, "one")
+    data = np.full((20, 64), 1 + 0x7FFF * 2.0**-23, np.float32)
+    [found] = run_program(product(operands, 20, 4, accuracy_level=2), [data, *map(Const, operands)], target=target_of("amx"))
+    bound = data @ np.abs(whole).astype(np.float64).T
+    assert np.all(np.abs(found - data @ whole.astype(np.float64).T) <= 2.0**-19 * bound)
+
+
 @pytest.mark.parametrize("level", [0, 4])
 def test_one_strip_on_tiles(level):
     operands, _ = weights(16, 2, 4, "one")

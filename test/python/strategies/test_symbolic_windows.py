@@ -16,6 +16,7 @@ from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.winograd import DATA, RESULT, TILE
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.compile_kernel import compile_kernel
 from relayc.symbolic import ceil_div, parse
 
 Shape = Sequence[int | str]
@@ -312,3 +313,37 @@ def test_elements_that_the_target_cannot_mask_go_along_loops(dtype: str, strateg
     text = Case("max", "NCHW", 2).text().replace("xf32", f"x{element}")
     module = relayc.compile(IRModule.parse(text), Target("cpu", mcpu="x86-64-v3"), stop_after="tir", cache=False)
     assert [kernel.schedule.split()[0] for kernel in module.kernels] == [strategy]
+
+
+NEGATED = """func.func @k(%x: tensor<1x2x6x?xf32, ["w"]>, %w: index {relay.symbol = "w"}) -> tensor<1x2x6x?xf32, ["w"]> {
+  %low = arith.constant 0xFF800000 : f32
+  %empty = tensor.empty(%w) : tensor<1x2x6x?xf32, ["w"]>
+  %negated = linalg.generic {
+      indexing_maps = [affine_map<(n, c, h, w) -> (n, c, h, w)>, affine_map<(n, c, h, w) -> (n, c, h, w)>],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel"]
+  } ins(%x : tensor<1x2x6x?xf32, ["w"]>) outs(%empty : tensor<1x2x6x?xf32, ["w"]>) {
+  ^bb0(%e: f32, %_: f32):
+    %n = arith.negf %e : f32
+    linalg.yield %n : f32
+  } -> tensor<1x2x6x?xf32, ["w"]>
+  %padded = tensor.pad %negated low[0, 0, 1, 1] high[0, 0, 1, 1] {
+  ^bb0(%n: index, %c: index, %h: index, %v: index):
+    tensor.yield %low : f32
+  } : tensor<1x2x6x?xf32, ["w"]> to tensor<1x2x8x?xf32, ["w + 2"]>
+  %taps = tensor.empty() : tensor<3x3xf32>
+  %start = linalg.fill ins(%low : f32) outs(%empty : tensor<1x2x6x?xf32, ["w"]>) -> tensor<1x2x6x?xf32, ["w"]>
+  %0 = linalg.pooling_nchw_max {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+      ins(%padded, %taps : tensor<1x2x8x?xf32, ["w + 2"]>, tensor<3x3xf32>)
+      outs(%start : tensor<1x2x6x?xf32, ["w"]>) -> tensor<1x2x6x?xf32, ["w"]>
+  return %0 : tensor<1x2x6x?xf32, ["w"]>
+}"""
+
+
+def test_windows_over_what_the_kernel_computes_go_along_loops() -> None:
+    """There is no memory that masked vectors could be read from."""
+    kernel = compile_kernel(NEGATED, target=Target("cpu", num_threads=2))
+    assert kernel.info.schedule.split()[0] == "loops"
+    for columns in (1, 7, 40):
+        x = values((1, 2, 6, columns), "float32")
+        padded = np.pad(-x, [(0, 0), (0, 0), (1, 1), (1, 1)], constant_values=-np.inf)
+        np.testing.assert_array_equal(kernel(x), np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3)).max((4, 5)))

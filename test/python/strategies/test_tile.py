@@ -1,5 +1,7 @@
 """The numbers that the model of a core chooses for products, for caches of known sizes."""
 
+from types import SimpleNamespace
+
 import pytest
 from oracle import values
 from support import Const, program
@@ -8,6 +10,9 @@ from relayc.dialects.relay import build
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
+from relayc.pipelines.targets.cpu.strategies.contraction.plan import FEWEST_PANELS
+from relayc.pipelines.targets.cpu.strategies.contraction.strategy import _long_rows
+from relayc.pipelines.targets.cpu.strategies.contraction.tile import RegisterTile, default_tile
 
 CORE = Target("cpu", mcpu="x86-64-v4", num_threads=1, l1_bytes=48 << 10, l2_bytes=2 << 20)
 
@@ -81,3 +86,25 @@ def test_chunks_of_deep_panels_stay_in_the_second_level_cache():
     found = numbers(1500, 10000, 768)
     assert (found["vectors"], found["chunk"], found["block_panels"]) == (4, 3334, 1)
     assert found["block_tiles"] == -(-1500 // found["rows"])
+
+
+def contraction(rows, depth, columns):
+    """What the choice of a tile reads of a product of f32, whose rows are two loops that can be one."""
+    a, f32 = SimpleNamespace(checks=[], node=SimpleNamespace(kind="arg")), SimpleNamespace(element=SimpleNamespace(width=32))
+    extents = {"row_extent": rows, "column_extent": columns, "depth": depth}
+    return SimpleNamespace(**extents, a=a, b=SimpleNamespace(node=f32), node=f32, rows=["i", "j"], with_one_row_loop=lambda: "one loop")
+
+
+@pytest.mark.parametrize(("depth", "height"), [(8191, 16), (8192, 16), (8193, 8)])
+def test_panels_have_a_quarter_of_the_second_level_cache(depth, height):
+    """Two high tiles read a panel of 16 columns from there; a deeper one would come from further, and goes by in chunks for four."""
+    assert default_tile(contraction(32, depth, 16), CORE) == RegisterTile(height, 1, 16)
+
+
+def test_rows_of_several_loops_are_one_where_eight_panels_read_them():
+    kernel = SimpleNamespace(function=SimpleNamespace(attributes={}))
+    for columns, is_joined in ((304, False), (336, False), (368, True), (384, True)):
+        given = contraction(7, 4096, columns)
+        panels = -(-columns // default_tile(given, CORE).width)
+        assert (panels >= FEWEST_PANELS) is is_joined and panels in (FEWEST_PANELS - 1, FEWEST_PANELS)
+        assert (_long_rows(given, kernel, CORE) == "one loop") is is_joined

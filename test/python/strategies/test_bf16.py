@@ -9,11 +9,16 @@ import pytest
 from contractions import Case, batch_product, check, convolution, matrix_product
 from oracle import values
 from support import Const, program
+from symbolic_ops import symbolic_program, tensor
 
+from relayc.dialects.relay import build
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
-from relayc.pipelines.targets.cpu.strategies.bf16.plan import Plan
+from relayc.pipelines.targets.cpu.strategies.bf16 import amx
+from relayc.pipelines.targets.cpu.strategies.bf16.layout import _whole_groups
+from relayc.pipelines.targets.cpu.strategies.bf16.plan import MANY_COLUMNS, Plan, best_plan
 from relayc.runtime import Module
+from relayc.symbolic import Range
 
 BF16 = {"dtype": "bfloat16", "out_dtype": "float32"}
 FORMS = list(itertools.product([False, True], repeat=2))
@@ -199,6 +204,26 @@ def test_machine_code_keeps_sums_in_vector_registers():
     at = [i for i, line in enumerate(lines) if "vdpbf16ps" in line]
     loop = "\n".join(lines[at[0] : at[-1] + 1])
     assert not re.search(r"%rsp|cvt|vpsll|vpmovzx", loop)
+
+
+@pytest.mark.parametrize(("most", "tiles"), [(16, 4), (40, 4), (4000, 4)])
+def test_a_block_has_many_columns_where_a_call_says_how_many_there_are(most, tiles, monkeypatch):
+    """As many as 64 at least: a tile has 16."""
+    found = []
+    monkeypatch.setattr(amx, "best_plan", lambda *given: found.append(best_plan(*given)) or found[-1])
+    types = [tensor("bfloat16[1, 128]"), tensor("bfloat16[128, n]")]
+    body = lambda a, b: [build("nn.matmul", a, b, out_dtype="float32")]  # noqa: E731 (an argument, not a definition)
+    compile(symbolic_program(body, types, {"n": Range(1, most)}), target=_server("tiles"), stop_after="tir")
+    assert [plan.block.column_tiles for plan in found] == [tiles] == [MANY_COLUMNS // 16]
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "group", "step"),
+    [(96, 32, 2, 32), (40, 32, 2, 20), (34, 32, 2, 2), (64, 64, 4, 64), (12, 64, 4, 12), (7, 32, 2, 0), (6, 64, 4, 0)],
+)
+def test_steps_of_the_depth_are_whole_groups(count, most, group, step):
+    """The largest such divisor of the depth; there is none of an odd one."""
+    assert _whole_groups(count, most, group) == step
 
 
 @pytest.mark.parametrize(("rows", "asks"), [(4, True), (40, False)])

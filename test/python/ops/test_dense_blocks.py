@@ -7,6 +7,7 @@ from support import Const, program, run_program
 from symbolic_ops import symbolic_program, tensor
 
 import relayc
+from relayc.dialects.operations import find_operations
 from relayc.dialects.relay import RelayError, build
 
 BLOCK = 32
@@ -144,6 +145,18 @@ def test_one_strip_on_tiles(level):
     call = product(operands, 16, 4, accuracy_level=level)
     module = relayc.compile(program(call, [values((20, 64), "float32"), *map(Const, operands)]), target=target_of("amx"))
     assert [k.schedule.split()[0] for k in module.kernels] == ["dense_blocks"]
+
+
+def test_what_is_asked_for_ahead_of_the_last_tile_is_in_the_buffer():
+    """The sums of the following tile, of which the last one has none: their place, of 112 rows by two strips, is at most the end."""
+    operands, _ = weights(40, 4, 4, "one")
+    call = product(operands, 40, 4, accuracy_level=4)
+    fed = program(call, [values((100, 128), "float32"), *map(Const, operands)])
+    made = relayc.compile(fed, target=target_of("amx"), stop_after="tir")
+    with made.context:
+        every = find_operations(made.module.operation, lambda op: op.name == "memref.prefetch")
+        of_sums = [op for op in every if str(op.operands[0].type) == f"memref<{2 * 112 * 16}xf32>"]
+        assert {op.operands[1].owner.operation.name for op in of_sums} == {"affine.apply", "arith.minsi"}
 
 
 def test_levels_in_which_a_row_is_not_finite():

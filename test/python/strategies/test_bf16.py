@@ -206,15 +206,15 @@ def test_machine_code_keeps_sums_in_vector_registers():
     assert not re.search(r"%rsp|cvt|vpsll|vpmovzx", loop)
 
 
-@pytest.mark.parametrize(("most", "tiles"), [(16, 4), (40, 4), (4000, 4)])
-def test_a_block_has_many_columns_where_a_call_says_how_many_there_are(most, tiles, monkeypatch):
+@pytest.mark.parametrize("most", [16, 40, 4000])
+def test_a_block_has_many_columns_where_a_call_says_how_many_there_are(most, monkeypatch):
     """As many as 64 at least: a tile has 16."""
     found = []
     monkeypatch.setattr(amx, "best_plan", lambda *given: found.append(best_plan(*given)) or found[-1])
     types = [tensor("bfloat16[1, 128]"), tensor("bfloat16[128, n]")]
     body = lambda a, b: [build("nn.matmul", a, b, out_dtype="float32")]  # noqa: E731 (an argument, not a definition)
     compile(symbolic_program(body, types, {"n": Range(1, most)}), target=_server("tiles"), stop_after="tir")
-    assert [plan.block.column_tiles for plan in found] == [tiles] == [MANY_COLUMNS // 16]
+    assert [plan.block.column_tiles for plan in found] == [MANY_COLUMNS // 16]
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,14 @@ def test_rows_of_a_split_stay_in_registers(depth: int, rows: int) -> None:
     assert kernel.schedule.split()[0] == "flash" and f"split_rows={rows}" in kernel.schedule.split()
 
 
+@pytest.mark.parametrize(("depth", "is_taken"), [(256, True), (1024, False)])
+def test_heads_that_no_block_has_room_for_are_left_to_other_schedules(depth: int, is_taken: bool) -> None:
+    """A block of 32 keys has 32 or 128 KiB of them in shared memory, which has 64 KiB."""
+    mod, _ = attentions([Case((1, 1, 1, 9, 9, depth, 16))])
+    module = relayc.compile(mod, target=Target("cuda", arch="sm_75", num_threads=1), stop_after="tir")
+    assert ("flash" in {kernel.schedule.split()[0] for kernel in module.kernels}) is is_taken
+
+
 def test_arrays_that_begin_in_between() -> None:
     """Not at a multiple of what a thread loads at once."""
     case = Case((1, 2, 1, 17, 40, 16, 16))

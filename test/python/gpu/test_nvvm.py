@@ -49,6 +49,17 @@ def test_shfl_with_segments(mode):
         np.testing.assert_array_equal(y[warp], x[[source for source, _ in expected]])
 
 
+def test_tokens_of_arrivals_are_refused():
+    """Waits are by parity."""
+    body = """
+    %p = llvm.mlir.zero : !llvm.ptr<3>
+    %token = nvvm.mbarrier.arrive %p : !llvm.ptr<3> -> i64
+    memref.store %token, %x[%t0] : memref<32xi64>"""
+    message = r"kernel k at .*: expected waits by parity, found a use of the token of nvvm.mbarrier.arrive"
+    with pytest.raises(ValueError, match=message):
+        emulated(kernel("k", "%x: memref<32xi64>", body, 32), arch="sm_90a")
+
+
 def test_reductions_are_of_integers():
     body = """
     %all = arith.constant -1 : i32

@@ -69,6 +69,16 @@ def test_the_numbers_are_those_that_a_kernel_gets():
     assert kernel.schedule == " ".join([space.strategy, *(f"{name}={value}" for name, value in space.chosen.items())])
 
 
+@pytest.mark.parametrize(("columns", "vectors"), [(7, (1, 2, 4)), (8, (1, 2))])
+def test_sums_beside_channels_fill_all_registers_but_four(columns, vectors):
+    """28 of 32: of 7 columns there may be 4 vectors of 16 channels, of 8 there may be 2."""
+    attributes = {"data_layout": "NHWC", "kernel_layout": "OIHW", "groups": 128, "padding": (1, 1, 1, 1)}
+    module = te(lambda x, w: [build("nn.conv2d", x, w, **attributes)], [values((1, 3, 19, 128)), Const(values((128, 1, 3, 3)))])
+    with relayc.PassContext(config={"schedule.kernels": {"*": {"window_channels.columns": columns}}}):
+        (space,) = relayc.tuning_space(module, "cpu -mcpu=x86-64-v4")
+    assert tuple(space.values["vectors"]) == vectors
+
+
 def test_values_hold_beside_those_that_are_set():
     module = te(*PRODUCT)
     (space,) = relayc.tuning_space(module, "cpu -mcpu=x86-64-v4")

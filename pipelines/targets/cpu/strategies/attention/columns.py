@@ -157,7 +157,7 @@ class ColumnAttention(QueryTiles, ContextKernel):
         self._weights(tile, count, largest, growth)
         start = 0
         for size, number in self._runs():
-            element = Var(start, start + (number - 1) * size, step=size if start % size == 0 else 1, name="e")
+            element = Var(start, start + (number - 1) * size, name="e")
             with emit.for_loop(start, start + number * size, size, element), self.evaluator.scope():
                 self._add(tile, keys.base, count, Index.of(element), size, growth)
             start += number * size

@@ -225,7 +225,7 @@ class GradientAttention(QueryTiles):
             for j, first in enumerate(tile.starts):
                 begin = 0
                 for size, number in even_runs(lanes, self._most_rows(runs[1])):
-                    query = Var(begin, begin + (number - 1) * size, step=size if begin % size == 0 else 1, name="q")
+                    query = Var(begin, begin + (number - 1) * size, name="q")
                     with emit.for_loop(begin, begin + number * size, size, query), self.evaluator.scope():
                         queries = [Index.of(query) + i for i in range(size)]
                         points = [[*self._row(tile, first, q), Index()] for q in queries]
@@ -263,7 +263,7 @@ class GradientAttention(QueryTiles):
         """
         begin, size, number, lanes = runs
         name, starts, stride = coefficients
-        column = Var(begin, begin + (number - 1) * size * lanes, step=size * lanes if begin % (size * lanes) == 0 else 1, name="e")
+        column = Var(begin, begin + (number - 1) * size * lanes, name="e")
         with emit.for_loop(begin, begin + number * size * lanes, size * lanes, column), self.evaluator.along(lanes) as lane:
             elements = [Index.of(column) + lane + i * lanes for i in range(size)]
             sums = [self.evaluator.load_from(output, self.wide, place + element) for place in places for element in elements]

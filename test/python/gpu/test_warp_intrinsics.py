@@ -33,7 +33,19 @@ def product(m, n, k, kind, across):
     return te.create_prim_func([a, b, c])
 
 
-def one_warp(kind="f16", across=False, columns=16, ahead=1, asynchronous=True, lanes=None, store=True, threads=True, pitch=None, rows=16):
+def one_warp(
+    kind="f16",
+    across=False,
+    columns=16,
+    ahead=1,
+    asynchronous=True,
+    lanes=None,
+    store=True,
+    threads=True,
+    pitch=None,
+    rows=16,
+    scope="shared",
+):
     """A schedule with blocks of one warp, some rows by some columns, in the steps of one instruction."""
     steps, elements = (32, 16) if kind == "s8" else (16, 8)
     total = "i32" if kind == "s8" else "f32"
@@ -53,7 +65,7 @@ def one_warp(kind="f16", across=False, columns=16, ahead=1, asynchronous=True, l
         k0, k1 = s.split(k, [None, steps])
         s.reorder(k0, ci, cj, k1)
         for number, load in ((0, f"a_{kind}_{rows}x{steps}"), (1, tile_b)):
-            tile = s.cache_read("C", number, "shared")
+            tile = s.cache_read("C", number, scope)
             if pitch is not None:
                 s.storage_align(tile, 0, 0, 32, pitch)
             part = s.fuse(*s.compute_at(tile, k0))
@@ -64,8 +76,9 @@ def one_warp(kind="f16", across=False, columns=16, ahead=1, asynchronous=True, l
             fragments = s.cache_read("C", number, "warp")
             s.tensorize(s.get_loops(fragments)[-2], f"ldmatrix_{load}")
         s.tensorize(ci, f"mma_{kind}_{rows}x{columns}x{steps}")
-        s.annotate(k0, "software_pipeline_stage", [0, ahead, 0, ahead, ahead])
-        if asynchronous:
+        if scope == "shared":
+            s.annotate(k0, "software_pipeline_stage", [0, ahead, 0, ahead, ahead])
+        if scope == "shared" and asynchronous:
             s.annotate(k0, "software_pipeline_async_stages", [0])
 
     return schedule
@@ -113,6 +126,7 @@ def with_hint(key, value):
         (one_warp(store=False), {}, "buffer C_warp: expected tensor intrinsics with fragments alone to use .*, found block C_warp"),
         (one_warp(threads=False), {}, "block C_o: expected 32 threads along threadIdx.x, a warp, for its tensor intrinsic, found 1"),
         (one_warp(pitch=4, asynchronous=False), {}, "S: expected lines at multiples of 16 bytes, .* and 36 apart"),
+        (one_warp(scope="global"), {}, "ldmatrix_a_f16_16x16: S: expected a shared buffer, found one of another scope"),
         (one_warp(pitch=4), {}, "block A_shared: .* between multiples of 8 elements, found neighbours 36, 1 elements"),
         (one_warp(lanes=1), {}, "block A_shared: expected a copy .* of 4, 8 or 16 bytes at a time, found 2: vectorize says how many"),
         (one_warp(), {"k": 40}, "block A_shared_warp: expected what tensor intrinsic ldmatrix_a_f16_16x16 computes: expected a tile"),

@@ -138,6 +138,20 @@ def test_an_operator_follows_layouts_where_it_says_so(outside, name, expected):
     assert transforms(mod) == expected
 
 
+@pytest.mark.parametrize(
+    ("layouts", "expected"),
+    [({}, 2), ({"out_layout": "NCHW"}, 2), ({"kernel_layout": "IOHW"}, 0), ({"data_layout": "NHWC"}, 0), ({"out_layout": "NHWC"}, 0)],
+)
+def test_only_convolutions_in_the_layouts_of_onnx_take_another_layout(layouts, expected):
+    def body(x, v, w):
+        first = build("nn.conv2d", x, v, padding=(1, 1, 1, 1), **layouts)
+        return [build("nn.conv2d", first, w, padding=(1, 1, 1, 1), **layouts)]
+
+    arrays = [normal(1, 16, 16, 16), Const(normal(16, 16, 3, 3, seed=1)), Const(normal(16, 16, 3, 3, seed=2))]
+    with PassContext(config={"relay.AlterOpLayout.block": 8}):
+        assert transforms(find_pass("AlterOpLayout")(program(body, arrays))) == expected
+
+
 @pytest.mark.parametrize("name", ["outside_twice", "outside_flip"])
 def test_what_follows_a_layout_computes_the_same(outside, name):
     body, arrays = between_convolutions(name)

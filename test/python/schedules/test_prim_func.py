@@ -299,6 +299,24 @@ def test_unsigned_integers_and_bools() -> None:
     np.testing.assert_array_equal(run(elementwise("1.0 if {0} else {1}", ["bool", "float32"], "float32"), [b, X])[0], np.where(b, 1, X))
 
 
+def test_the_highest_bit_of_unsigned_numbers() -> None:
+    for bits in (8, 64):
+        x, top = I.astype(f"uint{bits}"), 1 << bits - 1
+        found = run(elementwise(f"{{0}} ^ T.uint{bits}({top})", [f"uint{bits}"], f"uint{bits}"), [x])[0]
+        np.testing.assert_array_equal(found.view(f"uint{bits}"), x ^ x.dtype.type(top))
+
+
+def test_loops_from_zero_and_of_nothing() -> None:
+    made = from_source("""
+def main(A: T.Buffer((8,), "float32"), nothing: T.Buffer((0,), "float32"), B: T.Buffer((8,), "float32")):
+    for i in range(0, 8):
+        B[i] = A[i]
+    for i in T.serial(0):
+        B[i] = nothing[i]
+""")
+    np.testing.assert_array_equal(run(made, [X[:8], X[:0]])[0], X[:8])
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_floats_of_16_bits_are_computed_in_32_by_functions(dtype: str) -> None:
     x = X[:-1].astype(getattr(ml_dtypes, dtype, dtype))
@@ -432,6 +450,44 @@ def main(A: T.Buffer((6,), "int8"), B: T.Buffer((6,), "int8"), C: T.Buffer((6,),
 """
     printed = check_round_trip(from_source(text, {"ROWS": ROWS})).replace("vi", "v")
     assert expected in printed, printed
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "{} + 1",
+        "1 + {}",
+        "T.max({}, 1)",
+        "T.max(1, {})",
+        "T.cast({}, 'int8')",
+        "T.op('arith.maxui', {}, T.int8(1))",
+        "T.Select({} < 1, T.int8(2), 3)",
+        "T.Select(1 < {}, T.int8(2), 3)",
+        "T.Select(vi < 3, {}, 1)",
+        "T.Select(vi < 3, 1, {})",
+        "T.Select({} < 1 or vi < 3, T.int8(2), 3)",
+        "T.Select(vi < 3 or {} < 1, T.int8(2), 3)",
+        "-{}",
+        "T.abs({})",
+        "T.popcount({})",
+        "T.reinterpret('uint8', {}) >> 1",
+        "T.exp(T.float32({}))",
+    ],
+)
+def test_what_is_loaded_before_a_store_is_loaded_before_it_in_the_text_of_any_expression(expression: str) -> None:
+    """The other operand is none that loads, on either side."""
+    text = f"""
+def main(A: T.Buffer((12,), "int8"), B: T.Buffer((12,), "int8"), C: T.Buffer((12,), "int8")):
+    for i in range(12):
+        with T.block("C"):
+            vi = T.axis.spatial(12, i)
+            B[vi] = A[vi]
+            found = {expression.format("B[vi]")}
+            B[vi] = 7
+            C[vi] = T.cast(found, "int8")
+"""
+    printed = check_round_trip(from_source(text))
+    assert printed.index("x = ") < printed.index("B[vi] = 7") < printed.index("C[vi] = "), printed
 
 
 HEAD = 'def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):\n'

@@ -297,6 +297,14 @@ def test_shifts_by_nothing_and_to_the_highest_bit(count):
     assert (W[0] << count).dtype == (W[0] >> count).dtype == "int32"
 
 
+def test_the_highest_bit_of_unsigned_numbers():
+    for bits in (8, 64):
+        a, top = np.arange(4, dtype=f"uint{bits}"), 1 << bits - 1
+        A = te.placeholder((4,), a.dtype.name, "A")
+        (found,) = computed([A, te.compute((4,), lambda i: A[i] ^ te.const(top, A.dtype))], a)  # noqa: B023
+        np.testing.assert_array_equal(found, a ^ a.dtype.type(top))
+
+
 def test_conditions_on_indices_and_other_names_of_operations():
     x, y = np.arange(10, dtype=np.float32), np.array([0, 3, 2, 3, 1, 5, 7, 7, 8, -9], np.float32)
     n, m = np.arange(-5, 5, dtype=np.int8), np.arange(10, dtype=np.float32).reshape(2, 5)

@@ -275,6 +275,27 @@ func.func @main(%x: tensor<4xf32>, %i: index, %v: f32) -> tensor<4xf32> {
             run(text, x, np.int64(at), np.float32(5))
 
 
+@pytest.mark.parametrize(("at", "fits"), [(0, True), (3, True), (4, False), (-1, False)])
+def test_places_beyond_a_tensor_are_not_read_by_any_point_of_a_body(at: int, fits: bool) -> None:
+    text = """
+func.func @main(%x: tensor<4xf32>, %at: tensor<3xindex>) -> tensor<3xf32> {
+  %e = tensor.empty() : tensor<3xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+    ins(%at : tensor<3xindex>) outs(%e : tensor<3xf32>) {
+  ^bb0(%i: index, %o: f32):
+    %v = tensor.extract %x[%i] : tensor<4xf32>
+    linalg.yield %v : f32
+  } -> tensor<3xf32>
+  return %y : tensor<3xf32>
+}"""
+    x, places = np.arange(4, dtype=np.float32) + 5, np.array([2, at, 1])
+    if fits:
+        assert run(text, x, places)[0].tolist() == (places + 5).tolist()
+    else:
+        with pytest.raises(Outside, match=r"tensor.extract at -?\d to \d of a dimension of 4"):
+            run(text, x, places)
+
+
 def test_a_function_without_a_body_is_unknown() -> None:
     with pytest.raises(Unknown, match="@main: a function without a body of the te stage"):
         run("func.func private @main()")

@@ -120,6 +120,14 @@ def test_a_loop_that_nothing_read_tells_the_extent_of():
     np.testing.assert_array_equal(kernel(x), windows[:, :4, :4].max((3, 4)))
 
 
+def test_a_window_that_is_read_in_another_order():
+    x = values((3, 10, 10), np.float32)
+    X, r, s = te.placeholder(x.shape, name="X"), te.reduce_axis((0, 3), "r"), te.reduce_axis((0, 3), "s")
+    P = te.compute((3, 8, 8), lambda c, y, z: te.max(X[c, y + r, z + s], axis=[r, s]), name="P")
+    (found,) = computed([X, te.compute((3, 8, 8), lambda c, y, z: P[c, z, y] * 2.0, name="turned")], x)
+    np.testing.assert_array_equal(found, np.lib.stride_tricks.sliding_window_view(x, (3, 3), (1, 2)).max((3, 4)).swapaxes(1, 2) * 2)
+
+
 def test_a_product_is_scheduled_as_one():
     a, b, c = (RANDOM.standard_normal(shape).astype(np.float32) for shape in ((24, 32), (48, 32), (48,)))
     A, B, C = te.placeholder(a.shape, name="A"), te.placeholder(b.shape, name="B"), te.placeholder(c.shape, name="C")

@@ -34,10 +34,11 @@ def test_sizes_are_expressions_over_variables():
 
 def test_elementwise_reads_of_every_kind():
     n = te.var("n")
-    A, B = te.placeholder((n + 1,), name="A"), te.placeholder((2 * n,), name="B")
+    A, B, C = te.placeholder((n + 1,), name="A"), te.placeholder((2 * n,), name="B"), te.placeholder((3 * n,), name="C")
     made = {
         "neighbours": te.compute((n,), lambda i: A[i] + A[i + 1]),
         "second_half": te.compute((n,), lambda i: B[i + n] - B[i]),
+        "two_offsets": te.compute((n,), lambda i: C[i + 2 * n] - C[i + n]),
         "reversed": te.compute((n,), lambda i: B[2 * n - 1 - i]),
         "pairs": te.compute((n, 2), lambda i, j: B[i * 2 + j]),
         "strided": te.compute((n,), lambda i: B[2 * i + 1]),
@@ -47,12 +48,13 @@ def test_elementwise_reads_of_every_kind():
         "flat": te.compute((n, n), lambda i, j: B[te.min(i * n + j, 2 * n - 1)]),
         "rows": te.compute((n * n,), lambda i: A[i // n] + B[i % n]),
     }
-    kernel = compiled([A, B, *made.values()])
+    kernel = compiled([A, B, C, *made.values()])
     for size in (1, 2, 5, 33):
-        a, b, i = values(size + 1), values(2 * size), np.arange(size)
+        a, b, c, i = values(size + 1), values(2 * size), values(3 * size), np.arange(size)
         wanted = {
             "neighbours": a[:-1] + a[1:],
             "second_half": b[size:] - b[:size],
+            "two_offsets": c[2 * size :] - c[size : 2 * size],
             "reversed": b[: size - 1 : -1],
             "pairs": b.reshape(size, 2),
             "strided": b[1::2],
@@ -62,7 +64,7 @@ def test_elementwise_reads_of_every_kind():
             "flat": b[np.minimum(np.arange(size * size), 2 * size - 1)].reshape(size, size),
             "rows": np.repeat(a[:-1], size) + np.tile(b[:size], size),
         }
-        for name, found in zip(made, kernel(a, b), strict=True):
+        for name, found in zip(made, kernel(a, b, c), strict=True):
             np.testing.assert_array_equal(found, wanted[name], err_msg=f"{name} at n = {size}")
 
 

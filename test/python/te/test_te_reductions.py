@@ -120,12 +120,14 @@ def test_a_loop_that_nothing_read_tells_the_extent_of():
     np.testing.assert_array_equal(kernel(x), windows[:, :4, :4].max((3, 4)))
 
 
-def test_a_window_that_is_read_in_another_order():
-    x = values((3, 10, 10), np.float32)
-    X, r, s = te.placeholder(x.shape, name="X"), te.reduce_axis((0, 3), "r"), te.reduce_axis((0, 3), "s")
-    P = te.compute((3, 8, 8), lambda c, y, z: te.max(X[c, y + r, z + s], axis=[r, s]), name="P")
-    (found,) = computed([X, te.compute((3, 8, 8), lambda c, y, z: P[c, z, y] * 2.0, name="turned")], x)
-    np.testing.assert_array_equal(found, np.lib.stride_tricks.sliding_window_view(x, (3, 3), (1, 2)).max((3, 4)).swapaxes(1, 2) * 2)
+def test_a_window_each_of_whose_results_is_read_twice():
+    x, b = values((3, 34, 34), np.float32), np.array([2, -3], np.float32)
+    X, B = te.placeholder(x.shape, name="X"), te.placeholder(b.shape, name="B")
+    r, s = te.reduce_axis((0, 3), "r"), te.reduce_axis((0, 3), "s")
+    P = te.compute((3, 32, 32), lambda c, y, z: te.max(X[c, y + r, z + s], axis=[r, s]), name="P")
+    (found,) = computed([X, B, te.compute((2, 3, 32, 32), lambda n, c, y, z: P[c, y, z] * B[n], name="twice")], x, b)
+    largest = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (1, 2)).max((3, 4))
+    np.testing.assert_array_equal(found, largest * b[:, None, None, None])
 
 
 def test_a_product_is_scheduled_as_one():

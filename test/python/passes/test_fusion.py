@@ -14,6 +14,7 @@ from relayc.pipelines.graph import fuse_ops
 from relayc.pipelines.graph.fusion import Group, fusion_rule, graph_groups, outside_rules, remove_fusion_rule
 from relayc.pipelines.graph.fusion import merge as merging
 from relayc.pipelines.graph.fusion import sweep as sweeping
+from relayc.pipelines.graph.fusion.shapes import same_shape
 from relayc.pipelines.graph.pattern import is_op, wildcard
 from relayc.runtime.cache import Cache
 from relayc.runtime.cpu import objects
@@ -307,6 +308,23 @@ def test_groups_that_are_there_take_part():
     once = str(mod)
     fuse_ops(mod)
     assert str(mod) == once
+
+
+def test_unknown_sizes_are_equal_where_operators_keep_them():
+    mod = IRModule.parse("""
+func.func @main(%x: tensor<?x?xf32>, %y: tensor<?x?xf32>, %z: tensor<?xf32>) -> tensor<?x?xf32> {
+  %0 = "relay.exp"(%x) : (tensor<?x?xf32>) -> tensor<?x?xf32>
+  %1 = "relay.abs"(%0) : (tensor<?x?xf32>) -> tensor<?x?xf32>
+  %2 = "relay.add"(%1, %0) : (tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>
+  %3 = "relay.add"(%1, %y) : (tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>
+  %4 = "relay.add"(%1, %z) : (tensor<?x?xf32>, tensor<?xf32>) -> tensor<?x?xf32>
+  return %4 : tensor<?x?xf32>
+}""")
+    block = mod.main.regions[0].blocks[0]
+    x, y, z = block.arguments
+    values = [op.operation.results[0] for op in block.operations if len(op.operation.results)]
+    assert [same_shape(x, value) for value in values] == [True, True, True, False, False]
+    assert [same_shape(value, x) for value in (y, z)] == [False, False]
 
 
 @pytest.mark.parametrize("model", ["segformer", "unet", "whisper_encoder"])

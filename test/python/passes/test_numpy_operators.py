@@ -172,6 +172,8 @@ def test_creation_and_padding():
         (lambda x, zero: build("take", x, build("negative", build("add", x, x)), axis=0, mode="raise"), False),
         (lambda x, zero: build("take", x, zero, axis=None, mode="clip"), True),
         (lambda x, zero: build("take", build("stack", x, x), build("stack", x, zero), axis=1, batch_dims=1), False),
+        (lambda x, zero: build("gather_nd", build("stack", x, x), build("stack", zero, axis=0)), True),
+        (lambda x, zero: build("gather_nd", build("stack", x, x), build("stack", zero, axis=0), batch_dims=1), False),
         (lambda x, zero: build("max", build("strided_slice", x, begin=(0,), end=(0,)), axis=(0,), keepdims=True), False),
         (lambda x, zero: build("sum", build("strided_slice", x, begin=(0,), end=(0,)), axis=(0,), keepdims=True), True),
     ],

@@ -5,7 +5,8 @@ import pytest
 
 import relayc
 from relayc import TensorType
-from relayc.pipelines import PassContext, Verifier
+from relayc.dialects.relay import IRModule
+from relayc.pipelines import PassContext, Verifier, find_pass
 
 seen = []
 
@@ -90,3 +91,27 @@ def test_sizes_that_only_the_function_knows_are_an_error():
     message = "call_packed at .*: results of 'test.found': expected sizes that are known before the call, found k"
     with pytest.raises(relayc.RelayError, match=message):
         relayc.compile(program)
+
+
+def test_a_program_that_fails_frees_what_it_has_allocated():
+    mod = IRModule.parse("""
+func.func @main(%n: index {relay.symbol = "n"}, %arena: memref<64xi8>, %params: memref<64xi8>) attributes {relay.tensors = () -> ()} {
+  %one = arith.constant 1 : index
+  %a = memref.alloc(%n) {relay.heap} : memref<?xi8>
+  "relay.require"(%n, %one) {message = "n: expected 1 or more, found %lld", predicate = "ge"} : (index, index) -> ()
+  memref.dealloc %a {relay.heap} : memref<?xi8>
+  return
+}""")
+    mod = find_pass("emit-calls")(mod)
+    mod.verify()
+    freed = []  # from each place that fails
+    for failing in mod.main.regions[0].blocks:
+        names, block = [op.operation.name for op in failing.operations], failing
+        if names[0] != "func.call":
+            continue
+        while block.operations[len(block.operations) - 1].operation.name == "cf.br":
+            block = block.operations[len(block.operations) - 1].operation.successors[0]
+            names += [op.operation.name for op in block.operations]
+        assert names[-1] == "func.return"
+        freed.append(names.count("memref.dealloc"))
+    assert freed == [0, 1]  # where there is no memory, and where n is none that is allowed

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from relayc.dialects.mlir import func, ir, make_context
 from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.tir.analysis.regions import span
 from relayc.pipelines.tir.tree.indices import (
     Divided,
     Extremal,
@@ -26,8 +27,9 @@ from relayc.pipelines.tir.tree.indices import (
     variables,
     write,
 )
+from relayc.pipelines.tir.tree.members import LoopVar
 from relayc.pipelines.tir.tree.steps import COMMUTATIVE, neutral
-from relayc.symbolic import Range, Ranges, maximum, minimum, symbol
+from relayc.symbolic import Range, Ranges, evaluate, maximum, minimum, symbol
 
 # Loop variables with negative values too, and what an iteration of 1 gives.
 VARS = {name: Var(low, high, name=name) for name, low, high in (("i", 0, 9), ("j", 0, 11), ("k", -7, 4), ("x10", 3, 3), ("x9", 1, 5))}
@@ -250,3 +252,14 @@ def test_what_may_reach_beyond_a_part_is_divided_as_a_whole() -> None:
     quotient, _ = divide(Index.of(i) * 16 + j, 32)
     (whole,) = quotient.terms
     assert isinstance(whole, Divided) and whole.divisor == 32
+
+
+def test_the_values_of_an_index_over_a_loop_whose_step_is_a_size() -> None:
+    i, n = LoopVar(None, 5, "i"), symbol("n")
+    with Ranges({"n": Range(0, 100)}):
+        up, down = span(Index.of(i) * n, set()), span(Index.of(i) * -n + 7, set())
+    for size in (0, 3):
+        for found, values in ((up, [i * size for i in range(5)]), (down, [7 - i * size for i in range(5)])):
+            assert found is not None and found.low.is_constant
+            low, extent = (evaluate(of, {"n": size}) for of in (found.low.const, found.extent))
+            assert (low, low + extent - 1) == (min(values), max(values))

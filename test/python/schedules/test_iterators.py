@@ -70,6 +70,12 @@ def test_a_block_that_is_no_reduction(wrong: str, step: str) -> None:
     assert str(schedule.mod) == before
 
 
+def test_a_block_that_is_no_reduction_is_no_tile() -> None:
+    for wrong in WRONG.values():
+        with pytest.raises(ScheduleError, match=r"block B.*found"):
+            Schedule(wrong()).blockize("k")
+
+
 def test_rows_are_summed_at_once() -> None:
     """The race: each iteration of a loop starts the sum of the same element anew."""
     race = module(
@@ -240,6 +246,26 @@ for i, k, l in T.grid(12, 2, 2):
         vl = T.axis.reduce(2, l)
         with T.init():
             B[vi] = 0.0
+        B[vi] = B[vi] * 3.0 + A[vi, vk * 2 + vl]
+"""
+    )
+    with pytest.raises(ScheduleError, match="expected block B to combine each element with a value by a commutative operation"):
+        Schedule(horner).reorder("l", "k")
+    Schedule(horner).reorder("k", "l", "i")
+
+
+def test_steps_that_another_block_starts_keep_their_order_too() -> None:
+    horner = module(
+        """
+for z in range(12):
+    with T.block("Z"):
+        vz = T.axis.spatial(12, z)
+        B[vz] = 0.0
+for i, k, l in T.grid(12, 2, 2):
+    with T.block("B"):
+        vi = T.axis.spatial(12, i)
+        vk = T.axis.reduce(2, k)
+        vl = T.axis.reduce(2, l)
         B[vi] = B[vi] * 3.0 + A[vi, vk * 2 + vl]
 """
     )

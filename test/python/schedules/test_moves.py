@@ -592,6 +592,28 @@ def test_caches_at_a_tile() -> None:
     kernel.check(s)
 
 
+def test_elements_with_gaps_along_one_of_two_dimensions_have_no_cache() -> None:
+    s = Schedule(
+        from_source("""
+def main(A: T.Buffer((8, 6), "float32"), B: T.Buffer((8, 6), "float32")):
+    t = T.alloc_buffer((8, 6))
+    for i in range(4):
+        for u, j in T.grid(2, 6):
+            with T.block("t"):
+                v = T.axis.S(8, u * 4 + i)
+                w = T.axis.S(6, j)
+                t[v, w] = A[v, w]
+        for p, q in T.grid(2, 6):
+            with T.block("B"):
+                v = T.axis.S(8, p * 4 + i)
+                w = T.axis.S(6, q)
+                B[v, w] = t[v, w]
+""")
+    )
+    with pytest.raises(ScheduleError, match="block t: expected that an iteration of loop i writes a box of t, found elements with gaps"):
+        s.cache_write("t", 0, "local")
+
+
 def test_parameters_are_packed() -> None:
     kernel = dense()
     text = str(kernel.mod).replace('relay.name = "B"', 'relay.name = "B", relay.param = "weights"')

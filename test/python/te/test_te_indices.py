@@ -7,6 +7,7 @@ from tensor_expressions import computed
 
 from relayc import te
 from relayc.pipelines.te.language.indices import interval, is_within, linear, out_of_bounds
+from relayc.symbolic import Range, Ranges, evaluate
 
 EXTENTS = (6, 5)
 ROWS, COLUMNS = np.meshgrid(*map(np.arange, EXTENTS), indexing="ij")
@@ -84,3 +85,12 @@ def test_bounds_hold_what_an_index_is(made, size):
         assert at.min() >= 0 and at.max() < size
     if out_of_bounds(form, size):
         assert at.min() < 0 or at.max() >= size
+
+
+def test_a_remainder_by_a_size_is_no_more_than_its_dividend():
+    (i,) = te.compute((6,), lambda i: 0).op.axis
+    with Ranges({"n": Range(1, 100)}):
+        low, high = interval(linear(i % te.var("n")))
+    for size in (1, 4, 9):
+        found = np.arange(6) % size
+        assert (evaluate(low, {"n": size}), evaluate(high, {"n": size})) == (found.min(), found.max())

@@ -236,7 +236,7 @@ def _product_bound(dim: Dim, ranges: Ranges, upper: bool) -> int | None:
     if low < 0:
         return None
     rest = bound(Dim.make(left), upper)
-    return rest * (high if (rest > 0) == upper else low)
+    return max(rest * low, rest * high) if upper else min(rest * low, rest * high)
 
 
 def _both(atoms: Iterable[Atom], m: Monomial) -> Iterator[Atom]:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from schedules.te_kernels import Kernel, convolution, dense, softmax
 
+import relayc
 from relayc import te
 from relayc.dialects.relay import IRModule
 from relayc.pipelines.evaluate.tir import run
@@ -612,6 +613,34 @@ def main(A: T.Buffer((8, 6), "float32"), B: T.Buffer((8, 6), "float32")):
     )
     with pytest.raises(ScheduleError, match="block t: expected that an iteration of loop i writes a box of t, found elements with gaps"):
         s.cache_write("t", 0, "local")
+
+
+@pytest.mark.parametrize("limits", [(2, 3), (3, 2)])
+def test_a_block_moves_to_iterations_in_which_all_of_its_producers_run(limits: tuple[int, int]) -> None:
+    source = from_source(f"""
+def main(A: T.Buffer((8, 6), "float32"), B: T.Buffer((8,), "float32")):
+    t = T.alloc_buffer((8,))
+    u = T.alloc_buffer((8,))
+    for i, j in T.grid(4, 8):
+        with T.block("t"):
+            v = T.axis.S(8, j)
+            T.where(i < {limits[0]})
+            t[v] = A[v, 0]
+        with T.block("u"):
+            v = T.axis.S(8, j)
+            T.where(i < {limits[1]})
+            u[v] = A[v, 1]
+    for p in range(8):
+        with T.block("B"):
+            v = T.axis.S(8, p)
+            B[v] = t[v] + u[v]
+""")
+
+    def moved(s: Schedule) -> None:
+        s.reverse_compute_at("B", "j")
+
+    a = np.arange(48, dtype=np.float32).reshape(8, 6) ** 2
+    np.testing.assert_array_equal(relayc.compile_kernel(source, schedule=moved)(a), a[:, 0] + a[:, 1])
 
 
 def test_parameters_are_packed() -> None:

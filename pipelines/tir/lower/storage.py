@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.emission.index import Index, Var, strides_of, weighted
+from relayc.pipelines.tir.analysis.elements import tell
 from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import Divided, Extremal, equal, folded, substitute, variables
 from relayc.pipelines.tir.tree.members import Block, Loop
@@ -178,12 +179,23 @@ def result_in_place(buffer: ir.Value, uses: Sequence[Use], results: Sequence[ir.
     loads = [last.indices(a) for a in last.accesses if a.buffer == buffer]
     if any(not equal(i, j) for indices in loads for i, j in zip(indices, at, strict=True)):
         return None
-    # An element written in an iteration of the loops around all uses becomes the result in the same iteration.
+    # An element written in an iteration of the loops around all uses becomes the result in the same iteration: none is written where the
+    # last block is skipped, as another iteration may have stored the result.
+    writes = [(use, use.indices(a)) for use in own for a in use.accesses if a.buffer == buffer and a.is_store]
+    if any(not _is_of_elements(g, at) and not all(_has_guard(use, g) for use, _ in writes) for g in last.guards):
+        return None
     around = set(_common([[loop.name for loop in use.loops] for use in own]))
-    kept = {
-        _part(use, index, around) for use in own for a in use.accesses if a.buffer == buffer and a.is_store for index in [use.indices(a)]
-    }
+    kept = {_part(use, indices, around) for use, indices in writes}
     return result if kept == {_part(last, at, around)} and None not in kept else None
+
+
+def _is_of_elements(guard: Guard, indices: Sequence[Index]) -> bool:
+    """Whether a guard is the same in all iterations that access an element at the given indices."""
+    return any(equal(guard.index, index) for index in indices) or tell(indices, variables(guard.index))
+
+
+def _has_guard(use: Use, guard: Guard) -> bool:
+    return any(g.index.key == guard.index.key and g.limit == guard.limit for g in use.guards)
 
 
 def _part(use: Use, indices: Sequence[Index], around: set[str]) -> tuple | None:

@@ -112,30 +112,27 @@ class Renderer:
 
     def index(self, index: Index) -> Text:
         """An index, its terms in the order of the loops."""
-        parts: list[tuple[bool, str]] = []
-        level, loads = ATOM, False
+        parts: list[tuple[bool, Text, str]] = []
+        loads = False
         for var, c in sorted(index.terms.items(), key=lambda term: self.position(term[0])):
             text = self._variable(var)
             loads |= text.loads
             negative = isinstance(c, int) and c < 0
-            factor = -c if negative else c
-            if factor == 1:
-                parts.append((negative, text.at(MULTIPLY)))
-                level = text.level if not negative else SIGN
-            else:
-                parts.append((negative, f"{text.at(MULTIPLY)} * {self.size(factor).at(SIGN)}"))
-                level = MULTIPLY
+            size = -c if negative else c
+            parts.append((negative, text, "" if size == 1 else f" * {self.size(size).at(SIGN)}"))
         if not parts:
             return self.size(index.const)
         if not isinstance(index.const, int):
-            parts.append((False, self.size(index.const).text))
+            parts.append((False, Text(self.size(index.const).text), ""))
         elif index.const:
-            parts.append((index.const < 0, str(abs(index.const))))
+            parts.append((index.const < 0, Text(str(abs(index.const))), ""))
         # A sum begins with a nonnegative term, if there is one.
-        begin = next((i for i, (negative, _) in enumerate(parts) if not negative), 0)
-        first, rest = parts[begin], parts[:begin] + parts[begin + 1 :]
-        text_ = ("-" if first[0] else "") + first[1] + "".join(f" {'-' if negative else '+'} {text}" for negative, text in rest)
-        return Text(text_, ADD if rest else min(level, MULTIPLY) if first[0] else level, "index", loads)
+        begin = next((i for i, (negative, *_) in enumerate(parts) if not negative), 0)
+        (negative, text, factor), rest = parts[begin], parts[:begin] + parts[begin + 1 :]
+        first = f"-{text.at(SIGN)}" if negative else text.at(MULTIPLY)  # -a // b would be a quotient of -a
+        others = (f" {'-' if below else '+'} {other.at(MULTIPLY)}{times}" for below, other, times in rest)
+        level = ADD if rest else MULTIPLY if factor else SIGN if negative else text.level
+        return Text(f"{first}{factor}{''.join(others)}", level, "index", loads)
 
     def position(self, var: Var) -> tuple[int, str]:
         """The position of a variable in a sum: outer loops first."""

@@ -222,6 +222,7 @@ def test_what_is_not_legal_is_refused() -> None:
     _refused("product", lambda s: s.sample_perfect_tile("k", 0), "sample_perfect_tile of k: expected 1 factor or more, found 0")
     _refused("product", lambda s: s.sample_perfect_tile("k", 1, 4), "expected 1 factors of 7, the last at most 4, found none")
     _refused("total", lambda s: s.sample_categorical([1, 2], probs=[1.0]), "probs: expected 2 numbers that are not negative")
+    _refused("total", lambda s: s.sample_categorical([1, 2], probs=[3.0, -1.0]), "probs: expected 2 numbers that are not negative")
     _refused("total", lambda s: s.rfactor("k", 3), "factor_axis: expected a number from -3 to 2, found 3")
 
 

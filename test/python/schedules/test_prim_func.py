@@ -1,5 +1,7 @@
 """Functions of Python in TVMScript's form as blocks and loops: what they compute, against numpy, and what is refused."""
 
+from collections.abc import Callable
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from schedules.test_script import check_round_trip
 from relayc.dialects.relay import IRModule
 from relayc.pipelines.evaluate.tir import run
 from relayc.symbolic import symbol
-from relayc.tir import Schedule, ScheduleError, ScriptError, T, from_source, prim_func, replay
+from relayc.tir import Schedule, ScheduleError, ScriptError, T, from_source, prim_func, replay, script
 
 rng = np.random.default_rng(7)
 
@@ -240,6 +242,24 @@ J = np.array([3, 2, -2, 5, 7, -1, 2, 2, -3, 10, 9, 4], np.int8)
 def test_floats(expression: str, arrays: tuple[np.ndarray, ...], expected: np.ndarray) -> None:
     found = run(elementwise(expression, ["float32"] * len(arrays), "float32"), list(arrays))[0]
     np.testing.assert_allclose(found, expected.astype(np.float32), rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("-(v // 2)", lambda v: -(v // 2)),
+        ("-(v // 2) * 3 - 1", lambda v: -(v // 2) * 3 - 1),
+        ("-(v % 5) - v", lambda v: -(v % 5) - v),
+        ("-v // 2", lambda v: -v // 2),
+        ("4 - v // 2", lambda v: 4 - v // 2),
+        ("(v % 3) * (-v)", lambda v: v % 3 * -v),
+        ("T.max(-v, -(v // 2) - 4)", lambda v: np.maximum(-v, -(v // 2) - 4)),
+    ],
+)
+def test_negative_indices_are_read_as_they_are_written(expression: str, expected: Callable[[np.ndarray], np.ndarray]) -> None:
+    made = elementwise(f"T.float32({expression}) * {{0}}", ["float32"], "float32")
+    for mod in (made, from_source(script(made))):
+        np.testing.assert_array_equal(run(mod, [X])[0], expected(np.arange(12)) * X)
 
 
 def _leading_zeros(x: np.ndarray) -> np.ndarray:

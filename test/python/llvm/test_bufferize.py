@@ -165,6 +165,26 @@ def test_loops_are_parallel_from_a_number_of_iterations_on(rows, is_parallel):
     assert ("scf.parallel" in bufferized(text)) == is_parallel
 
 
+@pytest.mark.parametrize(("rows", "steps", "is_parallel"), [(127, 1, False), (128, 1, True), (63, 2, False), (64, 2, True), (128, 0, True)])
+def test_steps_of_reductions_are_iterations_too(rows, steps, is_parallel):
+    columns = PARALLEL_WORK // 128
+    text = f"""
+    #all = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+    #rows = affine_map<(d0, d1, d2) -> (d0, d1)>
+    func.func @k(%x: tensor<{rows}x{columns}x{steps}xf32>) -> tensor<{rows}x{columns}xf32> {{
+      %z = arith.constant dense<0.0> : tensor<{rows}x{columns}xf32>
+      %y = linalg.generic {{indexing_maps = [#all, #rows], iterator_types = ["parallel", "parallel", "reduction"]}}
+          ins(%x : tensor<{rows}x{columns}x{steps}xf32>) outs(%z : tensor<{rows}x{columns}xf32>) {{
+      ^bb0(%a: f32, %o: f32):
+        %0 = arith.addf %a, %o : f32
+        linalg.yield %0 : f32
+      }} -> tensor<{rows}x{columns}xf32>
+      return %y : tensor<{rows}x{columns}xf32>
+    }}"""
+    loops = [line for line in bufferized(text).splitlines() if "scf.parallel" in line]
+    assert bool(loops) == is_parallel
+
+
 def test_concatenations_of_symbolic_sizes_go_into_one_buffer():
     text = """
     func.func @k(%x: tensor<?x4xf32, ["n"]>, %y: tensor<?x4xf32, ["m"]>, %n: index {relay.symbol = "n"}, %m: index {relay.symbol = "m"})

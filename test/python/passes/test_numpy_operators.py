@@ -216,3 +216,17 @@ def test_transforms(shape, multipliers, length, frequencies, inverse):
         return [build("fft", *given, length=length, frequencies=frequencies, inverse=inverse)]
 
     check(body, arrays + [rng.standard_normal((2, length)) for _ in range(multipliers)], rtol=1e-12)
+
+
+def test_multipliers_of_transforms_are_complex():
+    rng = np.random.default_rng(1)
+    x, first, second = rng.standard_normal((3, 6, 2)), rng.standard_normal((2, 6)), rng.standard_normal((2, 6))
+
+    def body(x, powers, n, *factors):
+        given = build("fft_roots", powers, n, dtype="float64"), build("fft_plan", n)
+        return [build("fft", x, *given, *factors, length=6, frequencies=6)]
+
+    (found,) = folded(body, [x, np.arange(6), np.int64(6), first, second])
+    wide, before, after = (a @ [1, 1j] for a in (x, first.T, second.T))
+    wanted = np.fft.fft(wide * before) * after
+    np.testing.assert_allclose(found @ [1, 1j], wanted, rtol=1e-12, atol=1e-12)

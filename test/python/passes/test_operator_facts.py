@@ -152,6 +152,17 @@ def test_only_convolutions_in_the_layouts_of_onnx_take_another_layout(layouts, e
         assert transforms(find_pass("AlterOpLayout")(program(body, arrays))) == expected
 
 
+@pytest.mark.parametrize(
+    ("size", "depth", "expected"), [(8, 64, 0), (16, 64, 0), (32, 64, 2), (64, 64, 2), (32, 63, 0), (48, 64, 0), (33, 64, 0)]
+)
+def test_pointwise_convolutions_take_another_layout_where_planes_lie_whole_pages_apart(size, depth, expected):
+    """A page has 4096 bytes: as many as 32 x 32 numbers."""
+    arrays = [np.zeros((1, depth, size, size), np.float32), Const(normal(64, depth, 1, 1))]
+    with PassContext(config={"relay.AlterOpLayout.block": 8}):
+        mod = find_pass("AlterOpLayout")(program(lambda x, w: [build("nn.conv2d", x, w)], arrays))
+    assert transforms(mod) == expected
+
+
 @pytest.mark.parametrize("name", ["outside_twice", "outside_flip"])
 def test_what_follows_a_layout_computes_the_same(outside, name):
     body, arrays = between_convolutions(name)

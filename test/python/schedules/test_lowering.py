@@ -16,7 +16,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay import IRModule
 from relayc.pipelines.evaluate.tir import run
 from relayc.pipelines.tir.lower.function import lower_function
-from relayc.tir import Schedule, ScheduleError, T, prim_func
+from relayc.tir import Schedule, ScheduleError, T, from_source, prim_func
 
 
 def nothing(s: Schedule) -> None:
@@ -457,3 +457,24 @@ def test_vectors_of_registers_beyond_the_last_row_are_read_within_the_buffer() -
         assert re.search(rf"{last} = arith.addi %arg\d+, %c15 ", text)
         (zero,) = re.findall(rf"arith.maxsi {low}, (%\w+) :", text)
         assert f"{zero} = arith.constant dense<0> : vector<16xindex>" in text
+
+
+def test_elements_of_a_vector_in_registers_are_written_anew() -> None:
+    source = from_source("""
+def main(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+    t = T.alloc_buffer((4,), scope="local")
+    for i in T.vectorized(4):
+        with T.block("t"):
+            v = T.axis.S(4, i)
+            t[v] = A[v]
+    for j in T.unroll(2):
+        with T.block("u"):
+            v = T.axis.S(2, j)
+            t[v + 1] = A[v] * 3.0
+    for k in T.vectorized(4):
+        with T.block("B"):
+            v = T.axis.S(4, k)
+            B[v] = t[v]
+""")
+    found = relayc.compile_kernel(source)(np.array([2, 3, 5, 7], np.float32))
+    assert found.tolist() == [2, 6, 9, 7]

@@ -10,12 +10,15 @@ from jitted import call
 
 import relayc
 from relayc.dialects.mlir import func, ir, make_context
+from relayc.dialects.relay import IRModule
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cpu.jit import jit
 from relayc.pipelines.targets.cpu.lowering import lower_to_llvm
 from relayc.pipelines.targets.cpu.strategies.attention.exponential import exp_below_zero
+from relayc.pipelines.te.read.attention import match
+from relayc.pipelines.te.read.graph import read_kernel
 from relayc.pipelines.tir.values.attention import AttentionCode
 
 # Scores of up to 10 err by some units of 1e-6, and so do weights and context; 16-bit inputs are exact, their result is rounded once.
@@ -186,6 +189,18 @@ def test_no_keys_are_left_to_other_schedules() -> None:
     undefined, zero = relayc.compile(mod)["main"](*arrays)
     assert undefined.shape == zero.shape == (1, 2, 9, 4)
     assert np.isnan(undefined).all() and (zero == 0).all()
+
+
+def test_sums_of_anything_but_products_are_no_attention() -> None:
+    mod, _ = attentions([Case((1, 2, 2, 5, 7, 8, 4))])
+    text, product = str(relayc.compile(mod, stop_after="te")), "arith.mulf %in, %in_"
+    first, second = text.index(product), text.rindex(product)
+    assert first < second
+    for at, found in ((None, True), (first, False), (second, False)):
+        changed = text if at is None else text[:at] + text[at:].replace("mulf", "subf", 1)
+        parsed = IRModule.parse(changed)
+        with parsed.context:
+            assert (match(read_kernel(parsed.module.body.operations[0])) is not None) == found
 
 
 @pytest.mark.parametrize("kinds", [("arg",), ("view", "arg"), ("slice", "view", "arg"), ("generic", "arg"), ("view", "generic", "arg")])

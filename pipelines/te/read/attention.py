@@ -1,5 +1,6 @@
 """Recognizes attention in a kernel: the two products, the scores between them and the softmax."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ BATCH, KEY_HEAD, QUERY_HEAD, QUERY, KEY, ELEMENT = range(6)
 
 
 @dataclass(frozen=True)
-class Scores:
+class Scores(ABC):
     """What kernels of attention have in common.
 
     Attributes:
@@ -33,9 +34,9 @@ class Scores:
     causal: Size | None
 
     @property
+    @abstractmethod
     def by_value(self) -> Node:
         """The product whose second input is value, with the loops BATCH to ELEMENT."""
-        raise NotImplementedError
 
     @property
     def shape(self) -> tuple[Size, ...]:

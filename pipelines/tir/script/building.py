@@ -238,9 +238,7 @@ class Building:
         """
         found = []
         for d, (index, size) in enumerate(zip(map(self.resolved, indices), shape, strict=True)):
-            if index.is_within(0, size - 1):
-                pass
-            elif self.guarded:
+            if self.guarded:
                 index = smallest(largest(index, Index(0)), Index(size - 1))
             else:
                 self._check_bounds(index, size, f"{what}: index of dimension {d}")

@@ -39,7 +39,7 @@ from relayc.dialects.relay.types import (
     signless_dtype,
 )
 from relayc.dialects.relay.window import extent, padding_pairs, per_axis
-from relayc.symbolic import Range, Ranges, evaluate, parse, symbol
+from relayc.symbolic import Range, Ranges, evaluate, maximum, parse, symbol
 
 N, M = symbol("n"), symbol("m")
 
@@ -97,6 +97,12 @@ def test_sizes_that_do_not_broadcast(a: Any, b: Any, may_be: bool) -> None:
     assert isinstance(error.value, Unequal) == may_be == may_equal(a, b) == may_equal(b, a)
     if isinstance(error.value, Unequal):
         assert {error.value.a, error.value.b} == {a, b}
+
+
+def test_sizes_of_which_one_is_always_larger_are_never_equal() -> None:
+    with Ranges({"m": Range(3, 12)}):
+        assert not may_equal(M // 2, maximum(5, M))
+        assert may_equal(M // 2, maximum(5, M) - 3)  # where m is 5
 
 
 def test_texts_and_products_of_shapes() -> None:

@@ -154,6 +154,12 @@ def axis(outputs, taps, stride=1, dilation=1, low=0, size=None):
     return WindowAxis(output, tap, stride, dilation, low, outputs * stride if size is None else size)
 
 
+def test_windows_that_exceed_their_input_are_padded():
+    for low, size, is_padded in ((0, 10, False), (0, 9, True), (1, 9, True), (1, 20, True), (0, 11, False)):
+        assert axis(8, 3, low=low, size=size).is_padded == is_padded, (low, size)
+    assert axis(8, 3, size=N + 9).is_padded and not axis(8, 3, size=N + 10).is_padded
+
+
 def window(rows, columns, bits=(32, 32, 32), channels=None, size=1 << 30):
     node, data, root = (SimpleNamespace(element=SimpleNamespace(width=n), size=size) for n in bits)
     channel = None if channels is None else Var(0, channels - 1)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from oracle import onnx_run, values
 from support import Const, program, run
 
+import relayc
 from relayc.dialects.relay import RelayError, build
 from relayc.pipelines.driver.compile import compile
 
@@ -181,3 +182,17 @@ def test_an_axis_without_elements_has_no_place_for_an_index(operator, shapes, pu
     data, indices, *updates = (np.zeros(s, "float32") for s in shapes)
     with pytest.raises(RelayError, match=f"data: expected at least one element along axis 0 to {purpose}"):
         run(operator, data, indices.astype("int64"), *updates)
+
+
+def test_take_at_a_constant_that_an_axis_of_unknown_size_may_not_have():
+    program = relayc.Program()
+
+    @program.function(x=relayc.TensorType(("n", 2), "float32"))
+    def main(x):
+        return [program.op.take(x, program.constant(np.int64(at)), axis=0, mode="clip") for at in (0, 4, -3)]
+
+    module = relayc.compile(program)
+    for n in (1, 4, 5, 7):
+        x = values((n, 2))
+        for found, at in zip(module["main"](x), (0, 4, -3), strict=True):
+            np.testing.assert_array_equal(found, np.take(x, at, axis=0, mode="clip"))

@@ -48,6 +48,12 @@ def test_walks(rows, depth, dtype):
     np.testing.assert_array_equal(found, walk(x, *given, depth))
 
 
+def test_rows_that_take_no_step_are_at_the_roots():
+    given, x = tables(3, 0, 2), np.ones((4, 2), "float32")
+    found = run("ml.tree_leaves", x, *map(Const, given), depth=0, num_features=2)
+    np.testing.assert_array_equal(found, [[0] * 4, [1] * 4, [2] * 4])
+
+
 @pytest.mark.parametrize(("aggregate", "function"), [("sum", np.sum), ("min", np.min), ("max", np.max)])
 @pytest.mark.parametrize("targets", [1, 3])
 def test_weights_of_leaves(aggregate, function, targets):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from support import run_program
 
-from relayc.dialects.relay import build
+from relayc.dialects.relay import RelayError, build
 
 
 def chosen(boxes, scores, most, iou, threshold):
@@ -59,3 +59,9 @@ def test_nothing_is_chosen(most, threshold):
 @pytest.mark.parametrize("shape", [(0, 2, 3), (2, 0, 3), (2, 3, 0)])
 def test_no_boxes(shape):
     assert select(*drawn(*shape), np.int64(3), 0.5, 0.0).shape == (0, 3)
+
+
+@pytest.mark.parametrize("shape", [(1, 5), (1, 1, 5, 5)])
+def test_scores_are_of_batches_classes_and_boxes(shape):
+    with pytest.raises(RelayError, match=r"scores: expected a shape \[batch, classes, boxes\]"):
+        select(np.zeros((1, 5, 4), np.float32), np.zeros(shape, np.float32), np.int64(3), 0.5, 0.0)

@@ -513,6 +513,22 @@ def test_a_path_that_takes_constants():
     assert not matches(pattern, lambda x, w, c: relu(build("multiply", conv(x, w), c)), IMAGE, WEIGHT, np.float32(2))
 
 
+def test_paths_of_two_parents_are_of_their_own():
+    """What the path to one parent takes, that to the other does not."""
+
+    def pattern(first, second):
+        parent = is_op("exp")(wildcard())
+        return is_op("add")(dominates(parent, is_op(first), is_op("abs")), dominates(parent, is_op(second), is_op("abs")))
+
+    def body(x):
+        y = build("abs", relu(build("exp", x)))
+        return add(y, y)
+
+    assert matches(pattern("nn.relu", "nn.relu"), body, X)
+    for paths in (("nn.relu", "negative"), ("negative", "nn.relu")):
+        assert not matches(pattern(*paths), body, X)
+
+
 def test_the_nearest_parent_that_dominates_counts():
     parent = is_op("exp")(wildcard())
     pattern = dominates(parent, ELEMWISE, is_op("add"))

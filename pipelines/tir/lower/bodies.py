@@ -408,7 +408,7 @@ class Bodies:
         """The operations of the init or the body of a block, in order; empty if the block has no init."""
         key = use.block.name, is_init
         if key not in self._programs:
-            if use.tensor is not None or (not use.block.has_init if is_init else use.is_start):
+            if use.tensor is not None or (use.is_start and not is_init):
                 return []
             self._programs[key] = placed_steps(use, is_init, lambda buffer: (self.storage[buffer].strides, self.storage[buffer].lows))
         return self._programs[key]

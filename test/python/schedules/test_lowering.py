@@ -478,3 +478,25 @@ def main(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
 """)
     found = relayc.compile_kernel(source)(np.array([2, 3, 5, 7], np.float32))
     assert found.tolist() == [2, 6, 9, 7]
+
+
+def test_a_start_in_vectors_of_a_block_whose_steps_are_blocks() -> None:
+    source = from_source("""
+def main(A: T.Buffer((10, 6), "float32"), C: T.Buffer((10,), "float32")):
+    for k0 in range(2):
+        for i0 in range(3):
+            for i1 in T.vectorized(4):
+                with T.block("C"):
+                    v = T.axis.spatial(10, i0 * 4 + i1)
+                    w = T.axis.reduce(2, k0)
+                    T.where(i0 * 4 + i1 < 10)
+                    with T.init():
+                        C[v] = 0.0
+                    for k1 in range(3):
+                        with T.block("inner"):
+                            x = T.axis.spatial(10, v)
+                            u = T.axis.reduce(6, w * 3 + k1)
+                            C[x] = C[x] + A[x, u]
+""")
+    a = np.arange(60, dtype=np.float32).reshape(10, 6) - 29
+    np.testing.assert_array_equal(relayc.compile_kernel(source)(a), a.sum(1))

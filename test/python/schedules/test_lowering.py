@@ -500,3 +500,51 @@ def main(A: T.Buffer((10, 6), "float32"), C: T.Buffer((10,), "float32")):
 """)
     a = np.arange(60, dtype=np.float32).reshape(10, 6) - 29
     np.testing.assert_array_equal(relayc.compile_kernel(source)(a), a.sum(1))
+
+
+@pytest.mark.parametrize(("index", "is_masked"), [("v", True), ("at[v]", False)])
+def test_reductions_that_load_at_computed_indices_have_no_masks(index: str, is_masked: bool) -> None:
+    source = from_source(f"""
+def main(A: T.Buffer(("n", 6), "float32"), at: T.Buffer(("n",), "int32"), C: T.Buffer(("n",), "float32")):
+    n = T.int64()
+    for i in range(n):
+        with T.block("Z"):
+            v = T.axis.spatial(n, i)
+            C[v] = T.cast(at[v], "float32")
+    for k in range(6):
+        for i0 in range((n + 15) // 16):
+            for i1 in T.vectorized(16):
+                with T.block("C"):
+                    v = T.axis.spatial(n, i0 * 16 + i1)
+                    w = T.axis.reduce(6, k)
+                    T.where(i0 * 16 + i1 < n)
+                    C[v] = C[v] + A[{index}, w]
+""")
+    kernel = relayc.compile_kernel(source, keep_ir=True, target="cpu -mcpu=x86-64-v4")
+    assert ("vector.create_mask" in kernel.ir["tir"]) == is_masked
+    kernel = relayc.compile_kernel(source)
+    for n in (5, 40):
+        a, at = np.arange(6 * n, dtype=np.float32).reshape(n, 6), np.arange(n, dtype=np.int32)[::-1].copy()
+        rows = at if index == "at[v]" else np.arange(n)
+        np.testing.assert_array_equal(kernel(a, at), a[rows].sum(1) + at)
+
+
+def test_starts_that_load_one_element_for_each_tile() -> None:
+    source = from_source("""
+def main(A: T.Buffer(("n", 6), "float32"), first: T.Buffer(("(n + 15)//16",), "float32"), C: T.Buffer(("n",), "float32")):
+    n = T.int64()
+    for i0 in range((n + 15) // 16):
+        for k in range(6):
+            for i1 in T.vectorized(16):
+                with T.block("C"):
+                    v = T.axis.spatial(n, i0 * 16 + i1)
+                    w = T.axis.reduce(6, k)
+                    T.where(i0 * 16 + i1 < n)
+                    with T.init():
+                        C[v] = first[v // 16]
+                    C[v] = C[v] + A[v, w]
+""")
+    kernel = relayc.compile_kernel(source)
+    for n in (5, 40, 64):
+        a, first = np.arange(6 * n, dtype=np.float32).reshape(n, 6), np.arange(-(-n // 16), dtype=np.float32) * 1000
+        np.testing.assert_array_equal(kernel(a, first), a.sum(1) + first[np.arange(n) // 16])

@@ -173,7 +173,7 @@ class _Compiler:
                 for size, d in zip(array.shape, places, strict=True) if places else ():
                     if d is not None:
                         extents[d] = size
-            if 0 in extents and (reducers is not None or any(extents[d] == 0 for d in kept)):
+            if 0 in extents:
                 for slot, old in zip(results, given[-count:], strict=True):
                     frame[slot] = old.copy()
                 return

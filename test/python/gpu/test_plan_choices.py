@@ -18,6 +18,7 @@ from relayc.pipelines.targets.gpu.sorting.orders import MOST_ITEMS, item_widths,
 from relayc.pipelines.targets.gpu.sorting.selection import Selection, most_count
 from relayc.pipelines.targets.gpu.sorting.tiles import LineTiles
 from relayc.pipelines.te.read.access import MergedLoop
+from relayc.pipelines.te.read.graph import NotStructured
 from relayc.pipelines.te.read.sorting import INDICES, VALUES, Sorting
 from relayc.pipelines.te.read.window import WindowAxis
 from relayc.pipelines.te.read.window_channels import ChannelWindow
@@ -158,6 +159,12 @@ def test_windows_that_exceed_their_input_are_padded():
     for low, size, is_padded in ((0, 10, False), (0, 9, True), (1, 9, True), (1, 20, True), (0, 11, False)):
         assert axis(8, 3, low=low, size=size).is_padded == is_padded, (low, size)
     assert axis(8, 3, size=N + 9).is_padded and not axis(8, 3, size=N + 10).is_padded
+
+
+def test_taps_of_a_window_are_a_number():
+    assert axis(8, 3).taps == 3 and axis(8, 1).taps == 1
+    with pytest.raises(NotStructured, match="expected a number, found n"):
+        axis(8, N).taps  # noqa: B018
 
 
 def window(rows, columns, bits=(32, 32, 32), channels=None, size=1 << 30):

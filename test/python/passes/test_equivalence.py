@@ -171,6 +171,24 @@ def test_code_that_differs_from_te_is_named_with_the_stage() -> None:
         compile_with(("after:ScheduleKernels", fault), Equivalence())
 
 
+def test_a_pass_that_changes_one_parameter_of_two_is_named() -> None:
+    program = relayc.Program()
+
+    scale, bias = (np.arange(4096, dtype=np.float32) + first for first in (1, 5))
+
+    @program.function(x=f32(4096))
+    def main(x):
+        return x * program.constant(scale) + program.constant(bias)
+
+    def change(mod: IRModule, _: PassContext) -> IRModule:
+        (key,) = (key for key, array in mod.params.items() if array[0] == 1)
+        mod.params[key] = mod.params[key] * 2
+        return mod
+
+    with PassContext(instruments=[Equivalence()]), pytest.raises(NotEquivalent, match="doubled"):
+        ModulePass(change, PassInfo("doubled"))(program.module())
+
+
 def test_inputs_of_the_user_are_compared() -> None:
     x = np.ones((3, 8), np.float32)
     cases = [{"x": x, "shift": x, "mask": mask} for mask in (np.ones((3, 8), bool), np.eye(3, 8, dtype=bool))]

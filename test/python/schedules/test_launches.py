@@ -360,6 +360,10 @@ def test_what_no_code_of_a_cpu_can_be_made_of(text: str, words: str) -> None:
         relayc.compile_kernel(written(text))
 
 
+def test_a_loop_of_one_iteration_takes_no_axis_from_another_one() -> None:
+    lower(written(f"for i in T.thread_binding(1, {X}):\n  {J}    B: B[vi, vj] = A[vi, vj]"))
+
+
 def test_an_intrinsic_of_one_thread_is_computed_by_each_thread() -> None:
     head = 'def main(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):\n'
     doubled = '    for i in range(4):\n        with T.block("y"):\n            v = T.axis.S(4, i)\n            y[v] = x[v] * 2.0\n'

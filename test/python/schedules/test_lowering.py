@@ -548,3 +548,23 @@ def main(A: T.Buffer(("n", 6), "float32"), first: T.Buffer(("(n + 15)//16",), "f
     for n in (5, 40, 64):
         a, first = np.arange(6 * n, dtype=np.float32).reshape(n, 6), np.arange(-(-n // 16), dtype=np.float32) * 1000
         np.testing.assert_array_equal(kernel(a, first), a.sum(1) + first[np.arange(n) // 16])
+
+
+@pytest.mark.parametrize(("index", "in_place"), [("v", True), ("v // 2 * 2 + v % 2", True), ("11 - v", False)])
+def test_a_buffer_of_one_row_takes_the_memory_of_the_result(index: str, in_place: bool) -> None:
+    source = from_source(f"""
+def main(A: T.Buffer((1, 12), "float32"), B: T.Buffer((1, 12), "float32")):
+    t = T.alloc_buffer((1, 12))
+    for i in range(12):
+        with T.block("t"):
+            v = T.axis.spatial(12, i)
+            t[0, v] = A[0, v] + 1.0
+    for j in range(12):
+        with T.block("B"):
+            v = T.axis.spatial(12, j)
+            B[0, v] = t[0, {index}] * 2.0
+""")
+    s = Schedule(source)
+    with s.mod.context, ir.Location.unknown(), ir.InsertionPoint((made := ir.Module.create()).body):
+        workspace = lower_function(s.nest, relayc.Target("cpu")).workspace_bytes
+        assert made.operation.verify() and (workspace == 0) == in_place

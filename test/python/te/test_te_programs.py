@@ -202,3 +202,17 @@ def test_the_loops_of_an_operation_have_names_each_once():
     k = te.reduce_axis((0, 6), "i")
     text = ir_of([A, te.compute((4,), lambda i: te.sum(A[i, k], axis=k), name="C"), te.compute((4, 6), lambda *x: A(*x), name="D")])
     assert 'tir.axes = ["i", "i_1"]' in text and 'tir.axes = ["i0", "i1"]' in text
+
+
+def test_a_padding_of_computed_values_is_left_to_the_fallback():
+    kernel = relayc.compile_kernel("""
+func.func @main(%x: tensor<4xf32>) -> tensor<7xf32> {
+  %y = tensor.pad %x low[1] high[2] {
+  ^bb0(%i: index):
+    %n = arith.index_cast %i : index to i32
+    %f = arith.sitofp %n : i32 to f32
+    tensor.yield %f : f32
+  } : tensor<4xf32> to tensor<7xf32>
+  return %y : tensor<7xf32>
+}""")
+    assert kernel(np.array([9, 8, 7, 6], np.float32)).tolist() == [0, 9, 8, 7, 6, 5, 6]

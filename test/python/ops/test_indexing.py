@@ -187,12 +187,13 @@ def test_an_axis_without_elements_has_no_place_for_an_index(operator, shapes, pu
 def test_take_at_a_constant_that_an_axis_of_unknown_size_may_not_have():
     program = relayc.Program()
 
-    @program.function(x=relayc.TensorType(("n", 2), "float32"))
-    def main(x):
-        return [program.op.take(x, program.constant(np.int64(at)), axis=0, mode="clip") for at in (0, 4, -3)]
+    @program.function(x=relayc.TensorType(("n", 2), "float32"), y=relayc.TensorType(("n",), "float32"))
+    def main(x, y):
+        return [program.op.take(of, program.constant(np.int64(at)), axis=0, mode="clip") for of in (x, y) for at in (0, 4, -3)]
 
     module = relayc.compile(program)
     for n in (1, 4, 5, 7):
-        x = values((n, 2))
-        for found, at in zip(module["main"](x), (0, 4, -3), strict=True):
-            np.testing.assert_array_equal(found, np.take(x, at, axis=0, mode="clip"))
+        x, y = values((n, 2)), values((n,))
+        expected = [np.take(of, at, axis=0, mode="clip") for of in (x, y) for at in (0, 4, -3)]
+        for found, wanted in zip(module["main"](x, y), expected, strict=True):
+            np.testing.assert_array_equal(found, wanted)

@@ -374,6 +374,16 @@ def test_a_range_of_as_many_bins_as_levels_is_tried():
     assert range_of(found, "entropy", levels=levels + 1)[1] > levels * 2 / BINS
 
 
+def test_a_range_whose_levels_have_one_value_each_is_kept_whole():
+    """Bins of no values stay so: the distribution in levels is the one before, however few values are above the half."""
+    found, levels = Histogram(), 255
+    found.reach, found.low, found.high = 1.0, 0.0, 1.0
+    places = BINS // 2 + np.linspace(0, BINS // 2, levels, endpoint=False).astype(int)
+    found.counts[places] = np.where(np.arange(levels) < levels // 2, 1000 + np.arange(levels) % 7, 1)
+    found.total = int(found.counts.sum())
+    assert range_of(found, "entropy", levels=levels) == (0.0, 1.0)
+
+
 def test_the_twin_of_a_trained_network_gives_what_the_written_model_gives():
     network = trained.network()
     found = relayc.quantize(network.model, network.samples, metric=trained.metric, max_drop=0.5)

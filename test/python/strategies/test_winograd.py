@@ -1,6 +1,7 @@
 """Winograd convolutions, and blocked ones, against direct convolutions in NCHW of the same program."""
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from relayc.dialects.relay import build
 from relayc.dialects.relay.winograd import DATA, RESULT, TILE, transform_weights
 from relayc.pipelines import find_pass
 from relayc.pipelines.graph.winograd import _Choice
+from relayc.pipelines.te.read.tile_transform import _crop
 from relayc.symbolic import symbol
 
 # F(4x4, 3x3) in f32 errs by some units of 1e-6 of the largest output (Lavin and Gray report the same order).
@@ -212,3 +214,11 @@ def test_operations_are_those_of_the_convolution():
     mod = find_pass("Winograd")(program(lambda x, w: [build("nn.conv2d", x, w, **options)], arrays))
     own = [OWN_FLOPS.of(op) for op in mod.main.regions[0].blocks[0].operations if OWN_FLOPS.on(op)]
     assert own == [0, 2 * 40 * 16 * 20 * 32 * 9, 0]
+
+
+def test_the_tiles_of_a_cropped_dimension_stand_beside_what_is_in_them():
+    """A dimension of 12 elements, of which 10 are kept, is 3 tiles of 4: axes of one element before them are no tiles."""
+    node = SimpleNamespace(shape=(1, 1, 3, 4), position=0, structured=SimpleNamespace(output_dims=lambda _: [5, 6, 7, 8]))
+    root = SimpleNamespace(shape=(1, 10))
+    assert _crop(node, root, (1, 12)) == {8: (7, 10)}
+    assert _crop(node, root, (1, 10)) == {}

@@ -246,18 +246,9 @@ def _constant(value: ir.Value) -> ir.Operation:
 
 
 def _sizes(static: Sequence[int], dynamic: Sequence[ir.Value], sizes: Mapping[ir.Value, Size]) -> tuple[Size, ...]:
-    """Sizes given partly by an attribute and partly by operands. Raises NotStructured for one that is not an expression."""
+    """Sizes given partly by an attribute and partly by operands: expressions, as operations that compute others cannot be read."""
     given = iter(dynamic)
-    found: list[Size] = []
-    for number in static:
-        if number != ir.ShapedType.get_dynamic_size():
-            found.append(number)
-            continue
-        value = next(given)
-        if value not in sizes:
-            raise NotStructured(f"an offset, size or stride that the data says, {value}")
-        found.append(sizes[value])
-    return tuple(found)
+    return tuple(sizes[next(given)] if number == ir.ShapedType.get_dynamic_size() else number for number in static)
 
 
 def _read_slice(op: Any, values: dict, sizes: Mapping[ir.Value, Size], type_: ir.Type) -> Node:

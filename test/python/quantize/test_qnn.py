@@ -10,6 +10,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from oracle import needs_exact_bytes
+from support import run as run_operator
 
 import relayc
 from relayc.dialects.relay import IRModule, Op
@@ -275,3 +276,11 @@ def test_relays_programs_name_the_same_operators():
     with relay.qnn.requantize_config(rounding="TONEAREST"):
         mod = lower(relay.transform.InferType()(relay.IRModule.from_expr(y)))
     assert operators(mod) == ["qnn.dense", "qnn.requantize"] and 'rounding = "TONEAREST"' in str(mod)
+
+
+def test_softmax_is_along_the_last_axis_by_default():
+    x = np.random.default_rng(0).integers(-40, 40, (3, 5)).astype(np.int8)
+    found = run_operator("qnn.softmax", x, np.float32(0.05), np.int32(3), np.float32(1 / 256), np.int32(-128))
+    real = np.exp((x.astype(np.float64) - 3) * 0.05)
+    expected = np.rint(real / real.sum(1, keepdims=True) * 256) - 128
+    np.testing.assert_array_less(np.abs(found - expected), 1.5)  # a unit, where a value is near the middle of two

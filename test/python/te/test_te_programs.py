@@ -216,3 +216,15 @@ func.func @main(%x: tensor<4xf32>) -> tensor<7xf32> {
   return %y : tensor<7xf32>
 }""")
     assert kernel(np.array([9, 8, 7, 6], np.float32)).tolist() == [0, 9, 8, 7, 6, 5, 6]
+
+
+def test_a_slice_from_where_the_data_says_is_left_to_the_fallback():
+    kernel = relayc.compile_kernel("""
+func.func @main(%x: tensor<8xf32>, %at: tensor<2xi64>) -> tensor<4xf32> {
+  %zero = arith.constant 0 : index
+  %first = tensor.extract %at[%zero] : tensor<2xi64>
+  %i = arith.index_cast %first : i64 to index
+  %y = tensor.extract_slice %x[%i] [4] [1] : tensor<8xf32> to tensor<4xf32>
+  return %y : tensor<4xf32>
+}""")
+    assert kernel(np.arange(8, dtype=np.float32), np.array([3, 0])).tolist() == [3, 4, 5, 6]

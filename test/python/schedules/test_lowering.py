@@ -271,8 +271,10 @@ def test_loops_ask_the_memory_ahead() -> None:
         s.annotate("k", "prefetch", ["B", "k", 5, 1])
 
     a, b, bias = arrays((8, 24), (24, 64), (64,))
-    for function in (panels, steps):
+    # At the last of the 24 steps, a share of 32 elements from there, 32 or a row of 64 further at each step, ends with the 1536 of B.
+    for function, limit in ((panels, 1536 - 32 - 23 * 32), (steps, 1536 - 32 - 23 * 64)):
         kernel = compiled(product(8, 24, 64), function, keep_ir=True)
+        assert re.findall(r"arith.minsi %\w+, %c(\d+)", kernel.ir["tir"]) == [str(limit)]
         assert kernel.ir["tir"].count("memref.prefetch") == 2  # of the lines of a row of a panel; of a share as well, which begins anywhere
         check_product(kernel(a, b, bias), a, b, bias)
 

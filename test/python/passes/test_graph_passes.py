@@ -268,3 +268,31 @@ def test_a_comparison_is_known_where_it_is_the_same_of_all_differences(name, com
         for most in range(least, 3):
             values = {compare(difference, 0) for difference in range(least, most + 1)}
             assert _ORDERS[name](least, most) == (values == {True}, values == {False}), (least, most)
+
+
+def test_results_of_calls_in_what_is_inlined_have_the_sizes_of_the_caller_with_a_cast_and_without():
+    n, k = 'tensor<?xf32, ["n"]>', 'tensor<?xf32, ["k"]>'
+    mod = IRModule.parse(f"""
+func.func private @g(%x: {n}) -> {n} {{
+  %0 = "relay.exp"(%x) : ({n}) -> {n}
+  %1 = "relay.abs"(%0) : ({n}) -> {n}
+  return %1 : {n}
+}}
+func.func private @f(%x: {n}) -> {n} {{
+  %y = call @g(%x) : ({n}) -> {n}
+  %cast = "relay.cast_shape"(%y) {{shape = ["n"]}} : ({n}) -> {n}
+  %e = "relay.exp"(%y) : ({n}) -> {n}
+  %s = "relay.add"(%cast, %e) : ({n}, {n}) -> {n}
+  return %s : {n}
+}}
+func.func @main(%x: {n}, %z: {k}) -> ({n}, {k}) {{
+  %a = call @g(%x) : ({n}) -> {n}
+  %given = "relay.cast_shape"(%z) {{shape = ["n"]}} : ({k}) -> {n}
+  %b = call @f(%given) : ({n}) -> {n}
+  %found = "relay.cast_shape"(%b) {{shape = ["k"]}} : ({n}) -> {k}
+  return %a, %found : {n}, {k}
+}}
+""")
+    mod = apply(mod, "Inline", config={"relay.Inline.max_operations": 1})
+    *_, e, total, _ = mod.main.regions[0].blocks[0].operations
+    assert str(e.result.type) == str(total.result.type) == k and "@f" not in str(mod)

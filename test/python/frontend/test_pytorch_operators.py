@@ -363,6 +363,30 @@ GROUPS = {
         ],
         [X],
     ),
+    "places": (
+        [
+            lambda x, i: torch.take(x, i.abs()),
+            lambda x, i: torch.index_select(x, -1, i[0].abs() % 6),
+            lambda x, i: torch.index_select(x[0, 0], 0, i[1, 1:2] * 0),
+            lambda x, i: torch.gather(x, 0, i.abs() % 4),
+            lambda x, i: torch.gather(x[0, 0], 0, i[0, 2]),
+            lambda x, i: torch.gather(x, 1, i[:0]),
+            lambda x, i: torch.nonzero_static(x > 0, size=9, fill_value=-3),
+            lambda x, i: torch.nonzero_static(i, size=20, fill_value=-3),
+            lambda x, i: torch.nonzero_static(i[0, 0], size=2),
+            lambda x, i: torch.masked_select(x, x[:, :1] > 0),
+            lambda x, i: torch.nonzero(x[0, 0]),
+            lambda x, i: torch.repeat_interleave(i[0].abs()),
+            *(lambda x, i, kept=kept: torch.isin(i, i[0, 1:3], invert=kept) for kept in (False, True)),
+            lambda x, i: torch.movedim(IMAGES, (0, -1), (2, 0)),
+            lambda x, i: aten.embedding_renorm(x * 3, i[0].abs() % 4, 1.5, 1.0),
+        ],
+        [X, I],
+    ),
+    "quadrants and sums": (
+        [torch.atan2, lambda x, y: torch.sinc(x), lambda x, y: torch.einsum("ij,kj->ik", x[:9].view(3, 3), y[:9].view(3, 3))],
+        [EDGES.nan_to_num(1.5), OTHERS.nan_to_num(2.5, 3.5, -4.5)],
+    ),
 }
 
 

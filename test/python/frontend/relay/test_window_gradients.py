@@ -136,6 +136,15 @@ def test_conv2d_backward_weight(groups, own, out, attrs, is_last):
     np.testing.assert_allclose(evaluated(made, *given, is_batch_known=is_last).transpose(order), expected, **CLOSE)
 
 
+@pytest.mark.parametrize("name", ["max_pool2d_grad", "avg_pool2d_grad"])
+def test_parts_of_windows_at_the_end_count_only_where_wanted(name):
+    x = relay.var("x", shape=(1, 2, 5, 7))
+    for ceil, shape in (({}, (2, 3)), ({"ceil_mode": True}, (3, 4))):
+        grad = relay.var("grad", shape=(1, 2, *shape))
+        made = getattr(relay.nn, name)(grad, x, pool_size=(2, 2), strides=(2, 2), **ceil)
+        assert relay.transform.InferTypeLocal(made) == relay.TensorType((1, 2, 5, 7))
+
+
 def test_errors():
     x, g = relay.var("x", shape=(2, 3, 6, 6)), relay.var("g", shape=(2, 3, 2, 2))
     with pytest.raises(RelayError, match="expected"):

@@ -386,3 +386,21 @@ def test_strips_whose_rows_are_the_last_step_of_the_reduction(mcpu: str) -> None
         wide, filters = data.astype(np.float64), w.astype(np.float64)
         expected, magnitude = (convolve(f(wide), f(filters), (2, 1), (1, 2), (1, 0, 1, 0), 1) for f in (np.array, np.abs))
         check_sums(module["main"](data), expected, magnitude, 15 * 3 * 2)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_strips_whose_rows_go_over_several_dimensions(stride: int) -> None:
+    """Padding is along the depth alone: rows and columns are one loop, whose end no single dimension has."""
+    w = values((3, 2, 2, 1, 1))
+    attrs = {"strides": (1, 1, stride), "padding": (1, 0, 0, 0, 0, 0)}
+    program = symbolic_program(lambda x, w: [build("nn.conv3d", x, w, **attrs)], [tensor(f"float32[1, 2, 2, 4, {stride}*m]"), Const(w)])
+    module = relayc.compile(program, target="cpu -mcpu=x86-64-v3", cache=False)
+    for m in (1, 2, 13, 40):
+        data = values((1, 2, 2, 4, stride * m), seed=m)
+        wide, filters = (
+            np.pad(data.astype(np.float64), [(0, 0), (0, 0), (1, 0), (0, 0), (0, 0)])[..., ::stride],
+            w[..., 0, 0].astype(np.float64),
+        )
+        found = np.lib.stride_tricks.sliding_window_view(wide, 2, axis=2)
+        expected, magnitude = (np.einsum("ncdhwk,ock->nodhw", f(found), f(filters)) for f in (np.array, np.abs))
+        check_sums(module["main"](data), expected, magnitude, 2 * 2)

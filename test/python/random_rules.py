@@ -3,7 +3,7 @@
 from math import prod
 from typing import Any
 
-from random_drawing import FLOATS, INTEGERS, MOST_PRODUCTS, NARROW, RULES, Drawing, Test, rule
+from random_drawing import FLOATS, INTEGERS, MOST_ELEMENTS, MOST_PRODUCTS, NARROW, RULES, Drawing, Test, rule
 from random_graphs import Body, at
 
 from relayc import TensorType
@@ -387,6 +387,8 @@ def scattering(d: Drawing, op: str) -> Any:
         indices = d.leaf(shape, "int64", t.shape[axis])
         return d.emit(op, v, indices, d.leaf(shape, t.dtype), axis=axis, reduction=d.choice(("update", "add", "mul", "max")))
     depth, positions = d.integer(1, t.rank), d.shape(d.integer(0, 2))
+    if prod(at((*positions, *t.shape[depth:]), d.sample)) > MOST_ELEMENTS:
+        raise RelayError("updates that an interpreter takes long for")
     indices = d.leaf((depth, *positions), "int64", min(d.number(v, i) for i in range(depth)))
     updates = d.leaf((*positions, *t.shape[depth:]), t.dtype)
     return d.emit(op, v, indices, updates, mode=d.choice(("update", "add", "min")))

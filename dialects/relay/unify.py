@@ -92,7 +92,7 @@ def _same_structure(a: RelayType, b: RelayType) -> bool:
 
 
 def _solve(expressions: list[tuple[Dim, Size]], found: Bindings, bindable: Collection[str] | None) -> None:
-    """Binds symbols that occur only in multiples and sums, as 2*n + m with m bound determines n; then those of expressions written alike."""
+    """Binds symbols that occur in multiples and sums alone, as n in 2*n + m with m bound, then those of expressions written alike."""
 
     def unknown(p: Dim) -> list[str]:
         return [s for s in sorted(symbols_of(p)) if s not in found and (bindable is None or s in bindable)]
@@ -115,7 +115,7 @@ def _solve(expressions: list[tuple[Dim, Size]], found: Bindings, bindable: Colle
 def _renamed(p: Dim, names: Sequence[str], found: Bindings, a: Size) -> Bindings:
     """Symbols of `a` that some symbols of p stand for, if the two are alike but for names; otherwise none."""
     for others in permutations(sorted(symbols_of(a)), len(names)):
-        values = dict(zip(names, map(symbol, others), strict=True))
+        values: Bindings = dict(zip(names, map(symbol, others), strict=True))
         if substitute(p, {**found, **values}) == a:
             return values
     return {}

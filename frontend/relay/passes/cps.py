@@ -41,8 +41,8 @@ def un_cps(function: e.Function) -> e.Function:
     """A function of plain values that calls a function in continuation-passing style. Raises RelayError for another function."""
     typed = infer_expr(function) if function.checked_type_ is None else function
     assert isinstance(typed, e.Function)
-    *params, last = [e.Var(p.name_hint, p.checked_type) for p in typed.params] or [None]
-    kind = last and last.type_annotation
+    params = [e.Var(p.name_hint, p.checked_type) for p in typed.params]
+    kind = params.pop().type_annotation if params else None
     if not isinstance(kind, t.FuncType) or len(kind.arg_types) != 1 or kind.ret_type not in typed.type_params[-1:]:
         raise RelayError(f"un_cps: expected a function of type fn (A, fn (B) -> R) -> R for any R, found {typed.checked_type}")
     (result,) = kind.arg_types

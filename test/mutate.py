@@ -33,7 +33,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -257,23 +257,25 @@ def chosen_tests(executed: Executed, fault: Fault, limit: float, seed: int, foun
     # A fault that only slow tests execute gets one all the same.
     others = {tests[0]: executed.seconds(tests[0])} if tests and not first else {}
     random.Random(seed).shuffle(tests)
-    left = limit - sum(first.values())
+    return first | others | _fitting(tests, executed, limit - sum(first.values()))
+
+
+def _fitting(tests: Iterable[str], executed: Executed, left: float) -> dict[str, float]:
+    """Each test that takes no more than the seconds that the tests before it leave."""
+    found = {}
     for test in tests:
         if executed.seconds(test) <= left:
-            others[test] = executed.seconds(test)
-            left -= others[test]
-    return first | others
+            found[test] = executed.seconds(test)
+            left -= found[test]
+    return found
 
 
 def of_processes(executed: Executed, fault: Fault, limit: float, left: Collection[str]) -> dict[str, float]:
-    """The tests of a line that none executes, with their seconds: other processes may execute it for tests of the folder that a package
-    of its file is named like. They run in a checkout that has the fault, the fast ones first."""
+    """Tests for a line that no test executes in its own process, fastest first, with their seconds: a folder of tests that start
+    processes has the name of a package of the file. The tests run in a checkout that has the fault."""
     folders = tuple(f"test/python/{name}/" for name in Path(fault.path).parent.parts if f"test/python/{name}/" in WHOLE)
-    found: dict[str, float] = {}
-    for test in sorted((t for t in executed.tests if t.startswith(folders) and t not in left), key=executed.seconds):
-        if sum(found.values()) + executed.seconds(test) <= limit:
-            found[test] = executed.seconds(test)
-    return found
+    tests = sorted((t for t in executed.tests if t.startswith(folders) and t not in left), key=executed.seconds)
+    return _fitting(tests, executed, limit)
 
 
 def _file_of_test(test: str) -> str:

@@ -15,6 +15,15 @@ from relayc.pipelines.tir.strategy.table import STRATEGIES, Entry, Strategy, reg
 from relayc.runtime.artifact import TensorSpec
 
 
+@contextmanager
+def only_function(text: str) -> Iterator[func.FuncOp]:
+    """The only function of a module in MLIR text; its context ends with the block."""
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        (function,) = module.body.operations
+        yield function
+
+
 def emulated(text: str, **options) -> dict[str, tvm_ffi.Function]:
     """The functions of a tir module in MLIR text, by name, for the emulation of a GPU; `options` are those of the target.
 

@@ -179,9 +179,9 @@ def noise(graph: Graph, sizes: Sizes) -> float:
 def least(graph: Graph, sizes: Sizes, onnx: bool = False) -> float:
     """The distance that types and sums explain by themselves.
 
-    UNITS of the narrowest type; positions of samples and attributes of ONNX are float32. And where terms are added one after another in
-    float32 or float64, the rounding errors of K terms are a random walk of sqrt(K) half units; a sum has no more terms than the largest
-    tensor has elements."""
+    Types explain UNITS of the narrowest type; positions of samples and attributes of ONNX are float32. Sums explain sqrt(K) half units of
+    float32 or float64: the rounding errors of K terms, added one after another, are a random walk. K is the number of elements of the
+    largest tensor, which a sum does not exceed."""
     of_float32 = onnx or any(node.op.startswith(("image_", "nn_upsampling")) for node in graph.all_nodes())
     types = {"float32", *(t.dtype for t in graph.types.values())} if of_float32 else {t.dtype for t in graph.types.values()}
     narrowest = max(PRECISION.get(dtype, 0.0) for dtype in types)

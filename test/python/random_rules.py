@@ -388,7 +388,7 @@ def scattering(d: Drawing, op: str) -> Any:
         return d.emit(op, v, indices, d.leaf(shape, t.dtype), axis=axis, reduction=d.choice(("update", "add", "mul", "max")))
     depth, positions = d.integer(1, t.rank), d.shape(d.integer(0, 2))
     if prod(at((*positions, *t.shape[depth:]), d.sample)) > MOST_ELEMENTS:
-        raise RelayError("updates that an interpreter takes long for")
+        raise RelayError("too many updates for an interpreter")
     indices = d.leaf((depth, *positions), "int64", min(d.number(v, i) for i in range(depth)))
     updates = d.leaf((*positions, *t.shape[depth:]), t.dtype)
     return d.emit(op, v, indices, updates, mode=d.choice(("update", "add", "min")))

@@ -246,7 +246,7 @@ def _constant(value: ir.Value) -> ir.Operation:
 
 
 def _sizes(static: Sequence[int], dynamic: Sequence[ir.Value], sizes: Mapping[ir.Value, Size]) -> tuple[Size, ...]:
-    """Sizes given partly by an attribute and partly by operands: expressions, as operations that compute others cannot be read."""
+    """Sizes given partly by an attribute and partly by operands, which are expressions: a kernel that computes other sizes is not read."""
     given = iter(dynamic)
     return tuple(sizes[next(given)] if number == ir.ShapedType.get_dynamic_size() else number for number in static)
 

@@ -329,7 +329,7 @@ def _work(loop: scf.ParallelOp, counts: list[int]) -> int:
     for op in walk(loop.operation, scf.ForOp):
         bounds = _constants(list(op.operation.operands)[:3])
         if bounds is not None:
-            inner *= -(-(bounds[1] - bounds[0]) // bounds[2])  # 2 or more: canonicalization leaves no loops of fewer
+            inner *= -(-(bounds[1] - bounds[0]) // bounds[2])  # canonicalization removes loops of fewer than 2
     return prod(counts) * inner
 
 

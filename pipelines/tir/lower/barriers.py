@@ -17,6 +17,7 @@ from relayc.pipelines.tir.lower.shared_memory import Arena
 from relayc.pipelines.tir.lower.storage import Use
 from relayc.pipelines.tir.lower.threads import ACROSS, NestLaunch, Scope
 from relayc.pipelines.tir.lower.tree import LoopNode, Node
+from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import Divided, Extremal, equal, variables
 from relayc.pipelines.tir.tree.members import Loop, ScheduleError
 from relayc.pipelines.tir.tree.steps import Access
@@ -195,7 +196,7 @@ def _owner(done: _Done, threads: Sequence[Loop]) -> dict[str, tuple] | None:
     found: dict[str, tuple] = {}
     indices = done.use.indices(done.access)
     for loop in threads:
-        first = any(g.index.key == Index.of(loop.var).key and g.limit == 1 for g in done.use.guards)
+        first = Guard(Index.of(loop.var), 1).key in {g.key for g in done.use.guards}
         places = [(d, _digit(index, loop)) for d, index in enumerate(indices)]
         place = next(((d, digit) for d, digit in places if digit is not None), None)
         if not first and place is None:

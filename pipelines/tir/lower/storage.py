@@ -179,10 +179,11 @@ def result_in_place(buffer: ir.Value, uses: Sequence[Use], results: Sequence[ir.
     loads = [last.indices(a) for a in last.accesses if a.buffer == buffer]
     if any(not equal(i, j) for indices in loads for i, j in zip(indices, at, strict=True)):
         return None
-    # An element written in an iteration of the loops around all uses becomes the result in the same iteration: none is written where the
-    # last block is skipped, as another iteration may have stored the result.
+    # An element that an iteration of the loops around all uses writes becomes the result in the same iteration. Where guards skip the last
+    # block, no element may be written: another iteration may have stored the result there.
     writes = [(use, use.indices(a)) for use in own for a in use.accesses if a.buffer == buffer and a.is_store]
-    if any(not _is_of_elements(g, at) and not all(_has_guard(use, g) for use, _ in writes) for g in last.guards):
+    guarded = [{g.key for g in use.guards} for use, _ in writes]
+    if any(not _is_of_elements(g, at) and any(g.key not in keys for keys in guarded) for g in last.guards):
         return None
     around = set(_common([[loop.name for loop in use.loops] for use in own]))
     kept = {_part(use, indices, around) for use, indices in writes}
@@ -192,10 +193,6 @@ def result_in_place(buffer: ir.Value, uses: Sequence[Use], results: Sequence[ir.
 def _is_of_elements(guard: Guard, indices: Sequence[Index]) -> bool:
     """Whether a guard is the same in all iterations that access an element at the given indices."""
     return any(equal(guard.index, index) for index in indices) or tell(indices, variables(guard.index))
-
-
-def _has_guard(use: Use, guard: Guard) -> bool:
-    return any(g.index.key == guard.index.key and g.limit == guard.limit for g in use.guards)
 
 
 def _part(use: Use, indices: Sequence[Index], around: set[str]) -> tuple | None:

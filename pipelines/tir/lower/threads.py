@@ -177,7 +177,7 @@ class _Launches:
         guards: list[Guard] = []
         deciding: dict[str, Loop] = {}
         for loop in use.loops:
-            if not is_bound(loop) or loop.var not in used:  # no loop of one iteration is
+            if not is_bound(loop) or loop.var not in used:  # `used` has no loop of one iteration
                 continue
             if loop.kind in deciding:
                 found = f"{deciding[loop.kind].name} and {loop.name}"

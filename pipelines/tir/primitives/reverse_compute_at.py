@@ -58,7 +58,8 @@ def _repeated(nest: Nest, producers: Sequence[Block], target: Loop, domain: Sequ
             outer = Index(guard.index.const, {v: c for v, c in guard.index.terms.items() if variables(Index.of(v)) <= still})
             low, _ = (guard.index - outer).bounds()
             if outer.terms and variables(outer).isdisjoint(told):
-                found[(outer + low).key, guard.limit] = Guard(outer + low, guard.limit)
+                kept = Guard(outer + low, guard.limit)
+                found[kept.key] = kept
     return list(found.values())
 
 

@@ -14,6 +14,11 @@ class Guard:
     index: Index
     limit: Size
 
+    @property
+    def key(self) -> tuple:
+        """Equal for guards that are written alike."""
+        return self.index.key, self.limit
+
 
 def holds(guard: Guard) -> bool:
     """Whether a guard is proved to hold at every point."""

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 from attention_reference import Case, attentions, growing_cache
+from gpu_kernels import only_function
 
 import relayc
-from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay import IRModule
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
@@ -125,9 +125,7 @@ func.func @f(%x: f32, %y: f32) {
   %3 = arith.mulf %x, %x : f32
   return
 }"""
-    with make_context():
-        module = ir.Module.parse(text)
-        (function,) = module.body.operations
+    with only_function(text) as function:
         (block,) = function.regions[0].blocks
         products = [op.operation for op in block.operations if op.operation.name == "arith.mulf"]
         assert [_factor(op, block.arguments[0]) for op in products] == [0.5, None, None, None]

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from gpu_kernels import emulated, strategy
+from gpu_kernels import emulated, only_function, strategy
 from oracle import values
 from support import program
 from symbolic_ops import symbolic_program, tensor
 
-from relayc.dialects.mlir import ir, make_context, scf
+from relayc.dialects.mlir import ir, scf
 from relayc.dialects.relay import build
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
@@ -164,9 +164,7 @@ func.func @k(%x: memref<4x64xf32>, %y: memref<4x64xf32>) {
     ids=["a buffer of the loop", "a buffer that is written before"],
 )
 def test_a_buffer_that_only_a_loop_uses_is_one_for_each_thread(before, copies):
-    with make_context() as context, ir.Location.unknown():
-        module = ir.Module.parse(TURNED.replace("BEFORE", before), context)
-        (function,) = module.body.operations
+    with only_function(TURNED.replace("BEFORE", before)) as function:
         assert _Function(function).run() == copies * 64 * 4
 
 
@@ -180,8 +178,6 @@ func.func @k(%n: memref<1xindex>, %y: memref<4xf32>) {
   memref.store %v, %y[%c0] : memref<4xf32>
   return
 }"""
-    with make_context() as context, ir.Location.unknown():
-        module = ir.Module.parse(text, context)
-        (function,) = module.body.operations
-        with pytest.raises(ValueError, match=r"^kernel @k at .*: expected temporaries whose sizes the shapes say, found memref<\?xf32>$"):
-            _Function(function).run()
+    message = r"^kernel @k at .*: expected temporaries whose sizes the shapes say, found memref<\?xf32>$"
+    with only_function(text) as function, pytest.raises(ValueError, match=message):
+        _Function(function).run()

@@ -4,11 +4,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from gpu_kernels import only_function
 from oracle import values
 from support import program
 from symbolic_ops import symbolic_program, tensor
 
-from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay import build
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
@@ -135,8 +135,6 @@ LENGTH = """%f = memref.load %x[%i, %c0] : memref<4x64xf32>
 def test_threads_that_have_memory_of_their_own_scan_alone(before, end, read, type_, is_scan, workspace):
     """Of a line that a thread has made for itself, each of the four has its part of the workspace."""
     text = SCAN.replace("BEFORE", before).replace("END", end).replace("READ_TYPE", type_).replace("READ", read)
-    with make_context() as context, ir.Location.unknown():
-        module = ir.Module.parse(text, context)
-        (function,) = module.body.operations
+    with only_function(text) as function:
         assert _Function(function).run() == workspace
-        assert module.operation.verify() and ("gpu.shuffle" in str(module)) is is_scan
+        assert function.operation.verify() and ("gpu.shuffle" in str(function)) is is_scan

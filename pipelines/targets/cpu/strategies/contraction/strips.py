@@ -186,7 +186,7 @@ class StripCopy:
         if self.stride < 1 or self.dilation < 0:
             raise NotStructured("rows or taps that go backwards")
         self.reach = self.dilation * (int(self.tap.high) if self.tap is not None else 0)
-        # Loops are merged where no padding is along them: then all that rows read is there, however far they go on in other dimensions.
+        # Merged loops have no padding: merged rows read existing elements beyond the end of this dimension, up to the last row.
         is_merged = len(contraction.rows[-1].members) > 1
         self.extent = contraction.row_extent * self.stride if is_merged else contraction.a.node.shape[self.dimension]
         positions = (most_rows - 1) * self.stride + self.reach + 1

@@ -64,7 +64,7 @@ def linear(x: Expr) -> Index | None:
 
 def _parts(x: Expr) -> Sequence[Expr]:
     """The operands whose forms determine the form of an expression."""
-    return [c for c in x.children() if c.is_index and size_of(x) is None and c.dtype != "bool"]
+    return [c for c in x.children() if c.is_index and c.dtype != "bool"]
 
 
 def _form(x: Expr) -> Index | None:

@@ -119,9 +119,9 @@ class Numbers:
         found = [reduce(self.add, sums, first)] + [first] * (n - 1)
         for k in half:
             even, odd = first, self.scale(differences[0], self.constant(sin(2 * pi * k / n)))
-            for j in half:
-                even = self._add_scaled(even, sums[j - 1], cos(2 * pi * j * k / n))
-                odd = self._add_scaled(odd, differences[j - 1], sin(2 * pi * j * k / n)) if j > 1 else odd
+            for j, total, difference in zip(half, sums, differences, strict=True):
+                even = self._add_scaled(even, total, cos(2 * pi * j * k / n))
+                odd = self._add_scaled(odd, difference, sin(2 * pi * j * k / n)) if j > 1 else odd
             turned = self.by_minus_i(odd)
             found[k], found[n - k] = self.add(even, turned), self.subtract(even, turned)
         return found

@@ -112,8 +112,8 @@ Bound = tuple[Size, Size, int]
 
 def _cut(data: Value, dtype: str, bounds: dict[int, Bound]) -> Value:
     """Slices the axes in `bounds`."""
-    data = _forward(data, {axis: bound for axis, bound in bounds.items() if bound[2] > 0})
-    back = {axis: (start, count, stride) for axis, (start, count, stride) in bounds.items() if stride < 0}
+    back = {axis: bound for axis, bound in bounds.items() if bound[2] < 0}
+    data = _forward(data, {axis: bound for axis, bound in bounds.items() if axis not in back})
     if not back:
         return data
     sizes = [back[axis][1] if axis in back else n for axis, n in enumerate(shape(data))]

@@ -42,7 +42,18 @@ def product(m, n, k, kind, across=(False, False)):
 
 
 def one_group(
-    kind="f16", across=(False, False), columns=24, depth=None, ahead=1, tiles=1, rows=64, hints=True, copies=True, name=None, each=None
+    kind="f16",
+    across=(False, False),
+    columns=24,
+    depth=None,
+    ahead=1,
+    tiles=1,
+    rows=64,
+    hints=True,
+    copies=True,
+    name=None,
+    each=None,
+    unrolled=True,
 ):
     """A schedule with blocks of one group: some rows and columns, `depth` steps at a time, in products of a line of 128 bytes each.
 
@@ -75,7 +86,8 @@ def one_group(
         *_, ci, cj, k = s.get_loops("C")
         k0, k1, k2 = s.split(k, [None, depth // each, each])
         s.reorder(k0, k1, ci, cj, k2)
-        s.unroll(k1)
+        if unrolled:
+            s.unroll(k1)
         for number, pad in ((0, "A_pad"), (1, "B_pad")):
             tile = s.cache_read("C", number, "shared")
             loop, _ = s.compute_at(tile, k0)
@@ -178,6 +190,7 @@ def with_part(change):
         (one_group(), {"shape": (64, 24, 100)}, "of lines at multiples of 16 bytes, found them 200 bytes apart"),
         (one_group(), {"shape": (64, 24, te.var("k") * 8)}, "expected a tensor that is not empty to copy boxes of, found"),
         (one_group(depth=32), {}, "buffer A_shared: expected whole lines of 128 bytes, 64 elements"),
+        (one_group(each=32, unrolled=False), {}, r"block C_o: A: .* or from a certain element of one, found it from 32\*\w+ \+ 0 on"),
         (one_group("s8", columns=40), {"kind": "s8"}, "wgmma_s8_64x40x128: expected columns up to 256 and of 16 from 32 on"),
         (one_group(name="wgmma_f16_64x24x8", depth=64), {}, "expected .* steps that are a multiple of 16, found 24 and 8"),
         (one_group(name="wgmma_trans_b_s8_64x24x128"), {}, "expected elements of 16 bits, which alone may lie across the depth, found s8"),

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from relayc.dialects.mlir import func, ir, make_context
 from relayc.pipelines.emission.index import Index, Var
-from relayc.pipelines.tir.analysis.regions import span
+from relayc.pipelines.tir.analysis.elements import tell
+from relayc.pipelines.tir.analysis.regions import Span, span, union
 from relayc.pipelines.tir.tree.indices import (
     Divided,
     Extremal,
@@ -263,3 +264,19 @@ def test_the_values_of_an_index_over_a_loop_whose_step_is_a_size() -> None:
             assert found is not None and found.low.is_constant
             low, extent = (evaluate(of, {"n": size}) for of in (found.low.const, found.extent))
             assert (low, low + extent - 1) == (min(values), max(values))
+
+
+def test_the_union_of_spans_at_a_distance_that_varies_holds_both() -> None:
+    i, x9 = VARS["i"], VARS["x9"]
+    found = union(Span(Index.of(i), 3), Span(Index.of(x9) * 2, 4), 100)
+    for a, b in itertools.product(range(10), range(1, 6)):
+        low = substitute(found.low, {i: Index(a), x9: Index(b)}).const
+        assert low <= min(a, 2 * b) and max(a + 3, 2 * b + 4) <= low + found.extent
+    assert found.extent == 4 + 10 and not found.exact
+
+
+@pytest.mark.parametrize("factor", [11, 12, -11, -12])
+def test_a_sum_tells_its_parts_where_one_step_exceeds_the_reach_of_the_other(factor: int) -> None:
+    i, j = VARS["i"], VARS["j"]
+    sums = {factor * a + b for a, b in itertools.product(range(10), range(12))}
+    assert tell([Index.of(i) * factor + j], {i, j}) == (len(sums) == 120)

@@ -295,6 +295,15 @@ def test_intrinsics_of_ones_own(name: str, rows: int, impl: Any) -> None:
     for function in (all_steps, some_steps):
         check(compiled(product(4, 12, 16), function), (4, 12, 16))
 
+    def no_steps_outside(s: Schedule) -> None:
+        i, j, _ = s.get_loops("Z")
+        (io, ii), (jo, ji) = s.split(i, [None, rows]), s.split(j, [None, 8])
+        s.reorder(io, jo, ii, ji)
+        s.tensorize(ii, name)
+
+    x, y = arrays((4, 12), (12, 16))
+    check_product(compiled(description(4, 16), no_steps_outside)(x, y, out=np.full((4, 16), np.nan, np.float32)), x, y)
+
 
 _HEAD = 'def main(X: T.Buffer((2, "K"), "float32"), Y: T.Buffer(("K", 8), "float32"), Z: T.Buffer((2, 8), "float32")):\n'
 _BODY = """

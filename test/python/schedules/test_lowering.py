@@ -16,6 +16,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay import IRModule
 from relayc.pipelines.evaluate.tir import run
 from relayc.pipelines.tir.lower.function import lower_function
+from relayc.pipelines.tir.values.buffers import LINE, MOST_LOCAL_BYTES
 from relayc.tir import Schedule, ScheduleError, T, from_source, prim_func
 
 
@@ -531,6 +532,22 @@ def main(A: T.Buffer(("n", 6), "float32"), at: T.Buffer(("n",), "int32"), C: T.B
         np.testing.assert_array_equal(kernel(a, at), a[rows].sum(1) + at)
 
 
+@pytest.mark.parametrize(("index", "is_masked"), [("v", True), ("n - 1 - v", False)])
+def test_vectors_up_to_a_symbolic_end_are_several_at_a_time_and_masked_where_contiguous(index: str, is_masked: bool) -> None:
+    source = from_source(f"""
+def main(A: T.Buffer(("n",), "float32"), B: T.Buffer(("n",), "float32")):
+    n = T.int64()
+    for i0 in range((n + 31) // 32):
+        for i1 in T.vectorized(32):
+            with T.block("B"):
+                v = T.axis.spatial(n, i0 * 32 + i1)
+                T.where(i0 * 32 + i1 < n)
+                B[{index}] = A[v] * 2.0
+""")
+    text = relayc.compile_kernel(source, keep_ir=True, target="cpu -mcpu=x86-64-v4").ir["tir"]
+    assert "step %c32 " in text and ("vector.create_mask" in text) == is_masked
+
+
 def test_starts_that_load_one_element_for_each_tile() -> None:
     source = from_source("""
 def main(A: T.Buffer(("n", 6), "float32"), first: T.Buffer(("(n + 15)//16",), "float32"), C: T.Buffer(("n",), "float32")):
@@ -570,3 +587,26 @@ def main(A: T.Buffer((1, 12), "float32"), B: T.Buffer((1, 12), "float32")):
     with s.mod.context, ir.Location.unknown(), ir.InsertionPoint((made := ir.Module.create()).body):
         workspace = lower_function(s.nest, relayc.Target("cpu")).workspace_bytes
         assert made.operation.verify() and (workspace == 0) == in_place
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_buffer_of_a_thread_is_on_the_stack_where_it_is_small(more: int) -> None:
+    most = MOST_LOCAL_BYTES // 16
+    size = most // 4 + more
+    source = from_source(f"""
+def main(A: T.Buffer((2, {size}), "float32"), B: T.Buffer((2, {size}), "float32")):
+    t = T.alloc_buffer((2, {size}))
+    for r in T.parallel(2):
+        for i in range({size}):
+            with T.block("t"):
+                v, w = T.axis.remap("SS", [r, i])
+                t[v, w] = A[v, w] + 1.0
+        for j in range({size}):
+            with T.block("B"):
+                v, w = T.axis.remap("SS", [r, j])
+                B[v, w] = t[v, {size - 1} - w] * 2.0
+""")
+    s = Schedule(source)
+    with s.mod.context, ir.Location.unknown(), ir.InsertionPoint(ir.Module.create().body):
+        workspace = lower_function(s.nest, relayc.Target("cpu")).workspace_bytes
+        assert workspace == more * 2 * (most + LINE)  # in whole lines, for each iteration of r

@@ -429,6 +429,13 @@ def test_a_layout_of_quotients_is_inlined(kernel: Callable[[], Kernel]) -> None:
     made.check(s)
 
 
+def test_a_copy_of_what_is_read_in_its_loop_and_behind_it_is_in_the_loop() -> None:
+    s = Schedule(_written(WRITTEN["a copy for readers before and behind"][0]))
+    s.cache_write("t", 0, "local")
+    array = np.arange(48, dtype=np.float32).reshape(8, 6)
+    np.testing.assert_array_equal(run(s.mod, [array])[0], 2 * array[:, 0])
+
+
 def test_partial_sums_of_multiply_adds() -> None:
     text = _loops("i in range(8)", "k in range(6)") + _block("S", 'S[vi] = T.op("math.fma", A[vi, vk], A[vi, vk], S[vi])', depth=3, **_SUM)
     s = Schedule(_written(text + _COPY_SUM))

@@ -196,6 +196,10 @@ def test_a_replacement_computes_what_it_says():
         (lambda text: product_text(9), "argument 0: expected an input 8x64xf32, found an input 9x64xf32"),
         (lambda text: text.replace("f32", "f64"), "argument 0: expected an input 8x64xf32, found an input 8x64xf64"),
         (lambda text: text.replace("(%x:", "(%v: tensor<4xf32>, %x:"), "expected 3 buffers, 2 that it reads and 1 to write, found 4"),
+        (
+            lambda text: text.replace(") ->", ', %n: index {relay.symbol = "n"}) ->', 1),
+            "expected the symbols none as last arguments, found n$",
+        ),
         (lambda text: text + text.replace("@other", "@another"), "expected one function, or one of the name main, found other, another"),
         (lambda text: "nonsense", "expected MLIR text of blocks and loops, or of the te stage"),
     ],

@@ -129,6 +129,15 @@ def test_types(dtype):
     np.testing.assert_array_equal(nearest, onnx_resize(x.astype("float32"), sizes=(9, 11), mode="nearest").astype(dtype))
 
 
+def test_a_third_of_a_symbolic_length_is_each_third_element():
+    made, type_ = relayc.Program(), relayc.TensorType((1, 2, "3*w"), "float32")
+    made.function(lambda x: made.op.image.resize1d(x, size=("w",), method="nearest_neighbor"), name="main", x=type_)
+    module = relayc.compile(made, keep_ir=True)
+    assert "d2 * 3 + 1)" in module.ir["te"]
+    x = values((1, 2, 15))
+    np.testing.assert_array_equal(module["main"](x), x[..., 1::3])
+
+
 def test_upsampling():
     x = values((1, 2, 5, 6))
     nearest, linear, corners = run_each(

@@ -5,7 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import values
-from support import run, run_each
+from support import program, run, run_each
+
+from relayc.dialects.relay import build
+from relayc.pipelines.context.passes import PassContext, load_passes
+from relayc.pipelines.te.rules.sort import _FEW
+from relayc.tools.opt import run_passes
 
 
 def stable_order(x: np.ndarray, axis: int, ascending: bool) -> np.ndarray:
@@ -75,6 +80,14 @@ def test_few_of_many(k, ascending):
         order = np.take(stable_order(line, 1, ascending), range(k), 1)
         np.testing.assert_array_equal(indices, order)
         np.testing.assert_array_equal(found, np.take_along_axis(line, order, 1))
+
+
+@pytest.mark.parametrize(("k", "size", "few"), [(_FEW, 4 * _FEW, True), (_FEW, 4 * _FEW - 1, False), (_FEW + 1, 4 * _FEW + 4, False)])
+def test_a_few_are_inserted_and_more_are_merged(k, size, few):
+    load_passes()
+    topk = program(lambda x: build("topk", x, k=k), [np.zeros((2, size), np.float32)])
+    text = str(run_passes(topk, ["fuse-ops", "outline-groups", "relay-to-te"], PassContext(opt_level=0)))
+    assert (f"tensor<1x{k}xi64>" in text, f"tensor<2x{size}xi64>" in text) == (few, not few)
 
 
 def test_topk_gives_what_ret_type_says():

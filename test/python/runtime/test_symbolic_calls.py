@@ -280,17 +280,19 @@ def test_what_a_program_gives_may_have_a_size_under_another_name():
             np.testing.assert_allclose(one, expected, rtol=1e-6)
 
 
-def test_branches_of_different_shapes():
+def test_branches_of_different_shapes_and_of_one_that_the_program_names():
     def body(p, op, x, c):
         y = p.if_else(c, lambda: op.concatenate(x, x, axis=0), lambda: op.tanh(x))
-        return y * 2.0, op.sum(y, axis=(0,))
+        z = op.match_shape(x, shape=("l",))
+        return y * 2.0, op.sum(y, axis=(0,)), op.sum(p.if_else(c, lambda: z * 3.0, lambda: z), axis=(0,))
 
     module = relayc.compile(program(body, x=f32("n"), c=TensorType((), "bool")))
     for c in (True, False):
         expected = np.tile(ramp(5), 2) if c else np.tanh(ramp(5))
-        y, total = module["main"](ramp(5), np.bool_(c))
+        y, total, named = module["main"](ramp(5), np.bool_(c))
         np.testing.assert_allclose(y, expected * 2, rtol=1e-6)
         np.testing.assert_allclose(total, expected.sum(), rtol=1e-6)
+        assert named == (30 if c else 10)
 
 
 def test_a_recursive_function_is_called_with_sizes_of_its_caller():

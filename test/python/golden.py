@@ -27,7 +27,7 @@ import late_models
 import lit_outputs
 import random_calls
 import random_imports
-import random_rules  # noqa: F401 (its rules draw)
+import random_quantised  # noqa: F401 (its rules, and those of random_rules, draw)
 import random_sizes
 import relay_programs
 from deep_models import CASES

@@ -42,6 +42,7 @@ class Drawing:
         self.nodes: list[Node] = []
         self.scope: list[int] = []
         self.depth, self.in_function, self.symbols = 0, False, list[Size]()
+        self.real_leaf: Callable[[Sequence[Size], bool | None], int] | None = None
         self.dtype = self.choice(("float32",) * 7 + FLOATS)
         names = ("n", "m")[: self.integer(1, 2)] if self.chance(0.3) else ()
         self.bounds = {name: (self.integer(1, 3), self.choice((8, 40, 1100))) for name in names if self.chance(0.5)}
@@ -96,7 +97,9 @@ class Drawing:
     # ---- values
 
     def leaf(self, shape: Sequence[Size], dtype: str, domain: Any = "any", constant: bool | None = None) -> int:
-        """An input or a constant; one that is there already now and then."""
+        """An input or a constant; one that is there already now and then. Floats are those of `real_leaf`, where it is given."""
+        if self.real_leaf and dtype == "float32" and domain == "any":
+            return self.real_leaf(shape, constant)
         type_ = TensorType(tuple(shape), dtype)
         symbolic = not type_.is_static or not isinstance(domain, (str, int))
         if symbolic and self.in_function:

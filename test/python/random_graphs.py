@@ -18,6 +18,8 @@ from relayc.frontend.relay.builder import Program
 from relayc.symbolic import Dim, Size, evaluate
 
 Sizes = Mapping[str, int]
+SCALES = {"scale": (2, 8), "fine scale": (9, 16)}
+"""Domains of powers of two, by the negative exponents from and to: of scales of bytes, and of sums of their products."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +27,8 @@ class Leaf:
     """A value that no operator makes.
 
     Attributes:
-      domain: "any", "positive", "all" (of integers the whole range), "boxes", "few" (0 to 3), "one", or the size of which the elements
-        are indices.
+      domain: "any", "positive", "all" (of integers the whole range), "zero", "least" (of the type), "boxes", "few" (0 to 3), "one", one of
+        SCALES, "real scale", or the size of which the elements are indices.
       constant: whether the program knows it.
     """
 
@@ -45,8 +47,14 @@ class Leaf:
         if not isinstance(self.domain, str):
             size = max(at(self.domain, sizes), 1)
             return rng.integers(-size if dtype.kind == "i" else 0, size, shape).astype(dtype)
+        if self.domain in SCALES:
+            return np.exp2(-rng.integers(*SCALES[self.domain], shape).astype(np.float64)).astype(dtype)
+        if self.domain == "real scale":
+            return np.asarray(rng.uniform(0.005, 0.2, shape)).astype(dtype)
         if dtype.kind in "iu":
             limits = np.iinfo(dtype)
+            if self.domain in ("zero", "least"):
+                return np.full(shape, limits.min if self.domain == "least" else 0, dtype)
             return rng.integers(limits.min, limits.max, shape, dtype, endpoint=True) if self.domain == "all" else _small(rng, shape, dtype)
         if "int" in self.type.dtype:
             limits = ml_dtypes.iinfo(dtype)

@@ -31,6 +31,7 @@ os.environ.setdefault("KMP_BLOCKTIME", "0")
 import numpy as np
 import onnxruntime
 from fuzz import Outcome, outcomes, table
+from quantised_reference import composed
 from random_drawing import MOST_ELEMENTS, SIZES, draw
 from random_graphs import Graph, Sizes, at, build, is_float, off_by_a_unit, smaller
 from random_onnx import Unwritable, model_of
@@ -106,6 +107,7 @@ def called(module: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 def reference(graph: Graph, sizes: Sizes, wide: bool = False) -> list[np.ndarray]:
     """Results of the interpreter on numpy arrays, at sizes that are known. Raises RelayError, or ValueError of the call."""
+    graph = composed(graph)
     mod = build(graph, sizes, wide)
     signature = signature_of(symbols_of(mod.module)["main"])
     given = zip(graph.arrays(sizes), flat_tensors(signature.inputs), strict=True)

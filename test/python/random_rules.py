@@ -44,7 +44,7 @@ def unary(d: Drawing, op: str) -> Any:
     return d.emit(op, _within(d, v, *_DOMAINS[op]) if op in _DOMAINS and d.chance(0.95) else v)
 
 
-def _other(d: Drawing, v: int, dtype: str | None = None, domain: str = "any") -> int:
+def broadcasting(d: Drawing, v: int, dtype: str | None = None, domain: str = "any") -> int:
     """An operand that broadcasts with a value: one of the same shape, or a leaf of which some axes are 1 or missing."""
     t = d.types[v] if dtype is None else d.types[v].with_dtype(dtype)
     if domain == "any" and d.chance(0.4):
@@ -65,15 +65,15 @@ def binary(d: Drawing, op: str) -> Any:
     if op == "power" and is_float:
         return d.emit(op, _within(d, v, 0.25, 4.0), d.leaf((), d.types[v].dtype))
     nonzero = is_float and op in ("divide", "mod", "floor_mod", "floor_divide")
-    other = _other(d, v, domain="positive" if nonzero else "any")
+    other = broadcasting(d, v, domain="positive" if nonzero else "any")
     return d.emit(op, *((v, other) if nonzero or d.chance(0.7) else (other, v)))
 
 
 @rule("where", weight=2)
 def where(d: Drawing, op: str) -> Any:
     x = d.pick()
-    condition = d.pick(lambda t: t.dtype == "bool" and t.rank <= d.types[x].rank, lambda: _other(d, x, "bool", "all"))
-    return d.emit(op, condition, *([x, _other(d, x)] if d.chance(0.5) else [_other(d, x), x]))
+    condition = d.pick(lambda t: t.dtype == "bool" and t.rank <= d.types[x].rank, lambda: broadcasting(d, x, "bool", "all"))
+    return d.emit(op, condition, *([x, broadcasting(d, x)] if d.chance(0.5) else [broadcasting(d, x), x]))
 
 
 @rule("cast", weight=2)
@@ -150,7 +150,7 @@ def across(d: Drawing, op: str) -> Any:
 # ---- products
 
 
-def _bounded(d: Drawing, result: TensorType, depth: Size) -> None:
+def bounded(d: Drawing, result: TensorType, depth: Size) -> None:
     """Raises RelayError where an operator takes too many products."""
     if prod(at(result.sizes, d.sample)) * at(depth, d.sample) > MOST_PRODUCTS:
         raise RelayError("too many products")
@@ -163,7 +163,7 @@ def product_of_two(d: Drawing, op: str) -> Any:
     b = op == "nn_dense" or d.chance(0.5)
     depth, dtype = d.types[v].shape[-2 if a else -1], d.types[v].dtype
     units = d.size(300)
-    _bounded(d, d.types[v], units)
+    bounded(d, d.types[v], units)
     shape = (units, depth) if b else (depth, units)
     other = d.pick(lambda t: t.dtype == dtype and t.rank == 2 and t.shape[b] == depth, lambda: d.leaf(shape, dtype))
     attrs = {"transpose_a": a, "transpose_b": b} if op == "nn_matmul" else {}
@@ -176,7 +176,7 @@ def batch_product(d: Drawing, op: str) -> Any:
     a, b = d.chance(0.3), d.chance(0.5)
     batch, t = d.types[v].shape[0], d.types[v]
     depth, columns = t.shape[1 if a else 2], d.size(130)
-    _bounded(d, t, columns)
+    bounded(d, t, columns)
     shape = (1 if d.chance(0.2) else batch, *((columns, depth) if b else (depth, columns)))
     other = d.pick(
         lambda u: u.dtype == t.dtype and u.rank == 3 and u.shape[0] == batch and u.shape[2 if b else 1] == depth,
@@ -205,7 +205,7 @@ def attention(d: Drawing, op: str) -> Any:
     if d.chance(0.5):
         q = d.emit("clip", q, a_min=-3.0, a_max=3.0)
     keys, groups = d.choice((rows, d.size(70))), d.choice(divisors(d.number(q, 1)))
-    _bounded(d, d.types[q], keys)
+    bounded(d, d.types[q], keys)
     dtype = d.types[q].dtype
     key, value = d.leaf((batch, groups, keys, depth), dtype), d.leaf((batch, groups, keys, d.choice((depth, d.size(70)))), dtype)
     mask = [d.leaf((rows, keys) if d.chance(0.5) else (batch, 1, 1, keys), d.choice((dtype, "bool")))] if d.chance(0.4) else []
@@ -230,7 +230,7 @@ def _image(d: Drawing, n: int, blocks: bool = False) -> tuple[int, str]:
     return v, d.choice(LAYOUTS[n])
 
 
-def _window(d: Drawing, v: int, order: str, n: int, most: int = 5) -> tuple[list[int], dict[str, Any]]:
+def window(d: Drawing, v: int, order: str, n: int, most: int = 5) -> tuple[list[int], dict[str, Any]]:
     """Sizes of a window that fits, and the attributes of how it slides."""
     spatial = [d.types[v].shape[order.index(axis)] for axis in "DHW"[3 - n :]]
     small = [min(most, size) if isinstance(size, int) else most for size in spatial]
@@ -240,14 +240,12 @@ def _window(d: Drawing, v: int, order: str, n: int, most: int = 5) -> tuple[list
     return kernel, {"strides": tuple(d.choice((1, 1, 1, 2, 3)) for _ in range(n)), "dilation": tuple(dilation), "padding": tuple(pads)}
 
 
-@rule(*(f"nn_conv{n}d{end}" for n in (1, 2, 2, 2, 3) for end in ("", "", "_transpose")), weight=6)
-def convolution(d: Drawing, op: str) -> Any:
-    n, transposed = int(op[7]), op.endswith("transpose")
-    v, order = _image(d, n)
-    channels = d.number(v, order.index("C"))
+def kernel_of(d: Drawing, v: int, order: str, transposed: bool) -> tuple[list[Size], dict[str, Any]]:
+    """The shape of the weight of a convolution of an image, and the attributes."""
+    channels, n = d.number(v, order.index("C")), len(order) - 2
     groups = 1 if d.chance(0.6) else d.choice((channels, d.choice(divisors(channels))))
     out = (1 if groups == channels and d.chance(0.7) else d.size(70)) * groups
-    kernel, attrs = _window(d, v, order, n)
+    kernel, attrs = window(d, v, order, n)
     letters = "DHW"[3 - n :]
     sizes = dict(zip(letters, kernel, strict=True)) | (
         {"I": channels, "O": out // groups} if transposed else {"O": out, "I": channels // groups}
@@ -258,8 +256,14 @@ def convolution(d: Drawing, op: str) -> Any:
     data_size = prod(at(d.types[v].sizes, d.sample)) // max(groups, 1)
     if data_size * prod(kernel) * out > MOST_PRODUCTS * 4:
         raise RelayError("too many products")
-    weight = d.leaf([sizes[axis] for axis in kernel_layout], d.types[v].dtype, constant=True if d.chance(0.6) else None)
-    found = d.emit(op, v, weight, groups=groups, data_layout=order, kernel_layout=kernel_layout, **attrs)
+    return [sizes[axis] for axis in kernel_layout], {"groups": groups, "data_layout": order, "kernel_layout": kernel_layout, **attrs}
+
+
+@rule(*(f"nn_conv{n}d{end}" for n in (1, 2, 2, 2, 3) for end in ("", "", "_transpose")), weight=6)
+def convolution(d: Drawing, op: str) -> Any:
+    v, order = _image(d, int(op[7]))
+    shape, attrs = kernel_of(d, v, order, op.endswith("transpose"))
+    found = d.emit(op, v, d.leaf(shape, d.types[v].dtype, constant=True if d.chance(0.6) else None), **attrs)
     if d.chance(0.4):
         axis = order.index("C")
         found = d.emit("nn_bias_add", found, _vector(d, found, axis), axis=axis)
@@ -270,7 +274,7 @@ def convolution(d: Drawing, op: str) -> Any:
 def pooling(d: Drawing, op: str) -> Any:
     n = int(op[-2])
     v, order = _image(d, n)
-    kernel, attrs = _window(d, v, order, n, 4)
+    kernel, attrs = window(d, v, order, n, 4)
     more = {"count_include_pad": d.chance(0.4)} if "avg" in op else {}
     return d.emit(op, v, pool_size=tuple(kernel), ceil_mode=d.chance(0.3), layout=order, **attrs, **more)
 
@@ -287,7 +291,7 @@ def pool_indices(d: Drawing, op: str) -> Any:
     n = d.integer(1, 3)
     v = d.floats(rank=n + 2)
     order = LAYOUTS[n][0]
-    kernel, attrs = _window(d, v, order, n, 3)
+    kernel, attrs = window(d, v, order, n, 3)
     attrs["pool_size"] = tuple(kernel)
     return d.emit(op, v, d.emit(f"nn_max_pool{n}d", v, layout=order, **attrs), layout=order, **attrs)
 

@@ -29,6 +29,7 @@ import random_calls
 import random_imports
 import random_quantised  # noqa: F401 (its rules, and those of random_rules, draw)
 import random_sizes
+import random_special  # noqa: F401
 import relay_programs
 from deep_models import CASES
 from golden_programs import LIMITS, PROGRAMS, WHOLE
@@ -95,7 +96,9 @@ EMULATED = 1
 _COUNTS = {
     **{op: 3 for rule in RULES for op in rule.ops},
     **dict.fromkeys(("sum", "max", "argmax", "nn_softmax", "nn_layer_norm", "sort", "topk", "cumsum", "transpose", "concatenate"), 9),
-    **dict.fromkeys(("nn_dense_blocks", "nn_max_pool2d", "nn_avg_pool2d"), 12),
+    **dict.fromkeys(
+        ("nn_dense_blocks", "nn_max_pool2d", "nn_avg_pool2d", "nn_attention_grad", "qnn_conv2d", "qnn_dense", "qnn_quantize"), 12
+    ),
     **_PRODUCTS,
 }
 """How many programs are drawn of each operator: more of those with more to decide."""

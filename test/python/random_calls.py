@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import random_quantised  # noqa: F401 (its rules, and those of random_rules, draw)
+import random_special  # noqa: F401
 from random_drawing import RULES, draw_one
 
 from relayc import TensorType

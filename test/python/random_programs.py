@@ -30,6 +30,7 @@ os.environ.setdefault("KMP_BLOCKTIME", "0")
 
 import numpy as np
 import onnxruntime
+import random_special  # noqa: F401 (its rules draw)
 from fuzz import Outcome, outcomes, table
 from quantised_reference import composed
 from random_drawing import MOST_ELEMENTS, SIZES, draw

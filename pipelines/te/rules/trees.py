@@ -33,16 +33,20 @@ def tree_leaves(op: Op, data: Value, roots: Value, children: Value, features: Va
     out, dtype = result_type(op), operand_type(op).dtype
     low, always = literal(op, 5), literal(op, 6)
 
+    def entry(position: int, table: Value, at: Value) -> Value:
+        """The element of a node in a table that may be one for all nodes."""
+        return extract(table, [index_constant(0) if operand_type(op, position).shape == (1,) else at])
+
     def goes_to_child(x: Value, at: Value) -> Value:
         """i1: whether a feature x leads from the node at an index to its child."""
         found = scalar.compare("le", x, extract(highs, [at]), dtype)
         if low != -inf:
-            found = both(found, scalar.compare("ge", x, extract(lows, [at if low is None else index_constant(0)]), dtype))
+            found = both(found, scalar.compare("ge", x, entry(5, lows, at), dtype))
         if always == 0:
             return found
         is_nan = scalar.compare("ne", x, x, dtype)
         if always is None:
-            is_nan = both(is_nan, scalar.to_flag(extract(missing, [at])))
+            is_nan = both(is_nan, scalar.to_flag(entry(6, missing, at)))
         return either(found, is_nan)
 
     def step(_: Value, node: Value) -> Value:

@@ -48,6 +48,15 @@ def test_walks(rows, depth, dtype):
     np.testing.assert_array_equal(found, walk(x, *given, depth))
 
 
+def test_bounds_of_all_nodes_that_only_a_call_gives():
+    *given, _, _ = tables(5, 3, 4)
+    lows, missing = np.array([-0.5], "float32"), np.array([True])
+    x = np.random.default_rng(1).normal(size=(20, 4)).astype("float32")
+    x[::3, 1] = NAN
+    found = run("ml.tree_leaves", x, *map(Const, given), lows, missing, depth=3, num_features=4)
+    np.testing.assert_array_equal(found, walk(x, *given, *(np.repeat(v, given[1].size) for v in (lows, missing)), 3))
+
+
 def test_rows_that_take_no_step_are_at_the_roots():
     given, x = tables(3, 0, 2), np.ones((4, 2), "float32")
     found = run("ml.tree_leaves", x, *map(Const, given), depth=0, num_features=2)

@@ -191,7 +191,7 @@ def search(
     Args:
       make_inputs: returns the inputs of the module.
     """
-    if getattr(build.target, "emulate", False):
+    if build.target.emulate:
         raise ValueError("advise: expected a target whose instructions this machine has, found one that is emulated: its times say nothing")
     report("the model as it is")
     module = build.compile()

@@ -185,7 +185,7 @@ def _tiles(state: SketchState, block: BlockRV, elements: list[LoopRV]) -> tuple[
     schedule, lanes = state.schedule, state.lanes(block)
     *others, last = elements
     extent = state.extent(last)
-    widths = [lanes * count for count in _VECTORS if extent is None or lanes * count < 2 * extent] or [max(1, extent or 1)]
+    widths = [lanes * count for count in _VECTORS]
     if extent is not None and extent <= widths[-1]:
         widths = sorted({*(w for w in widths if w < extent), extent})
     width = state.choose(block, "width", _divisors(widths, extent))

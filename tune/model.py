@@ -234,7 +234,7 @@ def search(
     found = options.open_database()
     texts, key = KernelTexts(target), ProgramKey(target)
     module = _observed(build, texts, key)
-    if module.lacking or getattr(target, "emulate", False):
+    if module.lacking or target.emulate:
         raise ValueError(f"tune: expected a target whose instructions this machine has, found {target}: its times say nothing")
     inputs = make_inputs(module)
     profile = module.profile(inputs)

@@ -180,7 +180,7 @@ class Bench:
 def launches_of(task: Task) -> int:
     """How many calls of a kernel are timed as one."""
     target = Target(task.target)
-    return _LAUNCHES if target.is_gpu and not getattr(target, "emulate", False) else 1
+    return _LAUNCHES if target.is_gpu and not target.emulate else 1
 
 
 def copies_of(num_bytes: int, task: Task) -> int:

@@ -30,9 +30,7 @@ def window_padding(
     total: list[Size] = []
     for d, k, s, r in zip(size, kernel, strides, dilations, strict=True):
         extent = (k - 1) * r + 1
-        missing = (ceil_div(d, s) - 1) * s + extent - d
-        # As many steps as there are reach as far as the axis does: nothing is negative where a window is as wide as a step.
-        total.append(missing if extent >= s else maximum(missing, 0))
+        total.append(maximum((ceil_div(d, s) - 1) * s + extent - d, 0))
     return split_padding(auto_pad, total)
 
 

@@ -75,7 +75,7 @@ def linalg_vector_norm(self: Tensor, ord: Any = 2, dim: Any = None, keepdim: boo
     if not axes:
         return cast(binary("not_equal", size, 0.0), size.dtype) if ord == 0 else size
     if ord in (inf, -inf):
-        return emit("max" if ord > 0 else "min", size, axis=axes, keepdims=keepdim)
+        return emit("max" if ord == inf else "min", size, axis=axes, keepdims=keepdim)
     if ord == 0:
         return emit("sum", cast(binary("not_equal", size, 0.0), size.dtype), axis=axes, keepdims=keepdim)
     powers = size if ord == 1 else multiply(size, size) if ord == 2 else emit("power", size, like(float(ord), size))

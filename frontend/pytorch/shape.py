@@ -12,7 +12,7 @@ from relayc.frontend.errors import ModelError
 from relayc.frontend.pytorch.operands import along, operand, where
 from relayc.frontend.pytorch.registry import aten, node
 from relayc.frontend.sizes import expect, positions, size_tensor
-from relayc.frontend.steps import binary, broadcast_to, cast, filled, reshape, strided_slice, subtract, transpose
+from relayc.frontend.steps import binary, broadcast_to, cast, filled, reshape, strided_slice, transpose
 from relayc.symbolic import Size, maximum
 
 
@@ -295,9 +295,7 @@ def diagonal_scatter(self: Tensor, src: Tensor, offset: int, dim1: int, dim2: in
     rows, columns = self.shape[first], self.shape[second]
     i, j = reshape(positions(rows), (rows, 1)), reshape(positions(columns), (1, columns))
     here = emit("equal", emit("subtract", j, i), constant(offset, "int64"))
-    at = subtract(i if offset >= 0 else j, constant(0, "int64"))
-    at = emit("minimum", broadcast_to(at, (rows, columns)), size_tensor(src.shape[-1] - 1))
-    taken = emit("take", _like(src, self), at, axis=len(rest), mode="clip")
+    taken = emit("take", _like(src, self), emit("minimum", i, j), axis=len(rest), mode="clip")
     found = where(here, taken, transpose(self, order))
     return transpose(found, [order.index(a) for a in range(self.rank)])
 

@@ -65,6 +65,7 @@ class Target:
       vector_bytes, num_vector_registers: vector registers of a core.
       l1_bytes, l2_bytes, l3_bytes: data caches.
       features: names of the instructions that not all processors of the kind have.
+      emulate: whether the code runs on this machine in place of the target; False where the kind has no such attribute.
     """
 
     kind: str
@@ -75,6 +76,7 @@ class Target:
     l2_bytes: int
     l3_bytes: int
     features: frozenset[str]
+    emulate: bool
 
     options: ClassVar[Mapping[str, Option]] = {}
     """The attributes of the kind by flag, in the order of the target's text."""
@@ -99,7 +101,8 @@ class Target:
             raise ValueError(f"target {backend.kind}: expected attributes out of {', '.join(known)}, found {found}")
         given = {name: known[name].checked(value) for name, value in named.items() if value is not None}
         target = object.__new__(backend.target)
-        for name, value in {"kind": backend.kind, **backend.target.complete({**backend.target._parse(words), **given}, base)}.items():
+        completed = backend.target.complete({**backend.target._parse(words), **given}, base)
+        for name, value in {"kind": backend.kind, "emulate": False, **completed}.items():
             object.__setattr__(target, name, value)
         return target
 

@@ -441,6 +441,13 @@ def test_a_file_that_is_replaced_while_it_is_read_is_not_remembered(tmp_path, mo
     assert cache.file_digest(path) == file_digest(files[0])
 
 
+def test_a_file_that_was_given_an_old_time_just_now_is_not_remembered(tmp_path):
+    cache, path = Cache(tmp_path / "cache"), tmp_path / "a"
+    path.write_text("a")
+    os.utime(path, (0, 0))
+    assert cache.file_digest(path) == file_digest(path) and not cache.folder.exists()
+
+
 def test_parts_of_programs_are_kept_while_they_are_whole(tmp_path):
     cache = Cache(tmp_path / "cache")
     assert cache.read_part("a") is None and cache.write_part("a", b"code") and cache.write_part("b", b"")

@@ -65,8 +65,7 @@ def _gptq(weights: np.ndarray, products: np.ndarray, bits: int, size: int) -> tu
             if i % size == 0:
                 # Columns beyond `end` lack the errors of this stretch.
                 ahead = weights[:, i : i + size].copy()
-                if i + size > end:
-                    ahead[:, end - i :] -= errors[:, : i - start] @ inverse[start:i, end : i + size]
+                ahead[:, end - i :] -= errors[:, : i - start] @ inverse[start:i, end : i + size]
                 scales[:, block], zeros[:, block] = _grid(ahead, bits)
             numbers[:, i] = _round(weights[:, i], scales[:, block], zeros[:, block], bits)
             rounded = (numbers[:, i] - zeros[:, block]) * scales[:, block]

@@ -40,7 +40,6 @@ class CpuTarget(Target):
     """
 
     mcpu: str
-    emulate: bool
 
     options: ClassVar[Mapping[str, Option]] = {
         "mcpu": Option("mcpu", str),
@@ -74,7 +73,7 @@ class CpuTarget(Target):
         else:
             start = _native() if mcpu in (None, "native") else _level(mcpu)
             if base is not None:
-                start |= {"num_threads": base.num_threads, "emulate": base.emulate}  # type: ignore[attr-defined]
+                start |= {"num_threads": base.num_threads, "emulate": base.emulate}
         features = changed(start["features"], given["features"]) if "features" in given else start["features"]
         if features != start["features"]:
             start |= _registers(features)

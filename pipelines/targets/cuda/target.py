@@ -49,7 +49,6 @@ class CudaTarget(Target):
     num_multiprocessors: int
     shared_bytes: int
     memory_bytes: int
-    emulate: bool
 
     options: ClassVar[Mapping[str, Option]] = {
         "arch": Option("arch", str),

@@ -658,6 +658,7 @@ def test_random_inputs_profiles_and_the_backend():
     )
     inputs = random_inputs(module.inputs)
     assert str(module.inputs[0]) == "seq(float32)" and str(module.inputs[1]) == "optional(seq(int64))"
+    assert str(module.outputs[0].shape) == "(s_0,)"  # a size of the sequence has its name
     found = module.run(inputs)
     check_equal(found["y"], np.concatenate(inputs["s"]))
     assert found["has"] and module.profile(inputs, repeat=2).latency > 0

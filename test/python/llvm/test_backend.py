@@ -122,7 +122,7 @@ def test_a_kind_has_attributes_of_its_own(registered):
     registered(Words())
     target = Target("words -word-bits=64")
     assert str(target) == "words -word-bits=64" and target.attributes == {"word_bits": 64} and target == Target("words", word_bits=64)
-    assert Target(target) == target and target.lacking == ("words",) and target.lanes(32) == 2
+    assert Target(target) == target and target.lacking == ("words",) and target.lanes(32) == 2 and not target.emulate
     with pytest.raises(ValueError, match="target: expected -word-bits=, found -mcpu=native"):
         Target("words -mcpu=native")
     with pytest.raises(ValueError, match="target words: expected attributes out of word_bits, found mcpu"):

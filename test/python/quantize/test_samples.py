@@ -142,6 +142,8 @@ def test_files_that_are_no_samples(tmp_path):
     }.items():
         with pytest.raises(ValueError, match=what):
             list(open_samples(tmp_path / name, inputs(x=[4, 3], z=[4, 3])))
+    with pytest.raises(ValueError, match=r"z: expected the shape \[1, 3\], found \[2, 3\]"):
+        list(open_samples(tmp_path / "few.npz", inputs(x=[2, 3], z=[1, 3])))
     np.save(empty / "0.npy", np.ones((4, 3)))
     with pytest.raises(ValueError, match=r"expected an \.npz file with the inputs x, z, found one array"):
         list(open_samples(empty, inputs(x=[4, 3], z=[4, 3])))

@@ -152,6 +152,7 @@ def test_records_that_no_model_has_checked_are_marked(tmp_path, capsys):
     database.put(Record("a", "cpu", "one", ("add",), "loops", {"grain": 3}, 1.0, 2.0, 2.0, 1.9, 2.1, 7))
     assert main(["tune", "--show", "--database", str(database.path)]) == 0
     shown = capsys.readouterr().out
+    assert "t.sqlite: 1 records" in shown.replace("\n", "")
     assert "2.00 ?" in shown and "loops grain=3" in shown and "the whole model was not measured" in shown
 
 

@@ -112,6 +112,7 @@ BLOCKED = {  # of images with 16 channels, NCHW in the program and NCHW4c afterw
     "slice of the rest": (lambda y: relay.strided_slice(y, [4], [-1], axes=[-3], slice_mode="size"), BACK),
     "slice from the end": (lambda y: relay.strided_slice(y, [-12, 1], [-4, 4], axes=[1, 3]), BACK),
     "slice like": (lambda y: relay.slice_like(y, relay.strided_slice(y, [0, 0, 0], [2, 4, 2]), axes=[1, 2]), BACK),
+    "slice like another image": (lambda y: relay.slice_like(y, nn.max_pool2d(relay.var("z", shape=(1, 2, 3, 3))), axes=[2, 3]), BACK),
     "slice like a constant": (lambda y: relay.slice_like(y, relay.const(np.zeros((1, 4, 3, 3), "float32")), axes=[2, 3]), BACK),
     "normalized rows": (lambda y: nn.l2_normalize(y, 1e-5, axis=[2, -1]), BACK),
     "normalized channels": (lambda y: nn.l2_normalize(y, 1e-5, axis=[1]), BACK),

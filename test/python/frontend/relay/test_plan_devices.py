@@ -84,6 +84,19 @@ def test_contradictions_are_errors():
         planned(relay.Function([x], relay.If(relay.const(True), f, g)(x)))
 
 
+def test_functions_say_where_their_results_are():
+    x = relay.var("x", shape=(2,))
+    function = relay.Function([x], relay.exp(x))
+    function.virtual_device_ = CPU
+    assert places(planned(function)) == ({"exp": "cpu:0"}, ["cpu:0"], "cpu:0")
+
+
+def test_the_value_of_a_let_is_where_its_body_is_if_nothing_else_says_it():
+    x, y = relay.var("x", shape=(2,)), relay.var("y")
+    body = relay.Let(y, relay.exp(relay.const([1.0, 2.0])), on_device(relay.tanh(x), CPU, constrain_result=True))
+    assert places(planned(relay.Function([x], body)))[0]["exp"] == "cpu:0"
+
+
 def test_data_and_what_is_taken_from_it_are_on_one_device():
     mod = relay.parse("""type Box { Put(Tensor[(2), float32], Tensor[(2), float32]), Empty }
     def @main(%x: Tensor[(2), float32], %y: Tensor[(2), float32]) -> Tensor[(2), float32] {

@@ -227,9 +227,9 @@ def test_what_metadata_cannot_hold():
 )
 def test_errors_point_at_the_place(text, message):
     with pytest.raises(ParseError) as error:
-        parse_expr(text)
+        parse_expr(f"{text}\n\n")
     assert message in str(error.value)
-    assert str(error.value).splitlines()[-1].strip() == "^"
+    assert str(error.value).splitlines()[-2] in text.splitlines() and str(error.value).splitlines()[-1].strip() == "^"
 
 
 @pytest.mark.parametrize(

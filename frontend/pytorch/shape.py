@@ -101,7 +101,7 @@ def split(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     shapes = node().shape
     sizes: list[Size] = [shape[axis] if len(shape) == self.rank else 1 for shape in shapes]
     ends: list[Size] = reduce(lambda ends, size: [*ends, ends[-1] + size], sizes, [0])
-    if len(shapes) > 1 and all(isinstance(e, int) and s != 0 for e, s in zip(ends[1:], sizes, strict=True)):
+    if len(shapes) > 1 and all(isinstance(e, int) for e in ends):
         parts = emit("split", self, indices_or_sections=ends[1:-1], axis=axis)
     else:
         parts = [strided_slice(self, (b,), (e,), (1,), (axis,)) for b, e in pairwise(ends)]

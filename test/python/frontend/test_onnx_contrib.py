@@ -299,7 +299,7 @@ GROUPED = {
     "a token, different lengths": grouped(2, 1, 6, [7, 4]),
     "packed": grouped(2, 1, 6, [7, 7], is_packed=True),
     "more tokens": grouped(1, 3, 6, [9]),
-    "no rotation": grouped(1, 1, 6, [7], rotary=False),
+    "no rotation": grouped(1, 1, 6, [7], is_packed=True, rotary=False),
     "room in the cache": grouped(2, 1, 12, [7, 5], total=7),
 }
 

@@ -51,6 +51,7 @@ CASES = {
         f"centre of {size} and {other}": (18, f"float[4, 5] x, int64[2] s = {{{size}, {other}}}", "y = CenterCropPad(x, s)")
         for size, other in ((1, 8), (7, 2), (4, 5))
     },
+    "blocks of channels": (28, "float[2, 3, 4, 6] x", 'y = SpaceToDepth<blocksize = 2, mode = "CRD">(x)'),
     "centre of an axis": (18, "float[n, 5] x, int64[1] s = {4}", "y = CenterCropPad<axes = [-2]>(x, s)"),
     "compressed": (18, "float[4, 3] x, bool[3] c = {0, 1, 0}", "y = Compress<axis = 0>(x, c)"),
     "compressed to nothing": (18, "float[4, 3] x, bool[2] c = {0, 0}", "y = Compress<axis = 1>(x, c)"),
@@ -298,6 +299,7 @@ OF_REFERENCE = {
     "a range of halves",
     "a range of known halves",
     "unpooled to a size",
+    "blocks of channels",
 }
 
 RNG = np.random.default_rng(0)

@@ -223,10 +223,14 @@ def test_windows_with_padding_by_size():
 
 
 def test_what_windows_demand_is_known_of_the_input():
-    mod = imported(
-        model_of([node("Conv", ["x", "w"], ["y"])], {"x": [1, 3, "h", 8]}, initializers={"w": np.zeros((4, 3, 5, 3), np.float32)})
-    )
+    def convolved(rows):
+        weight = np.zeros((4, 3, rows, 3), np.float32)
+        return imported(model_of([node("Conv", ["x", "w"], ["y"])], {"x": [1, 3, "h", 8]}, initializers={"w": weight}))
+
+    mod = convolved(5)
     assert (mod.ranges["h"].low, shapes(mod)["y"]) == (5, ["1", "4", "h - 4", "6"])
+    # A window has several places at the size that is typical.
+    assert [convolved(rows).ranges.of("h").typical for rows in (127, 128)] == [128, 2 * 128 + 1]
 
 
 def test_a_table_bounds_what_is_read_of_it():

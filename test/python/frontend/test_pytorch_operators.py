@@ -219,7 +219,7 @@ GROUPS = {
             lambda x: torch.cat([x[0], x[0].double()], 1),
             lambda x: x.select(1, -1),
             lambda x: x.tensor_split(3, -1),
-            lambda x: x.tensor_split((1, 3), 2),
+            lambda x: x.tensor_split((1, 1, 3), 2),
             lambda x: x.as_strided((2, 3), (6, 1), 2),
             lambda x: x.as_strided((2, 2), (0, 7)),
             lambda x: x.repeat_interleave(2),
@@ -379,6 +379,7 @@ GROUPS = {
             lambda x, i: torch.repeat_interleave(i[0].abs()),
             *(lambda x, i, kept=kept: torch.isin(i, i[0, 1:3], invert=kept) for kept in (False, True)),
             lambda x, i: torch.movedim(IMAGES, (0, -1), (2, 0)),
+            lambda x, i: F.embedding_bag(i.abs() % 4, x, padding_idx=0),
             lambda x, i: aten.embedding_renorm(x * 3, i[0].abs() % 4, 1.5, 1.0),
         ],
         [X, I],
@@ -398,7 +399,10 @@ def test_operators_give_what_eager_gives(name):
         def forward(self, *args):
             return [function(*args) for function in functions]
 
-    found = relayc.compile(relayc.from_pytorch(Model(), tuple(args)))(*args)
+    module = relayc.compile(relayc.from_pytorch(Model(), tuple(args)))
+    # Places that are computed are not checked.
+    assert name != "reductions" or not any("worst_index" in kernel.name for kernel in module.kernels)
+    found = module(*args)
     tolerance = 2e-4 if name == "systems" else 2e-5
     wrong = {}
     for number, (got, want) in enumerate(zip(found, Model()(*args), strict=True)):

@@ -65,6 +65,13 @@ def test_what_two_devices_use_is_copied_once_for_the_other():
     assert [copy.attrs.dst_virtual_device for copy in copies] == [GPU, GPU]
 
 
+def test_copies_of_copies_are_one():
+    x = relay.var("x", shape=(2,))
+    there, back = ({"src_virtual_device": a, "dst_virtual_device": b} for a, b in ((CPU, GPU), (GPU, CPU)))
+    copied = relay.op.call("device_copy", relay.op.call("device_copy", x, **there), **back)
+    assert places(planned(relay.Function([x], copied))) == ({}, ["cpu:0"], "cpu:0")
+
+
 def test_shapes_are_on_the_host():
     x = relay.var("x", shape=(2, 3))
     _, params, result = places(planned(relay.Function([x], relay.op.vm.shape_of(on_device(x, GPU, constrain_result=True)))))

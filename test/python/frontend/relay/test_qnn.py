@@ -70,6 +70,9 @@ def test_requantize_config_says_how_to_round_what_says_nothing():
     np.testing.assert_array_equal(run(y, x=x), [0, -1, 1])
     with relay.qnn.requantize_config(rounding="TONEAREST"):
         np.testing.assert_array_equal(run(y, x=x), [-1, -2, 1])
+        scale = np.array(1, np.float32)  # known to the call alone
+        y = qnn.requantize(var_of("x", x), var_of("s", scale), relay.const(0), *scalars(4.0, 0), axis=0)
+        np.testing.assert_array_equal(run(y, x=x, s=scale), [-1, -2, 1])
     with pytest.raises(RelayError, match="rounding: expected one of UPWARD, TONEAREST, found DOWN"), relay.qnn.requantize_config("DOWN"):
         pass
 

@@ -16,6 +16,7 @@ from relayc.pipelines.targets.cuda.device.code import lower_device
 from relayc.pipelines.targets.cuda.device.figures import KernelFigures, kernel_figures
 from relayc.pipelines.targets.cuda.strategies.attention.tensor_blocks import _factor
 from relayc.pipelines.targets.cuda.strategies.attention.tensor_choice import TensorTiles
+from relayc.pipelines.targets.cuda.strategies.attention.versions import FEW_ROWS
 from relayc.pipelines.targets.cuda.target import CudaTarget
 from relayc.pipelines.targets.gpu.outline import outline_launches
 from relayc.pipelines.targets.gpu.passes import CHECK_RACES
@@ -59,8 +60,10 @@ def close(found: np.ndarray, case: Case) -> None:
         # f32, of which a head is no whole steps; a tile of elements is left over.
         (Case((1, 4, 2, 17, 65, 20, 24), attributes={"is_causal": True, "causal_offset": 50}), {**TF32, "schedule.flash_mma.stages": 3}),
         (Case((1, 1, 1, 20, 33, 16, 8), mask=(20, 33), layout="BHDS"), {**TF32, "schedule.flash_mma.rows": 32}),
+        # Scores of zero, and none of keys that are not there.
+        (Case((1, 1, 1, 9, 20, 16, 8), dtype="float16", attributes={"scale": 0.0}), {}),
     ],
-    ids=["causal", "gathered", "flags", "tf32", "tf32 gathered"],
+    ids=["causal", "gathered", "flags", "tf32", "tf32 gathered", "zero"],
 )
 def test_agrees_with_numpy_without_races(case: Case, config: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     if "schedule.flash_mma.rows" in config:
@@ -112,6 +115,13 @@ def test_values_of_f32_are_read_word_by_word() -> None:
     assert products == ptx.count("ld.shared.b32") > 0
     if figures.report is not None:
         assert figures.report.spill_stores == figures.report.stack_bytes == 0 and figures.blocks
+
+
+@pytest.mark.parametrize(("rows", "strategy"), [(FEW_ROWS, "flash"), (FEW_ROWS + 1, "flash_mma")])
+def test_few_queries_are_left_to_the_strategy_without_tensor_cores(rows: int, strategy: str) -> None:
+    mod, _ = attentions([Case((1, 1, 1, rows, 64, 16, 16), dtype="float16")])
+    (kernel,) = compile(mod, target=Target("cuda", arch="sm_80"), stop_after="tir").kernels
+    assert kernel.schedule.split()[0] == strategy
 
 
 def test_queries_are_scaled_by_numbers_only() -> None:

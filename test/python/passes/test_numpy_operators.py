@@ -127,6 +127,7 @@ def test_movement():
             build("expand_dims", x, axis=1, num_newaxis=2),
             build("take", x, i, axis=1),
             build("take", x, i, axis=0, mode="wrap"),
+            build("take", x, build("add", i, i), axis=1, mode="clip"),
             build("gather", build("reshape", x, newshape=(4, 6)), i, axis=1),
             build("gather_nd", x, i),
             build("shape_of", x, dtype="int64"),

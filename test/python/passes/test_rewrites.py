@@ -1,6 +1,7 @@
 """What each rule of a graph pass does, by the table rewrites.txt: the results are as they say there, and mean what they did before."""
 
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ def test_results_are_rewritten_as_the_table_says(case: Case) -> None:
         ((1, 1, 1), [3]),
         ((21, 21, 21), [63]),
         ((22, 21, 21), [64]),
+        ((64,), [64]),
         ((22, 22, 21), [64, 2]),
         ((22, 22, 22), [64, 2, 2]),
         ((43, 43, 43), [43, 43, 43, 3]),  # three in place of three are no gain
@@ -46,3 +48,10 @@ def test_constants_of_so_many_indices_are_looked_at(count: int, is_slice: bool) 
     mod = program_of("x:70000", f"take(x, const({list(range(1, count + 1))}, 'int64'), axis=0)")
     (found,) = texts_of(find_pass("SimplifyExpr")(mod), "x:70000")
     assert found == (f"strided_slice(x, begin=(1,), end=({count + 1},), axes=(0,))" if is_slice else f"take(x, const(({count},)), axis=0)")
+
+
+@pytest.mark.parametrize(("count", "is_norm"), [(3, True), (4, False)])
+def test_a_scale_of_ones_has_so_many_elements_at_most(monkeypatch: pytest.MonkeyPatch, count: int, is_norm: bool) -> None:
+    monkeypatch.setattr(import_module("relayc.pipelines.graph.recognize_patterns"), "_MOST_CHANNELS", 3)
+    (found,) = rewritten(f"x:{count}", "x * rsqrt(mean(x * x, axis=(0,), keepdims=True) + 0.5)", "RecognizePatterns")
+    assert ("nn_rms_norm" in found) is is_norm

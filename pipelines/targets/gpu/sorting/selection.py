@@ -113,12 +113,8 @@ class _Selection:
 
     def _if_first(self, i: int, code: Callable[[ir.Value], None]) -> None:
         """Code for place `i` of the thread among the first items, an index, where it is one."""
-        threads, count = self.s.shape.threads, self.s.count
         at = to_index(self.group.spread(i))
-        if (i + 1) * threads <= count:
-            code(at)
-            return
-        with ir.InsertionPoint(self._branch(emit.compare("ult", at, emit.index_constant(count)))):
+        with ir.InsertionPoint(self._branch(emit.compare("ult", at, emit.index_constant(self.s.count)))):
             code(at)
             emit.yield_values([])
 

@@ -206,3 +206,26 @@ def test_a_reduction_that_threads_cannot_share_has_a_thread_for_each_row():
     expected = x + np.prod(1 + x.astype(np.float64), 1, keepdims=True) - 1
     np.testing.assert_allclose(kernel(x), expected, rtol=1e-4, atol=1e-5)
     assert kernel.ir["tir"].count("gpu.launch ") == 1
+
+
+FIRST = """func.func @k(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %v = tensor.extract %x[%c0] : tensor<4xf32>
+  %empty = tensor.empty() : tensor<4xf32>
+  %all = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%x : tensor<4xf32>) outs(%empty : tensor<4xf32>) {
+  ^bb0(%e: f32, %_: f32):
+    %r = arith.mulf %e, %e : f32
+    linalg.yield %r : f32
+  } -> tensor<4xf32>
+  %w = tensor.extract %all[%c1] : tensor<4xf32>
+  %sum = arith.addf %v, %w : f32
+  %0 = tensor.insert %sum into %all[%c0] : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}"""
+
+
+def test_an_operation_on_values_of_two_launches_joins_them_from_the_first_on():
+    x = values((4,))
+    np.testing.assert_array_equal(relayc.compile_kernel(FIRST, target=TARGET)(x), [x[0] + x[1] ** 2, *x[1:] ** 2])

@@ -353,6 +353,8 @@ def test_bf16_rows_of_a_call_are_walked_in_parts(server):
     for columns in (70, 600):
         check_dense(["n"], 64, columns, [{"n": n} for n in (1, 33, 63, 64, 65, 96, 97, 128, 130, 300)], "bf16", small, strategy)
     check_dense(["b", "n"], 64, 300, [{"b": b, "n": n} for b, n in [(1, 130), (5, 3), (40, 2)]], "bf16", small, strategy)
+    # A vector of a row and a piece, which few rows in tiles copy first.
+    check_dense(["n"], 40, 20, [{"n": 3}], "bf16", *server)
 
 
 def test_bf16_rows_of_several_dimensions(server):

@@ -139,12 +139,15 @@ def test_the_last_part_of_a_datum_is_rounded():
     assert np.all(np.abs(found - data @ whole.astype(np.float64).T) <= 2.0**-19 * bound)
 
 
-@pytest.mark.parametrize("level", [0, 4])
-def test_one_strip_on_tiles(level):
+@pytest.mark.parametrize(("level", "parts"), [(0, 3), (4, 1)])
+def test_one_strip_on_tiles(level, parts):
+    """The kernel keeps the parts of the data of two whole tiles of rows."""
     operands, _ = weights(16, 2, 4, "one")
     call = product(operands, 16, 4, accuracy_level=level)
-    module = relayc.compile(program(call, [values((20, 64), "float32"), *map(Const, operands)]), target=target_of("amx"))
+    fed = program(call, [values((20, 64), "float32"), *map(Const, operands)])
+    module = relayc.compile(fed, target=target_of("amx"), keep_ir=True)
     assert [k.schedule.split()[0] for k in module.kernels] == ["dense_blocks"]
+    assert f"to memref<{2 * 16 * 64 * parts}xbf16>" in module.ir["tir"]
 
 
 def test_what_is_asked_for_ahead_of_the_last_tile_is_in_the_buffer():

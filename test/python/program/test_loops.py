@@ -122,3 +122,27 @@ def test_products_in_a_loop_at_any_number_of_rows():
         # Each step adds 264 rounded products to what is wrong before it: magnitude is what these are of.
         bound = 1.01 * steps * (w.shape[1] + 1) * np.finfo(np.float32).eps / 2 * magnitude
         assert np.all(np.abs(module["main"](x, np.array(steps)) - exact) <= bound), n
+
+
+def test_a_loop_in_a_loop_begins_with_what_this_carries():
+    """The outer one yields what the inner one gives, and what was computed before from the same argument."""
+    program = relayc.Program()
+    op = program.op
+
+    @program.function(x=f32(5), steps=ROUNDS)
+    def main(x, steps):
+        def turn(i, y, z):
+            before = op.negative(z)
+            (_, inner) = program.while_loop(lambda j, v: j < i, lambda j, v: (j + 1, v + before), (np.int64(0), y))
+            return i + 1, inner, op.sin(y)
+
+        return program.while_loop(lambda i, y, z: i < steps, turn, (np.int64(0), op.exp(x), op.tanh(x)))[1:]
+
+    module = relayc.compile(program)
+    x = np.linspace(-1, 1, 5, dtype=np.float32)
+    for steps in (0, 1, 3):
+        y, z = np.exp(x), np.tanh(x)
+        for i in range(steps):
+            y, z = y - i * z, np.sin(y)
+        for found, wanted in zip(module["main"](x, np.array(steps)), (y, z), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)

@@ -123,6 +123,8 @@ def test_rows_of_several_dimensions():
 
 def test_double_precision():
     check_dense(["n"], 53, 41, [{"n": n} for n in ROWS], "f64")
+    # Rows a page apart, which are copied.
+    check_dense(["n"], 512, 260, [{"n": 3}, {"n": 20}], "f64")
 
 
 @pytest.mark.parametrize("mcpu", ["x86-64", "x86-64-v3", "x86-64-v4"])

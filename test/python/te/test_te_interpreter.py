@@ -1,12 +1,16 @@
 """The interpreter of the te stage against numpy, and what it refuses."""
 
 from collections.abc import Sequence
+from math import prod
+from typing import Any
 
 import numpy as np
 import pytest
 
 from relayc.dialects.relay import IRModule
+from relayc.pipelines.evaluate import te
 from relayc.pipelines.evaluate.errors import Outside, Refused, Unknown
+from relayc.pipelines.evaluate.structured import reduced
 from relayc.pipelines.evaluate.te import TeInterpreter
 
 
@@ -299,3 +303,23 @@ func.func @main(%x: tensor<4xf32>, %at: tensor<3xindex>) -> tensor<3xf32> {
 def test_a_function_without_a_body_is_unknown() -> None:
     with pytest.raises(Unknown, match="@main: a function without a body of the te stage"):
         run("func.func private @main()")
+
+
+@pytest.mark.parametrize(("most", "points"), [(19, 1), (20, 20), (59, 20), (60, 60)])
+def test_a_reduction_computes_so_many_points_at_once(most: int, points: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 3 x 20, whole inner axes at most."""
+    text = """
+func.func @main(%x: tensor<3x20xi32>, %y: tensor<i32>) -> tensor<i32> {
+  %0 = linalg.reduce { arith.maxsi } ins(%x : tensor<3x20xi32>) outs(%y : tensor<i32>) dimensions = [0, 1]
+  return %0 : tensor<i32>
+}"""
+    found = set[int]()
+
+    def noted(ufunc: Any, acc: Any, operands: Sequence[Any], space: Sequence[int], axes: Sequence[int]) -> Any:
+        found.add(prod(space))
+        return reduced(ufunc, acc, operands, space, axes)
+
+    monkeypatch.setattr(te, "_MOST_POINTS", most)
+    monkeypatch.setattr(te, "reduced", noted)
+    x = np.random.default_rng(0).permutation(60).reshape(3, 20).astype(np.int32)
+    assert run(text, x, np.array(-1, np.int32))[0] == 59 and found == {points}

@@ -216,8 +216,12 @@ def test_outputs_that_are_given_are_written(exported):
     x = 8 * FLOATS[0]
     small, other = np.zeros(8, np.float32), np.zeros(8, np.float32)
     assert library["halved"](x, small, other) is None
-    for wanted, found in zip(module["halved"](x), (small, other), strict=True):
-        np.testing.assert_array_equal(wanted, found)
+    # A call that fails lets go of no tensors of the call before it.
+    made = library["halved"](x)
+    with pytest.raises(TypeError, match=r"expected float32\[8\], found float64"):
+        library["halved"](x.astype(np.float64), small, other)
+    for wanted, *found in zip(module["halved"](x), (small, other), map(np.from_dlpack, made), strict=True):
+        np.testing.assert_array_equal(found, [wanted] * 2)
 
 
 def test_kernels_are_functions_of_the_library(exported):

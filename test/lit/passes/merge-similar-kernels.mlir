@@ -5,35 +5,38 @@
 // width. Calls say what they are, as the types of the arguments need not.
 // CHECK: d0 = array<i64: 2, 4, 4>
 // CHECK-SAME: d1 = array<i64: 1, 300, 64>
-// CHECK-SAME: d2 = array<i64: 1, 500, 32>
+// CHECK-SAME: d2 = array<i64: 1, 250, 16>
 // CHECK: func.func private @first(%arg0: tensor<1x?x?x?x16xf32, ["36*d0", "(d1 + 3)//4", "(d2 + 3)//4"]>, %arg1: tensor<1x?x1x1x16xf32, ["d0"]> {relay.param}) -> tensor<1x?x?x?x16xf32, ["d0", "d1", "d2"]>
 // CHECK: "relay.nn_winograd_output_transform"(%arg0) {height = "d1", layout = "NCHW16c", width = "d2"}
 // CHECK-NOT: func.func private
 // CHECK: func.func @main
 // CHECK: %[[A:.*]] = "relay.cast_shape"(%arg0) {shape = [1, "36*d0", "(d1 + 3)//4", "(d2 + 3)//4", 16]}
-// CHECK: %[[R:.*]] = call @first(%[[A]], %{{.*}}) {relay.bindings = {d0 = 4 : i64, d1 = "h", d2 = "w"}}
-// CHECK: "relay.cast_shape"(%[[R]]) {shape = [1, 4, "h", "w", 16]}
-// CHECK: call @first(%{{.*}}, %{{.*}}) {relay.bindings = {d0 = 2 : i64, d1 = "(h + 1)//2", d2 = "(w + 1)//2"}}
+// CHECK: %[[R:.*]] = call @first(%[[A]], %{{.*}}) {relay.bindings = {d0 = 4 : i64, d1 = "h", d2 = "(w + 1)//2"}}
+// CHECK: "relay.cast_shape"(%[[R]]) {shape = [1, 4, "h", "(w + 1)//2", 16]}
+// CHECK: call @first(%{{.*}}, %{{.*}}) {relay.bindings = {d0 = 2 : i64, d1 = "(h + 1)//2", d2 = "(w + 3)//4"}}
 // TE: func.func @main(%{{.*}}, %[[H:[a-z0-9]+]]: index {relay.symbol = "h"}, %[[W:[a-z0-9]+]]: index {relay.symbol = "w"})
+// TE: %[[ODD:.*]] = arith.addi %[[W]], %
+// TE: %[[HALF:.*]] = arith.divui %[[ODD]], %
+// TE: tensor.cast %arg0
 // TE: %[[C:.*]] = arith.constant 4 : index
-// TE: call @first(%{{.*}}, %{{.*}}, %[[C]], %[[H]], %[[W]])
+// TE-NEXT: call @first(%{{.*}}, %{{.*}}, %[[C]], %[[H]], %[[HALF]])
 module attributes {relay.symbols = {h = array<i64: 1, 300, 64>, w = array<i64: 1, 500, 32>}} {
-  func.func private @second(%x: tensor<1x72x?x?x16xf32, ["(h + 7)//8", "(w + 7)//8"]>, %b: tensor<1x2x1x1x16xf32> {relay.param}) -> tensor<1x2x?x?x16xf32, ["(h + 1)//2", "(w + 1)//2"]> attributes {relay.primitive} {
-    %0 = "relay.nn_winograd_output_transform"(%x) {height = "(h + 1)//2", width = "(w + 1)//2", layout = "NCHW16c"} : (tensor<1x72x?x?x16xf32, ["(h + 7)//8", "(w + 7)//8"]>) -> tensor<1x2x?x?x16xf32, ["(h + 1)//2", "(w + 1)//2"]>
-    %1 = "relay.add"(%0, %b) : (tensor<1x2x?x?x16xf32, ["(h + 1)//2", "(w + 1)//2"]>, tensor<1x2x1x1x16xf32>) -> tensor<1x2x?x?x16xf32, ["(h + 1)//2", "(w + 1)//2"]>
-    return %1 : tensor<1x2x?x?x16xf32, ["(h + 1)//2", "(w + 1)//2"]>
+  func.func private @second(%x: tensor<1x72x?x?x16xf32, ["(h + 7)//8", "(w + 15)//16"]>, %b: tensor<1x2x1x1x16xf32> {relay.param}) -> tensor<1x2x?x?x16xf32, ["(h + 1)//2", "(w + 3)//4"]> attributes {relay.primitive} {
+    %0 = "relay.nn_winograd_output_transform"(%x) {height = "(h + 1)//2", width = "(w + 3)//4", layout = "NCHW16c"} : (tensor<1x72x?x?x16xf32, ["(h + 7)//8", "(w + 15)//16"]>) -> tensor<1x2x?x?x16xf32, ["(h + 1)//2", "(w + 3)//4"]>
+    %1 = "relay.add"(%0, %b) : (tensor<1x2x?x?x16xf32, ["(h + 1)//2", "(w + 3)//4"]>, tensor<1x2x1x1x16xf32>) -> tensor<1x2x?x?x16xf32, ["(h + 1)//2", "(w + 3)//4"]>
+    return %1 : tensor<1x2x?x?x16xf32, ["(h + 1)//2", "(w + 3)//4"]>
   }
-  func.func private @first(%x: tensor<1x144x?x?x16xf32, ["(h + 3)//4", "(w + 3)//4"]>, %b: tensor<1x4x1x1x16xf32> {relay.param}) -> tensor<1x4x?x?x16xf32, ["h", "w"]> attributes {relay.primitive} {
-    %0 = "relay.nn_winograd_output_transform"(%x) {height = "h", width = "w", layout = "NCHW16c"} : (tensor<1x144x?x?x16xf32, ["(h + 3)//4", "(w + 3)//4"]>) -> tensor<1x4x?x?x16xf32, ["h", "w"]>
-    %1 = "relay.add"(%0, %b) : (tensor<1x4x?x?x16xf32, ["h", "w"]>, tensor<1x4x1x1x16xf32>) -> tensor<1x4x?x?x16xf32, ["h", "w"]>
-    return %1 : tensor<1x4x?x?x16xf32, ["h", "w"]>
+  func.func private @first(%x: tensor<1x144x?x?x16xf32, ["(h + 3)//4", "(w + 7)//8"]>, %b: tensor<1x4x1x1x16xf32> {relay.param}) -> tensor<1x4x?x?x16xf32, ["h", "(w + 1)//2"]> attributes {relay.primitive} {
+    %0 = "relay.nn_winograd_output_transform"(%x) {height = "h", width = "(w + 1)//2", layout = "NCHW16c"} : (tensor<1x144x?x?x16xf32, ["(h + 3)//4", "(w + 7)//8"]>) -> tensor<1x4x?x?x16xf32, ["h", "(w + 1)//2"]>
+    %1 = "relay.add"(%0, %b) : (tensor<1x4x?x?x16xf32, ["h", "(w + 1)//2"]>, tensor<1x4x1x1x16xf32>) -> tensor<1x4x?x?x16xf32, ["h", "(w + 1)//2"]>
+    return %1 : tensor<1x4x?x?x16xf32, ["h", "(w + 1)//2"]>
   }
-  func.func @main(%x: tensor<1x144x?x?x16xf32, ["(h + 3)//4", "(w + 3)//4"]>, %y: tensor<1x72x?x?x16xf32, ["(h + 7)//8", "(w + 7)//8"]>, %shape: tensor<?x?xf32, ["h", "w"]>) -> (tensor<1x4x?x?x16xf32, ["h", "w"]>, tensor<1x2x?x?x16xf32, ["(h + 1)//2", "(w + 1)//2"]>) {
+  func.func @main(%x: tensor<1x144x?x?x16xf32, ["(h + 3)//4", "(w + 7)//8"]>, %y: tensor<1x72x?x?x16xf32, ["(h + 7)//8", "(w + 15)//16"]>, %shape: tensor<?x?xf32, ["h", "w"]>) -> (tensor<1x4x?x?x16xf32, ["h", "(w + 1)//2"]>, tensor<1x2x?x?x16xf32, ["(h + 1)//2", "(w + 3)//4"]>) {
     %a = "relay.constant"() {value = "a", shape = array<i64: 1, 4, 1, 1, 16>, dtype = "float32"} : () -> tensor<1x4x1x1x16xf32>
     %b = "relay.constant"() {value = "b", shape = array<i64: 1, 2, 1, 1, 16>, dtype = "float32"} : () -> tensor<1x2x1x1x16xf32>
-    %0 = call @first(%x, %a) : (tensor<1x144x?x?x16xf32, ["(h + 3)//4", "(w + 3)//4"]>, tensor<1x4x1x1x16xf32>) -> tensor<1x4x?x?x16xf32, ["h", "w"]>
-    %1 = call @second(%y, %b) : (tensor<1x72x?x?x16xf32, ["(h + 7)//8", "(w + 7)//8"]>, tensor<1x2x1x1x16xf32>) -> tensor<1x2x?x?x16xf32, ["(h + 1)//2", "(w + 1)//2"]>
-    return %0, %1 : tensor<1x4x?x?x16xf32, ["h", "w"]>, tensor<1x2x?x?x16xf32, ["(h + 1)//2", "(w + 1)//2"]>
+    %0 = call @first(%x, %a) : (tensor<1x144x?x?x16xf32, ["(h + 3)//4", "(w + 7)//8"]>, tensor<1x4x1x1x16xf32>) -> tensor<1x4x?x?x16xf32, ["h", "(w + 1)//2"]>
+    %1 = call @second(%y, %b) : (tensor<1x72x?x?x16xf32, ["(h + 7)//8", "(w + 15)//16"]>, tensor<1x2x1x1x16xf32>) -> tensor<1x2x?x?x16xf32, ["(h + 1)//2", "(w + 3)//4"]>
+    return %0, %1 : tensor<1x4x?x?x16xf32, ["h", "(w + 1)//2"]>, tensor<1x2x?x?x16xf32, ["(h + 1)//2", "(w + 3)//4"]>
   }
 }
 

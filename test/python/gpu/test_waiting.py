@@ -13,6 +13,7 @@ from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index
+from relayc.pipelines.targets.gpu.emulate.thread import _slot_bytes
 from relayc.pipelines.tir.gpu.launch import barrier, launch
 from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
 
@@ -139,6 +140,13 @@ def test_lanes_shuffle(mode):
         np.testing.assert_array_equal(y[warp], x[warp][expected])
         np.testing.assert_array_equal(w[warp], z[warp][expected])
         np.testing.assert_array_equal(valid[warp], there)
+
+
+def test_values_that_lanes_exchange_take_multiples_of_eight_bytes():
+    with ir.Context(), ir.Location.unknown():
+        f16, f32 = ir.F16Type.get(), ir.F32Type.get()
+        types = [f32, *(ir.VectorType.get([lanes], f32) for lanes in (1, 2, 3, 4)), ir.VectorType.get([5], f16)]
+        assert [_slot_bytes(type_) for type_ in types] == [8, 8, 8, 16, 16, 16]
 
 
 @pytest.mark.parametrize("width", [1, 2, 8, 16])

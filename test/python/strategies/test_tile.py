@@ -10,9 +10,10 @@ from relayc.dialects.relay import build
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
+from relayc.pipelines.targets.cpu.strategies.contraction.cover import Heights
 from relayc.pipelines.targets.cpu.strategies.contraction.plan import FEWEST_PANELS
 from relayc.pipelines.targets.cpu.strategies.contraction.strategy import _long_rows
-from relayc.pipelines.targets.cpu.strategies.contraction.tile import RegisterTile, default_tile
+from relayc.pipelines.targets.cpu.strategies.contraction.tile import NO_WAITS, RegisterTile, cycles, default_tile
 
 CORE = Target("cpu", mcpu="x86-64-v4", num_threads=1, l1_bytes=48 << 10, l2_bytes=2 << 20)
 
@@ -108,3 +109,12 @@ def test_rows_of_several_loops_are_one_where_eight_panels_read_them():
         panels = -(-columns // default_tile(given, CORE).width)
         assert (panels >= FEWEST_PANELS) is is_joined and panels in (FEWEST_PANELS - 1, FEWEST_PANELS)
         assert (_long_rows(given, kernel, CORE) == "one loop") is is_joined
+
+
+@pytest.mark.parametrize(("wait", "tiles"), [(0.0, {2: 2}), (4.0, {4: 1})])
+def test_a_tile_of_just_the_rows_waits_less_than_two(wait, tiles):
+    """One of four rows and two vectors has a sum for each element, two of two rows have three and are faster, but for what both wait."""
+    heights = Heights((5, 4, 2), 2, False, (wait,) * len(NO_WAITS))
+    assert {height: count for height, count in heights.counts()[4].items() if count} == tiles
+    one, *two = cycles(4, 2, wait=wait), cycles(2, 2, 3, wait), cycles(2, 2, 3)
+    assert heights.cost(4) == min(one, sum(two))

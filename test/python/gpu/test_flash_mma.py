@@ -120,7 +120,7 @@ def test_values_of_f32_are_read_word_by_word() -> None:
 @pytest.mark.parametrize(("rows", "strategy"), [(FEW_ROWS, "flash"), (FEW_ROWS + 1, "flash_mma")])
 def test_few_queries_are_left_to_the_strategy_without_tensor_cores(rows: int, strategy: str) -> None:
     mod, _ = attentions([Case((1, 1, 1, rows, 64, 16, 16), dtype="float16")])
-    (kernel,) = compile(mod, target=Target("cuda", arch="sm_80"), stop_after="tir").kernels
+    (kernel,) = relayc.compile(mod, target=Target("cuda", arch="sm_80"), stop_after="tir").kernels
     assert kernel.schedule.split()[0] == strategy
 
 

@@ -507,7 +507,7 @@ class _Body:
     def _made(self, name: str, result: ir.Type, operands: list[ir.Value], attributes: dict[str, ir.Attribute], key: Hashable) -> ir.Value:
         """An operation on values, emitted once for the same operands."""
         make = lambda: self.evaluator.operation(name, result, operands, attributes)  # noqa: E731 (an argument)
-        return self.evaluator.once((name, key, self.evaluator.width, *operands), make)
+        return self.evaluator.once((name, result, key, self.evaluator.width, *operands), make)
 
 
 def same_place(a: AccessOffset, b: AccessOffset) -> bool:

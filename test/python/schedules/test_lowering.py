@@ -610,3 +610,17 @@ def main(A: T.Buffer((2, {size}), "float32"), B: T.Buffer((2, {size}), "float32"
     with s.mod.context, ir.Location.unknown(), ir.InsertionPoint(ir.Module.create().body):
         workspace = lower_function(s.nest, relayc.Target("cpu")).workspace_bytes
         assert workspace == more * 2 * (most + LINE)  # in whole lines, for each iteration of r
+
+
+def test_a_value_is_converted_to_each_type() -> None:
+    kernel = relayc.compile_kernel(
+        from_source("""
+def main(A: T.Buffer((40,), "int8"), B: T.Buffer((40,), "int64")):
+    for i in range(40):
+        with T.block("B"):
+            v = T.axis.spatial(40, i)
+            B[v] = T.Cast("int64", T.Cast("int32", A[v]) * T.int32(3)) + T.Cast("int64", A[v])
+""")
+    )
+    a = np.arange(-20, 20).astype("int8")
+    np.testing.assert_array_equal(kernel(a), 4 * a.astype("int64"))

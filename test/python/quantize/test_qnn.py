@@ -202,6 +202,27 @@ def test_binary_operators_round_once(name, exact):
     np.testing.assert_array_equal(found, np.clip(np.rint(real / 0.25) + 9, 0, 255).astype(np.uint8))
 
 
+@pytest.mark.parametrize("compute", ["int64", "float32"])
+@pytest.mark.parametrize("given", [False, True])
+def test_products_of_tensors_with_scales_along_axes_of_their_own(compute, given):
+    """Of which the one has an axis less: its scales are along the last axis of the result, those of the other along the first."""
+    scales = np.float32([0.5, 0.25, 0.125, 1, 2]), np.float32([0.25, 1, 0.5])
+    constant = '%{0} = "relay.constant"() {{value = dense<{1}> : tensor<{2}xf32>}} : () -> tensor<{2}xf32>\n'
+    named = "" if given else "".join(constant.format(n, v.tolist(), v.size) for n, v in zip("st", scales, strict=True))
+    inputs = ", %s: tensor<5xf32>, %t: tensor<3xf32>" if given else ""
+    text = f"""func.func @main(%a: tensor<5xi8>, %b: tensor<3x5xi8>, %u: tensor<f32>, %z: tensor<i8>{inputs}) -> tensor<3x5xi8> {{
+      {named}
+      %0 = "relay.qnn_mul"(%a, %b, %s, %z, %t, %z, %u, %z)
+        {{rounding = "UPWARD", compute_dtype = "{compute}", lhs_axis = 0 : i64, rhs_axis = 0 : i64}}
+        : (tensor<5xi8>, tensor<3x5xi8>, tensor<5xf32>, tensor<i8>, tensor<3xf32>, tensor<i8>, tensor<f32>, tensor<i8>) -> tensor<3x5xi8>
+      return %0 : tensor<3x5xi8>
+    }}"""
+    a, b = drawn((5,), "int8"), drawn((3, 5), "int8", 1)
+    real = (a - 3.0) * scales[0] * ((b - 3.0) * scales[1][:, None])
+    found = run(text, a, b, np.float32(64), np.int8(3), *(scales if given else ()))
+    np.testing.assert_array_equal(found, np.clip(np.floor(real / 64 + 0.5) + 3, -128, 127).astype(np.int8))
+
+
 def test_transposed_convolutions_and_batches_are_exact():
     text = """func.func @main(%x: tensor<2x3x5x4xui8>, %w: tensor<3x6x2x3xi8>, %a: tensor<2x7x9xi8>, %z: tensor<ui8>,
         %i: tensor<i8>, %s: tensor<f32>) -> tensor<i32> {

@@ -196,7 +196,7 @@ def requantize(
         factor = _ratio(input_scale, output_scale, data, axis)
         return _nearest((_real(data, input_zero_point, axis) * factor).tensor, output_zero_point, axis, out_dtype)
     scales = [np.float64(s.array) if s.is_known else None for s in (input_scale, output_scale)]
-    ratio = None if scales[0] is None or scales[1] is None else _shaped(scales[0] / scales[1], data, axis)
+    ratio = None if scales[0] is None or scales[1] is None else _shaped(scales[0], data, axis) / _shaped(scales[1], data, axis)
     zero = Term(_along(output_zero_point, data, axis))
     is_up, kind = _ways(rounding, compute_dtype)
     if ratio is not None and np.all(ratio == 1):
@@ -237,9 +237,11 @@ def _ways(rounding: str, compute_dtype: str) -> tuple[bool, str]:
 
 
 def _shaped(values: np.ndarray, data: Tensor, axis: int) -> np.ndarray:
-    """A value, or those for the elements of an axis, as they broadcast to data."""
+    """A value, those for the elements of an axis, or for blocks of elements, as they broadcast to data."""
     if np.size(values) == 1:
         return np.reshape(values, ())
+    if np.ndim(values) > 1:
+        return values
     at = axis_of(axis, data.rank)
     return np.reshape(values, [-1 if i == at else 1 for i in range(data.rank)])
 
@@ -461,8 +463,13 @@ def _subtract(lhs: _Side, rhs: _Side, scale: Tensor, zero: Tensor, **ways: Any) 
 def _multiply(lhs: _Side, rhs: _Side, scale: Tensor, zero: Tensor, **ways: Any) -> Tensor:
     """The product, brought to the scale of the result."""
     a, b = (_centred(x, z, axis, "int32") for x, _, z, axis in (lhs, rhs))
-    scales = [_known_product(lhs[1], rhs[1]), constant(0, "int32"), scale, zero]
-    return requantize((a * b).tensor, *scales, axis=lhs[3] if lhs[1].rank else rhs[3], **ways)
+    of_product = _known_product(*(_spread(s, x, axis) for x, s, _, axis in (lhs, rhs)))
+    return requantize((a * b).tensor, of_product, constant(0, "int32"), scale, zero, **ways)
+
+
+def _spread(scale: Tensor, data: Tensor, axis: int) -> Tensor:
+    """A scale of data as it broadcasts to the data, known where it is."""
+    return constant(_shaped(scale.array, data, axis), "float32") if scale.is_known else _along(scale, data, axis)
 
 
 def _known_product(a: Tensor, b: Tensor) -> Tensor:

@@ -372,17 +372,20 @@ def first_lanes(count: ir.Value, width: int) -> ir.Value:
     return create("vector.create_mask", [vector_of(width, ir.IntegerType.get_signless(1))], [count])
 
 
-def parallel_loop(variables: Sequence[Var], body: Callable[[], None], work: Size = 0, grain: int = 0) -> None:
+def parallel_loop(
+    variables: Sequence[Var], body: Callable[[], None], work: Size = 0, grain: int = 0, extents: Sequence[ir.Value] = ()
+) -> None:
     """An scf.parallel in which each variable runs from 0 to its upper bound; sets their values and emits `body` inside.
 
     Args:
       work, grain: if `work` is a symbolic size, the loop runs on one thread unless it is at least `grain`.
+      extents: numbers of iterations that no variable has.
     """
     if isinstance(work, Dim) and not proves(lambda: work >= grain):
         create(ParallelIf.OPERATION_NAME, [], [compare("sge", size_value(work), index_constant(grain))])
     index, count = ir.IndexType.get(), len(variables)
     low, step = index_constant(0), index_constant(1)
-    bounds = [low] * count + [index_constant(v.extent) for v in variables] + [step] * count
+    bounds = [low] * count + list(extents or (index_constant(v.extent) for v in variables)) + [step] * count
     segments = ir.DenseI32ArrayAttr.get([count, count, count, 0])
     op = ir.Operation.create("scf.parallel", results=[], operands=bounds, attributes={"operandSegmentSizes": segments}, regions=1)
     block = op.regions[0].blocks.append(*[index] * count)

@@ -3,6 +3,7 @@ rigorous bounds; and the machine code for CPUs that have them."""
 
 import itertools
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from oracle import values
 from support import Const, program
 from symbolic_ops import symbolic_program, tensor
 
+from relayc.dialects.operations import find_operations
 from relayc.dialects.relay import build
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
@@ -194,6 +196,20 @@ def test_tiles_of_blocks_of_other_shapes_stay_in_registers(rows, columns, monkey
     pytest.importorskip("iced_x86")
     body = _body_with("tdpbf16ps", _compiled(matrix_product(rows, 512, columns, constant="b", **BF16), _server("tiles")))
     assert len(re.findall(r"\btilestored\b", body)) == len(re.findall(r"\btilezero\b", body)) > 0
+
+
+@pytest.mark.parametrize("columns", [3, 16, 40])
+def test_tiles_of_other_rows_have_functions_of_their_own(columns, monkeypatch):
+    """LLVM has eight tile registers of one shape each for a function, and ends the process where these are too few."""
+    monkeypatch.setattr(Plan, "vector_cycles", property(lambda self: float("inf")))
+    types = [tensor("bfloat16[n, 96]"), tensor(f"bfloat16[{columns}, 96]")]
+    body = lambda a, b: [build("nn.dense", a, b)]  # noqa: E731 (an argument, not a definition)
+    kernel = compile(symbolic_program(body, types, {"n": Range(1, 70)}), target=_server("tiles"), stop_after="tir")
+    starts = partial(find_operations, wanted=lambda op: op.name == "x86.amx.tile_zero")
+    loops = find_operations(kernel.module.operation, lambda op: op.name == "scf.parallel")
+    shapes = [[str(op.results[0].type) for op in starts(loop)] for loop in loops]
+    assert sum(map(len, shapes)) == len(starts(kernel.module.operation)) > 0
+    assert [len(set(types)) for types in shapes if types] == [1] * 5
 
 
 def test_machine_code_keeps_sums_in_vector_registers():

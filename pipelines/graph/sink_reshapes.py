@@ -17,9 +17,12 @@ RULES = Rules("SinkReshapes")
 
 
 def _known_reshape(value: ir.Value, rw: Rewriter) -> Op | None:
-    """The reshape that produces a value, if its shapes before and after are known."""
+    """The reshape that produces a value, if its shapes before and after are known. That of a constant, which folding removes, stays: two
+    constants would be reshaped in turn."""
     op = rw.producer(value, "reshape")
-    return op if op is not None and TensorType.of(op.data).is_known and TensorType.of(value).is_known else None
+    if op is None or isinstance(op.data.owner, Constant):
+        return None
+    return op if TensorType.of(op.data).is_known and TensorType.of(value).is_known else None
 
 
 @RULES.where(lambda operator: operator.pattern == Pattern.ELEMWISE and operator.keeps_shape)

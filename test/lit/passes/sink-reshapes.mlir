@@ -98,3 +98,18 @@ func.func @reduced(%x: tensor<6x4xui8>) -> (tensor<2x3xi32>, tensor<2x3x4xui8>) 
   %2 = "relay.sum"(%1) {axis = array<i64: 2>} : (tensor<2x3x4xi32>) -> tensor<2x3xi32>
   return %2, %0 : tensor<2x3xi32>, tensor<2x3x4xui8>
 }
+
+// -----
+
+// Each of two constants would be seen under the shape of the other, in turn.
+// CHECK-LABEL: func.func @constants
+// CHECK: %[[R:.*]] = "relay.reshape"
+// CHECK-NEXT: %[[M:.*]] = "relay.multiply"(%[[R]], %{{.*}}) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+// CHECK-NEXT: return %[[M]]
+func.func @constants() -> tensor<f32> {
+  %0 = "relay.constant"() {value = dense<2.0> : tensor<1xf32>} : () -> tensor<1xf32>
+  %1 = "relay.constant"() {value = dense<3.0> : tensor<f32>} : () -> tensor<f32>
+  %2 = "relay.reshape"(%0) {newshape = array<i64>} : (tensor<1xf32>) -> tensor<f32>
+  %3 = "relay.multiply"(%2, %1) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  return %3 : tensor<f32>
+}

@@ -68,7 +68,7 @@ class PairsNest:
     Attributes:
       a, b: where the operands are read.
       scratch: buffer of a thread for the sums of a block.
-      once: 1, or 0 where there are no rows, where several nests are in functions of their own.
+      is_apart: whether the nest has to be in a function of its own.
     """
 
     evaluator: Evaluator
@@ -102,7 +102,7 @@ class PairsNest:
         self.tile = Var(0, 0, name="tile")
         self.column_block = Var(0, 0, name="columns")
         self.is_staged = False
-        self.once: ir.Value | None = None
+        self.is_apart = False
         self._use(block)
 
     def _use(self, block: SumBlock) -> None:
@@ -223,7 +223,7 @@ class PairsNest:
         """The nest of the block that suits the rows of a call. Each has all of the loops: a function of its own in the end, as these are
         parallel and the shapes of tiles are those of a function. One block alone is in a parallel loop of min(rows, 1) iterations."""
         rows, most = emit.index_constant(self.row_extent), len(lower.choice) - 1
-        self.once = emit.arith("minsi", rows, emit.index_constant(1)) if self.instructions.uses_tiles else None
+        self.is_apart = self.instructions.uses_tiles
 
         def nest_of(block: SumBlock) -> None:
             self._use(block)
@@ -306,11 +306,12 @@ class PairsNest:
         # Where a call says how many rows there are, they may all be in one block: then columns are what threads share.
         least = [max(1, bounds(extent)[0]) for extent in extents]
         parallel_loops = nest.leading(least, TASKS) if self.is_parallel else 0
-        if self.once is None or any(extent != 1 for extent in extents[:parallel_loops]):
+        if not self.is_apart or any(extent != 1 for extent in extents[:parallel_loops]):
             nest.box(extents, self.evaluator, body, parallel_loops, self._allocate, self.cycles, self.grain)
             return
         inside = lambda: nest.box(extents, self.evaluator, body, 0, self._allocate)  # noqa: E731 (an argument)
-        emit.parallel_loop([Var(0, 0)], inside, self.cycles, self.grain, [self.once])
+        once = emit.arith("minsi", emit.index_constant(self.row_extent), emit.index_constant(1))
+        emit.parallel_loop([Var(0, 0)], inside, self.cycles, self.grain, [once])
 
     def _part(self, extent: Size, bytes_: int) -> Size | None:
         """Iterations of a part of a loop that reads so many bytes of an operand; None where the loop is not divided."""

@@ -72,9 +72,9 @@ def is_float(array: np.ndarray) -> bool:
     return array.dtype.kind == "f" or array.dtype == ml_dtypes.bfloat16
 
 
-def off_by_a_unit(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Floats that are a unit in the last place off, at most."""
-    off = rng.uniform(-1, 1, array.shape) * float(ml_dtypes.finfo(array.dtype).eps)
+def off_by_a_unit(array: np.ndarray, rng: np.random.Generator, unit: float = 0.0) -> np.ndarray:
+    """Floats that are a unit in the last place off, at most; one of their type, or a larger one, relative to 1."""
+    off = rng.uniform(-1, 1, array.shape) * max(unit, float(ml_dtypes.finfo(array.dtype).eps))
     return np.asarray(array.astype(np.float64) * (1 + off)).astype(array.dtype)
 
 
@@ -116,6 +116,7 @@ class Graph:
     Attributes:
       ranges: of symbols, least and largest size; those of which nothing is said are not among them.
       wobble: where not 0, which change of all floats by about a unit in the last place this is.
+      unit: of `wobble`, see `off_by_a_unit`.
     """
 
     seed: int
@@ -125,13 +126,14 @@ class Graph:
     types: Mapping[int, TensorType]
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     wobble: int = 0
+    unit: float = 0.0
 
     def array(self, v: int, sizes: Sizes) -> np.ndarray:
         """The elements of a leaf; with `wobble` those of floats are a unit in the last place off, at most."""
         found = self.leaves[v].array(v, self.seed, sizes)
         if not self.wobble or not is_float(found):
             return found
-        return off_by_a_unit(found, np.random.default_rng([self.wobble, v]))
+        return off_by_a_unit(found, np.random.default_rng([self.wobble, v]), self.unit)
 
     @property
     def inputs(self) -> list[int]:

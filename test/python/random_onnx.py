@@ -262,6 +262,16 @@ def _pad(w: Writer, a: Any, x: str, *value: str) -> Any:
     return w.add("Pad", x, w.constant([*a.pad_width[::2], *a.pad_width[1::2]]), *(value if mode == "constant" else ()), mode=mode)
 
 
+def _quantisation(op: str) -> Write:
+    def write(w: Writer, a: Any, x: str, *parameters: str) -> Any:
+        types = a.types[1:]
+        if a.type.dtype == "int32" or a.outs[0].dtype == "int32" or any(t.rank == 1 and t.static_shape[0] == 1 for t in types):
+            raise Unwritable("numbers of 32 bits, or vectors of one")  # ONNX quantises to 16 bits at most, and scales are along an axis
+        return w.add(op, x, *parameters, axis=a.axis)
+
+    return write
+
+
 def _by_channels(a: Any) -> bool:
     return bool(a.center and a.scale and a.axis % a.type.rank == 1)
 
@@ -273,6 +283,8 @@ _NAMES = {
 }
 _WINDOW = {"kernel_shape": "pool_size", "pads": "padding", "dilations": "dilation"}
 WRITERS: dict[str, Write] = {
+    "qnn_quantize": _if(lambda a: a.rounding == "TONEVEN" and a.type.dtype == "float32", _quantisation("QuantizeLinear")),
+    "qnn_dequantize": _if(lambda a: a.out_dtype == "float32", _quantisation("DequantizeLinear")),
     **{name: _named(op) for name, op in _NAMES.items()},
     **{name: _reduction(f"Reduce{name.capitalize()}") for name in ("sum", "max", "min", "prod")},
     "mean": _if(lambda a: a.type.is_float, _reduction("ReduceMean")),

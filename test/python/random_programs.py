@@ -53,6 +53,7 @@ UNITS = 16
 DRAWS = 2
 """Times that the noise is measured with inputs and constants off by a unit in the last place; once more in float64."""
 PRECISION = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+PRECISION |= {"f32": 0.0, "f16": PRECISION["float16"], "bf16": PRECISION["bfloat16"]}
 LEVELS = ("", " -mcpu=x86-64-v2", " -mcpu=x86-64-v3", " -mcpu=x86-64-v4", " -mcpu=sapphirerapids -emulate=true")
 CACHES = ("", "", " -l1-bytes=4096 -l2-bytes=16384")
 """With small caches small programs have several blocks."""
@@ -71,6 +72,7 @@ class Config:
     disabled: tuple[str, ...] = ()
     threads: int = 1
     way: str = "call"
+    precision: str = "f32"
 
 
 def configurations(seed: int, number: int) -> list[Config]:
@@ -81,7 +83,8 @@ def configurations(seed: int, number: int) -> list[Config]:
         target = "cuda -emulate=true" if rng.random() < 0.15 else "cpu" + str(rng.choice(LEVELS)) + str(rng.choice(CACHES))
         disabled = rng.choice(passes, int(rng.integers(1, 4)), replace=False) if rng.random() < 0.4 else ()
         way = str(rng.choice(("call", "call", "call", "onnx", "library") if target.startswith("cpu") else ("call", "onnx")))
-        return Config(target, int(rng.choice((0, 1, 2, 3, 3, 3, 4))), tuple(map(str, disabled)), int(rng.integers(1, 3)), way)
+        level, threads = int(rng.choice((0, 1, 2, 3, 3, 3, 4))), int(rng.integers(1, 3))
+        return Config(target, level, tuple(map(str, disabled)), threads, way, str(rng.choice(("f32",) * 8 + ("f16", "bf16"))))
 
     # The one that is used most is always there.
     return [Config(threads=1 + number % 2), *(config() for _ in range(int(rng.integers(1, 4))))]
@@ -89,7 +92,7 @@ def configurations(seed: int, number: int) -> list[Config]:
 
 def compiled(program: Any, config: Config) -> Any:
     with relayc.PassContext(opt_level=config.level, disabled_pass=config.disabled):
-        module = relayc.compile(program, target=config.target, cache=False)
+        module = relayc.compile(program, target=config.target, precision=config.precision, cache=False)
     if config.way == "library":
         with tempfile.TemporaryDirectory() as folder:
             module.export_library(Path(folder) / "program.so")
@@ -112,7 +115,7 @@ def reference(graph: Graph, sizes: Sizes, wide: bool = False) -> list[np.ndarray
     mod = build(graph, sizes, wide)
     signature = signature_of(symbols_of(mod.module)["main"])
     given = zip(graph.arrays(sizes), flat_tensors(signature.inputs), strict=True)
-    interpreter = Wobbling(mod, graph.wobble) if graph.wobble else RelayInterpreter(mod)
+    interpreter = Wobbling(mod, graph.wobble, graph.unit) if graph.wobble else RelayInterpreter(mod)
     found = interpreter("main", [te_array(np.asarray(a).astype(numpy_dtype(t.dtype))) for a, t in given])
     return [a.view(numpy_dtype(t.dtype)) for a, t in zip(found, flat_tensors(signature.results), strict=True)]
 
@@ -120,15 +123,15 @@ def reference(graph: Graph, sizes: Sizes, wide: bool = False) -> list[np.ndarray
 class Wobbling(RelayInterpreter):
     """What operators give is a unit in the last place off, at most, as if it were rounded otherwise; whole numbers stay."""
 
-    def __init__(self, mod: relayc.IRModule, seed: int) -> None:
+    def __init__(self, mod: relayc.IRModule, seed: int, unit: float) -> None:
         super().__init__(mod)
-        self._rng = np.random.default_rng(seed)
+        self._rng, self._unit = np.random.default_rng(seed), unit
 
     def _operation(self, *of_interpreter: Any) -> list[np.ndarray]:
         return [self._off(array) if is_float(array) else array for array in super()._operation(*of_interpreter)]
 
     def _off(self, array: np.ndarray) -> np.ndarray:
-        return np.where(array == np.trunc(array), array, off_by_a_unit(array, self._rng))
+        return np.where(array == np.trunc(array), array, off_by_a_unit(array, self._rng, self._unit))
 
 
 def of_onnx_runtime(graph: Graph, sizes: Sizes) -> dict[int, np.ndarray]:
@@ -167,10 +170,10 @@ def distance(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> float
     return worst
 
 
-def noise(graph: Graph, sizes: Sizes) -> float:
-    """How far rounding moves the reference: in float64, and with inputs and constants a unit in the last place off."""
+def noise(graph: Graph, sizes: Sizes, unit: float = 0.0) -> float:
+    """How far rounding moves the reference: in float64, and with inputs and constants a unit in the last place off, at least `unit`."""
     wanted, worst = reference(graph, sizes), 0.0
-    for variant, wide in [(graph, True), *((replace(graph, wobble=i + 1), False) for i in range(DRAWS))]:
+    for variant, wide in [(graph, True), *((replace(graph, wobble=i + 1, unit=unit), False) for i in range(DRAWS))]:
         try:
             found = reference(variant, sizes, wide)
         except ValueError:
@@ -179,7 +182,7 @@ def noise(graph: Graph, sizes: Sizes) -> float:
     return worst
 
 
-def least(graph: Graph, sizes: Sizes, onnx: bool = False) -> float:
+def least(graph: Graph, sizes: Sizes, onnx: bool = False, unit: float = 0.0) -> float:
     """The distance that types and sums explain by themselves.
 
     Types explain UNITS of the narrowest type; positions of samples and attributes of ONNX are float32. Sums explain sqrt(K) half units of
@@ -187,7 +190,7 @@ def least(graph: Graph, sizes: Sizes, onnx: bool = False) -> float:
     largest tensor, which a sum does not exceed."""
     of_float32 = onnx or any(node.op.startswith(("image_", "nn_upsampling")) for node in graph.all_nodes())
     types = {"float32", *(t.dtype for t in graph.types.values())} if of_float32 else {t.dtype for t in graph.types.values()}
-    narrowest = max(PRECISION.get(dtype, 0.0) for dtype in types)
+    narrowest = max(unit, *(PRECISION.get(dtype, 0.0) for dtype in types))
     terms = max(prod(at(t.sizes, sizes)) for t in graph.types.values())
     return UNITS * narrowest + min(narrowest, PRECISION["float32"]) / 2 * terms**0.5
 
@@ -230,12 +233,12 @@ def judged(program: tuple[Graph, Sequence[Config]], number: int) -> tuple[str, s
 def _judged(graph: Graph, configs: Sequence[Config]) -> tuple[str, str]:
     kind = "same"
 
-    def differs(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], sizes: Sizes, lowest: float) -> bool:
+    def differs(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], sizes: Sizes, onnx: bool, unit: float = 0.0) -> bool:
         nonlocal kind
-        far = distance(found, wanted)
+        far, lowest = distance(found, wanted), least(graph, sizes, onnx, unit)
         if far <= lowest:
             return False
-        if far > lowest + NOISE * noise(graph, sizes):
+        if far > lowest + NOISE * noise(graph, sizes, unit):
             return True
         kind = "unstable" if far > 0.01 else kind
         return False
@@ -249,7 +252,7 @@ def _judged(graph: Graph, configs: Sequence[Config]) -> tuple[str, str]:
             continue
         other = of_onnx_runtime(graph, sizes)
         ours = [expected[-1][1][i] for i in other]
-        if differs(ours, list(other.values()), sizes, least(graph, sizes, onnx=True)):
+        if differs(ours, list(other.values()), sizes, onnx=True):
             return "FAILED reference", f"{sizes}: {explained(ours, list(other.values()))}"
     for config in configs:
         written: Sequence[int] = range(len(graph.main.results))
@@ -279,7 +282,7 @@ def _judged(graph: Graph, configs: Sequence[Config]) -> tuple[str, str]:
                 if graph.functions:
                     continue  # what does not fit may be an argument that a function does not use
                 return "FAILED accepts", f"{config}, {sizes}, the reference: {wanted}"
-            if differs(found, [wanted[i] for i in written], sizes, least(graph, sizes, config.way == "onnx")):
+            if differs(found, [wanted[i] for i in written], sizes, config.way == "onnx", PRECISION[config.precision]):
                 return "FAILED other results", f"{config}, {sizes}: {explained(found, [wanted[i] for i in written])}"
     return kind, ""
 

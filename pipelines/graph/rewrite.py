@@ -35,6 +35,7 @@ import numpy as np
 from relayc.dialects.mlir import ir
 from relayc.dialects.operation_set import OperationSet
 from relayc.dialects.relay.base import OPS, Op
+from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.registration import is_pure
 from relayc.dialects.relay.structure import Constant
@@ -116,8 +117,11 @@ class Rewriter:
         return owner if isinstance(owner, OPS[name]) else None
 
     def replace(self, op: Op, values: Sequence[ir.Value]) -> None:
-        """Replaces the results of `op` by `values` and erases `op` with all operations that only it used."""
+        """Replaces the results of `op` by `values` and erases `op` with all operations that only it used. Raises RelayError for a value of
+        another type: the users of `op` would be wrong, and code of them may crash."""
         for result, value in zip(op.operation.results, values, strict=True):
+            if result.type != value.type:
+                raise RelayError(f"{op.source()}: expected a rule that gives {result.type}, found one that gives {value.type}")
             if result != value:
                 result.replace_all_uses_with(value)
         self.changed = True

@@ -727,6 +727,13 @@ def test_a_callback_may_decline():
     assert str(rewrite(is_op("nn.relu"), lambda match, rw: None, mod)) == before
 
 
+def test_a_rewrite_that_gives_another_type_is_refused():
+    x = wildcard()
+    given = "expected a rule that gives .*f32.*, found one that gives .*f16"
+    with pytest.raises(RelayError, match=given):
+        rewrite(is_op("nn.relu")(x), lambda match, rw: build("cast", match[x], dtype="float16"), program(lambda a: [relu(a)], [X]))
+
+
 def test_a_rewrite_that_never_ends_is_warned_of():
     with pytest.warns(RuntimeWarning, match="again: the rules do not come to an end"):
 

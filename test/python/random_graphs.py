@@ -20,6 +20,8 @@ from relayc.symbolic import Dim, Size, evaluate
 Sizes = Mapping[str, int]
 SCALES = {"scale": (2, 8), "fine scale": (9, 16)}
 """Domains of powers of two, by the negative exponents from and to: of scales of bytes, and of sums of their products."""
+SPARE = 4
+"""Bits that numbers lack which are exact, most likely (see `off_by_a_unit`)."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +75,15 @@ def is_float(array: np.ndarray) -> bool:
 
 
 def off_by_a_unit(array: np.ndarray, rng: np.random.Generator, unit: float = 0.0) -> np.ndarray:
-    """Floats that are a unit in the last place off, at most; one of their type, or a larger one, relative to 1."""
-    off = rng.uniform(-1, 1, array.shape) * max(unit, float(ml_dtypes.finfo(array.dtype).eps))
-    return np.asarray(array.astype(np.float64) * (1 + off)).astype(array.dtype)
+    """Floats that are a unit in the last place off, at most; one of their type, or a larger one, relative to 1.
+
+    Numbers of so few bits that they are exact, most likely, stay: those that the type has with SPARE bits to spare, or numbers of the larger
+    unit. Products and sums of quantised tensors are such."""
+    own = float(ml_dtypes.finfo(array.dtype).eps)
+    off, wide = rng.uniform(-1, 1, array.shape) * max(unit, own), array.astype(np.float64)
+    bits = 1 - round(np.log2(max(unit, own))) - SPARE * (unit <= own)
+    fraction = np.ldexp(np.frexp(wide)[0], bits)
+    return np.where(fraction == np.trunc(fraction), wide, wide * (1 + off)).astype(array.dtype)
 
 
 def _small(rng: np.random.Generator, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:

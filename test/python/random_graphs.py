@@ -77,7 +77,7 @@ def is_float(array: np.ndarray) -> bool:
 def off_by_a_unit(array: np.ndarray, rng: np.random.Generator, unit: float = 0.0) -> np.ndarray:
     """Floats that are a unit in the last place off, at most; one of their type, or a larger one, relative to 1.
 
-    Numbers of so few bits that they are exact, most likely, stay: those that the type has with SPARE bits to spare, or numbers of the larger
+    Numbers of so few bits that they are exact, most likely, stay: those that the type has with SPARE bits left, or those of the larger
     unit. Products and sums of quantised tensors are such."""
     own = float(ml_dtypes.finfo(array.dtype).eps)
     off, wide = rng.uniform(-1, 1, array.shape) * max(unit, own), array.astype(np.float64)

@@ -55,6 +55,7 @@ DRAWS = 2
 PRECISION = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 PRECISION |= {"f32": 0.0, "f16": PRECISION["float16"], "bf16": PRECISION["bfloat16"]}
 LEVELS = ("", " -mcpu=x86-64-v2", " -mcpu=x86-64-v3", " -mcpu=x86-64-v4", " -mcpu=sapphirerapids -emulate=true")
+ARCHITECTURES = ("", " -arch=sm_80", " -arch=sm_90a")
 CACHES = ("", "", " -l1-bytes=4096 -l2-bytes=16384")
 """With small caches small programs have several blocks."""
 
@@ -80,7 +81,8 @@ def configurations(seed: int, number: int) -> list[Config]:
     passes = [name for name, p in PASSES.items() if p.info.opt_level >= 1 or name in ("fold-constant", "dead-code-elimination")]
 
     def config() -> Config:
-        target = "cuda -emulate=true" if rng.random() < 0.15 else "cpu" + str(rng.choice(LEVELS)) + str(rng.choice(CACHES))
+        levels, caches = (str(rng.choice(some)) for some in (LEVELS, CACHES))
+        target = f"cuda{rng.choice(ARCHITECTURES)} -emulate=true" if rng.random() < 0.15 else f"cpu{levels}{caches}"
         disabled = rng.choice(passes, int(rng.integers(1, 4)), replace=False) if rng.random() < 0.4 else ()
         way = str(rng.choice(("call", "call", "call", "onnx", "library") if target.startswith("cpu") else ("call", "onnx")))
         level, threads = int(rng.choice((0, 1, 2, 3, 3, 3, 4))), int(rng.integers(1, 3))

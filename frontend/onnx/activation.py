@@ -39,18 +39,19 @@ def _hardmax(x: Tensor, axis: int) -> Tensor:
     return cast(emit("equal", first, along), x.dtype)
 
 
-def _register(name: str, function: Callable[[Tensor, int], Tensor]) -> None:
-    @converter(name)
+def _register(name: str, function: Callable[[Tensor, int], Tensor], foldable: bool = True) -> None:
+    @converter(name, foldable=foldable)
     def before_13(x: Tensor, *, axis: int = 1) -> Tensor:
         return along_axis(function, x, axis, 1)
 
-    @converter(name, since=13)
+    @converter(name, since=13, foldable=foldable)
     def since_13(x: Tensor, *, axis: int = -1) -> Tensor:
         return along_axis(function, x, axis, 13)
 
 
 _register("Softmax", softmax)
-_register("LogSoftmax", lambda x, axis: emit("nn.log_softmax", x, axis=axis))
+# The reference implementation takes the logarithm of a softmax, which is 0 for what is far below the largest element.
+_register("LogSoftmax", lambda x, axis: emit("nn.log_softmax", x, axis=axis), foldable=False)
 _register("Hardmax", _hardmax)
 
 

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 from onnx_models import branches, model_of, relu, weighted
 
 import relayc
@@ -145,6 +146,22 @@ def test_positions_of_a_known_tensor_are_known():
     nodes = [helper.make_node("NonZero", ["mask"], ["p"]), helper.make_node("Cast", ["p"], ["y"], to=1)]
     mod = from_onnx(model_of(nodes, {"x": [2]}, initializers={"mask": np.array([[0, 1], [1, 0]])}))
     assert result_type(mod) == "tensor<2x2xf32>"
+
+
+SIGMOIDS = ("Sigmoid", "Tanh", "Softsign", "Erf")
+FUNCTIONS = ("Softmax", "LogSoftmax", "ReduceLogSumExp", "Softplus", "Exp", "Elu", "Selu", "Mish", "Gelu", *SIGMOIDS)
+
+
+def test_functions_of_known_numbers_that_are_far_apart():
+    x = np.float32([-1e4, -200, -100, -20.5, -3, -1e-8, 0, 1e-8, 0.3, 3, 20.5, 88, 100, 200, 1e4])
+    nodes = [helper.make_node(name, ["x"], [name]) for name in FUNCTIONS]
+    outputs = [helper.make_tensor_value_info(name, 1, None) for name in FUNCTIONS]
+    given = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", 1, [x.size])], outputs)
+    known = helper.make_graph(nodes, "g", [], outputs, [numpy_helper.from_array(x, "x")])
+    given, known = (helper.make_model(g, opset_imports=[helper.make_opsetid("", 20)], ir_version=9) for g in (given, known))
+    right = onnxruntime.InferenceSession(given.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    for name, found, wanted in zip(FUNCTIONS, relayc.compile(known, cache=False)["main"](), right, strict=True):
+        np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-5, atol=1e-7, err_msg=name)  # its Sigmoid is 0 below -18
 
 
 # ---- semantics that changed between operator sets -------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 from onnx import ModelProto, TensorProto, helper, numpy_helper
+from oracle import HAS_VNNI
 from random_graphs import Body, Graph, Node, Sizes, at
 
 from relayc import TensorType
@@ -191,19 +192,25 @@ def _with_vector(op: str) -> Write:
     return write
 
 
-def _matmul(w: Writer, a: Any, *x: str) -> Any:
+def _matmul(w: Writer, a: Any, x: str, y: str, *zeros: str) -> Any:
     flags = (getattr(a, "transpose_a", False), getattr(a, "transpose_b", True))
     ranks = [t.rank for t in a.types]
-    turned = [w.add("Transpose", v, perm=[*range(r - 2), r - 1, r - 2]) if f else v for v, f, r in zip(x, flags, ranks, strict=True)]
-    return w.add("MatMul", *turned)
+    turned = [w.add("Transpose", v, perm=[*range(r - 2), r - 1, r - 2]) if f else v for v, f, r in zip((x, y), flags, ranks, strict=False)]
+    return w.add("MatMulInteger" if zeros else "MatMul", *turned, *zeros)
 
 
-def _conv(w: Writer, a: Any, x: str, weight: str) -> Any:
+def _of_integers(write: Write) -> Write:
+    """A product of quantised tensors: ONNX has no scales for it, and ONNX Runtime saturates sums on CPUs without VNNI."""
+    return _if(lambda a: HAS_VNNI and a.types[2].rank == a.types[3].rank == 0, lambda w, a, *x: write(w, a, *x[:4]))
+
+
+def _conv(w: Writer, a: Any, x: str, weight: str, *zeros: str) -> Any:
     letters = "DHW"[5 - a.type.rank :]
     attrs = {"strides": a.strides, "pads": a.padding, "dilations": a.dilation, "group": a.groups}
     more = {"output_padding": a.output_padding} if hasattr(a, "output_padding") else {}
     weight = w.transpose(weight, a.kernel_layout, ("IO" if more else "OI") + letters)
-    found = w.add("ConvTranspose" if more else "Conv", w.transpose(x, a.data_layout, f"NC{letters}"), weight, **attrs, **more)
+    name = "ConvTranspose" if more else "ConvInteger" if zeros else "Conv"
+    found = w.add(name, w.transpose(x, a.data_layout, f"NC{letters}"), weight, *zeros, **attrs, **more)
     return w.transpose(found, f"NC{letters}", a.data_layout)
 
 
@@ -318,6 +325,8 @@ WRITERS: dict[str, Write] = {
     ),
     **dict.fromkeys(("nn_dense", "nn_matmul", "nn_batch_matmul"), _matmul),
     **dict.fromkeys((f"nn_conv{n}d{end}" for n in (1, 2, 3) for end in ("", "_transpose")), _conv),
+    **{f"qnn_conv{n}d": _of_integers(_conv) for n in (1, 2, 3)},
+    **dict.fromkeys(("qnn_dense", "qnn_matmul", "qnn_batch_matmul"), _of_integers(_matmul)),
     # In ceil_mode ONNX Runtime is not at one with the standard.
     **{f"nn_max_pool{n}d": _if(lambda a: not a.ceil_mode, _image("MaxPool", "strides", **_WINDOW)) for n in (1, 2, 3)},
     **{

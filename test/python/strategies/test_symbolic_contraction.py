@@ -343,7 +343,7 @@ def server(request, monkeypatch) -> tuple[Target, str]:
     return target, "amx" if request.param == "tiles" else "dot"
 
 
-@pytest.mark.parametrize(("depth", "columns"), [(64, 48), (40, 100), (31, 20), (1030, 70)])
+@pytest.mark.parametrize(("depth", "columns"), [(64, 48), (40, 100), (31, 20), (1030, 70), (96, 3)])
 def test_bf16_rows(depth, columns, server):
     check_dense(["n"], depth, columns, [{"n": n} for n in ROWS], "bf16", *server)
 

@@ -39,7 +39,7 @@ from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.registration import is_pure
 from relayc.dialects.relay.structure import Constant
-from relayc.dialects.relay.types import STRING, TensorType
+from relayc.dialects.relay.types import STRING, RelayType, TensorType, type_of
 from relayc.pipelines.context.passes import ModulePass, PassContext, functions, module_pass
 from relayc.pipelines.graph.blocks import graph_blocks
 
@@ -120,7 +120,7 @@ class Rewriter:
         """Replaces the results of `op` by `values` and erases `op` with all operations that only it used. Raises RelayError for a value of
         another type: the users of `op` would be wrong, and code of them may crash."""
         for result, value in zip(op.operation.results, values, strict=True):
-            if result.type != value.type:
+            if result.type != value.type and not _is_alike(type_of(result), type_of(value)):
                 raise RelayError(f"{op.source()}: expected a rule that gives {result.type}, found one that gives {value.type}")
             if result != value:
                 result.replace_all_uses_with(value)
@@ -198,6 +198,17 @@ class Rewriter:
         for operand in owner.operation.operands:
             self._collect(operand, found)
         found.add(owner.operation)
+
+
+def _is_alike(a: RelayType, b: RelayType) -> bool:
+    """Whether two types may be the same: one size may be written in two ways, unless it is two numbers."""
+    if not (isinstance(a, TensorType) and isinstance(b, TensorType)):
+        return type(a) is type(b)
+    if a.dtype != b.dtype or not (a.is_known and b.is_known):
+        return a.dtype == b.dtype
+    return a.rank == b.rank and all(
+        x == y or not (isinstance(x, int) and isinstance(y, int)) for x, y in zip(a.sizes, b.sizes, strict=True)
+    )
 
 
 class Rules:

@@ -17,12 +17,9 @@ RULES = Rules("SinkReshapes")
 
 
 def _known_reshape(value: ir.Value, rw: Rewriter) -> Op | None:
-    """The reshape that produces a value, if its shapes before and after are known. That of a constant, which folding removes, stays: two
-    constants would be reshaped in turn."""
+    """The reshape that produces a value, if its shapes before and after are known."""
     op = rw.producer(value, "reshape")
-    if op is None or isinstance(op.data.owner, Constant):
-        return None
-    return op if TensorType.of(op.data).is_known and TensorType.of(value).is_known else None
+    return op if op is not None and TensorType.of(op.data).is_known and TensorType.of(value).is_known else None
 
 
 @RULES.where(lambda operator: operator.pattern == Pattern.ELEMWISE and operator.keeps_shape)
@@ -62,13 +59,14 @@ def past_rows(op: Op, rw: Rewriter) -> Found:
 def past_broadcasting(op: Op, rw: Rewriter) -> Found:
     """f(reshape(x), y) -> reshape(f(x, y')), where y' is y seen under the shape of x.
 
-    Where y' takes a reshape that is not there yet, this is done only if f can then fuse with the operator that gives x.
+    Where y' takes a reshape that is not there yet, this is done only if f can then fuse with the operator that gives x. It is not done for a
+    constant x, whose reshape is folded: of two constants each would be seen under the shape of the other, in turn.
     """
     operands = list(op.operation.operands)
     result = TensorType.of(op.result)
     for value in operands:
         reshape = _known_reshape(value, rw)
-        if reshape is None or TensorType.of(value).shape != result.shape:
+        if reshape is None or isinstance(reshape.data.owner, Constant) or TensorType.of(value).shape != result.shape:
             continue
         source = TensorType.of(reshape.data).sizes
         found = [_shape_before(v, source, result.sizes) for v in operands]

@@ -27,6 +27,7 @@ import late_models
 import lit_outputs
 import random_calls
 import random_imports
+import random_passes
 import random_quantised  # noqa: F401 (its rules, and those of random_rules, draw)
 import random_sizes
 import random_special  # noqa: F401
@@ -143,13 +144,14 @@ ANSWERS: dict[str, tuple[Callable[[], Sequence[str]], Callable[[str], Iterable[s
     "calls": (random_calls.operators, random_calls.answers),
     "lit": (lit_outputs.files, lit_outputs.outputs),
     "imports": (random_imports.operators, random_imports.imports),
+    "passes": (random_passes.names, lambda name: list(random_passes.answers(name))),
     "language": (relay_programs.names, lambda name: list(relay_programs.answers(name))),
     "sizes": (lambda: [f"seed {i}" for i in range(40)], lambda name: random_sizes.answers(int(name.removeprefix("seed ")))),
 }
 """By the name of a file of the record, the names of its lines, and what gives the texts of which a line has the number and the digest: what
-type relations of operators say of random calls, what the ONNX frontend makes of mutants of models, what is known of random symbolic sizes,
-what inference and lowering make of Relay programs and of mutants of them, and passes of the programs, and all that relayc-opt prints for
-the files of test/lit."""
+type relations of operators say of random calls, what the ONNX frontend makes of mutants of models, what the graph passes make of random
+graphs, what is known of random symbolic sizes, what inference and lowering make of Relay programs and of mutants of them, and passes of the
+programs, and all that relayc-opt prints for the files of test/lit."""
 
 
 class _Stages(PassInstrument):

@@ -178,11 +178,18 @@ class Executed:
     def tests_of(self, path: str, lines: tuple[int, int]) -> list[str]:
         """The tests that execute one of the lines from the first to the second, fastest first. Where only the import of the file executes
         them, the tests that execute anything in the file; none where nothing executes them."""
-        wanted = sum(1 << line for line in range(lines[0], lines[1] + 1))
-        found = {test for mask, test in self._by_file[path] if mask & wanted}
+        found = self._executing(path, lines)
         if found == {IMPORTING}:
             found = {test for _, test in self._by_file[path]}
         return sorted(found - {IMPORTING}, key=lambda test: self._seconds[test])
+
+    def is_of_import(self, path: str, lines: tuple[int, int]) -> bool:
+        """Whether only the import of the file executes the lines."""
+        return self._executing(path, lines) == {IMPORTING}
+
+    def _executing(self, path: str, lines: tuple[int, int]) -> set[str]:
+        wanted = sum(1 << line for line in range(lines[0], lines[1] + 1))
+        return {test for mask, test in self._by_file[path] if mask & wanted}
 
     def lines_by_test(self) -> dict[str, np.ndarray]:
         """The lines that each test executes, numbered through all files."""

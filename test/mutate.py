@@ -342,7 +342,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
             if fault in outcomes.of and not (options.again and outcomes.of[fault].status != "found"):
                 continue
             trial = Trial(fault, chosen_tests(executed, fault, options.limit, options.seed, outcomes.found_by(), left))
-            if trial.tests:
+            if trial.tests and executed.is_of_import(fault.path, fault.lines):
+                in_copy.append(trial)  # a function that is called no more in a process with all imports
+            elif trial.tests:
                 yield trial
             elif tests := of_processes(executed, fault, options.limit, left):
                 in_copy.append(Trial(fault, tests))

@@ -49,7 +49,7 @@ def match(
       RelayError: a type is not an instance: its structure differs, or a size differs from the pattern; gives the symbol and both values.
     """
     for pattern, actual in zip(patterns, actuals, strict=True):
-        if not _same_structure(pattern, actual):
+        if not same_structure(pattern, actual):
             raise RelayError(f"{what}: expected {_listed(patterns)}, found {_listed(actuals)}")
     pairs = [
         (p, a)
@@ -85,10 +85,17 @@ def _listed(types: Sequence[RelayType]) -> str:
     return str(types[0]) if len(types) == 1 else f"({', '.join(map(str, types))})"
 
 
-def _same_structure(a: RelayType, b: RelayType) -> bool:
-    if isinstance(a, TensorType) or isinstance(b, TensorType):
-        return isinstance(a, TensorType) and isinstance(b, TensorType) and a.dtype == b.dtype and a.rank == b.rank
-    return len(a.fields) == len(b.fields) and all(map(_same_structure, a.fields, b.fields))
+def map_sizes(type_: RelayType, replaced: Callable[[Size | None], Size | None]) -> RelayType:
+    """A type with each size replaced."""
+    if isinstance(type_, TensorType):
+        return type_.with_shape(map(replaced, type_.shape))
+    return TupleType(tuple(map_sizes(field, replaced) for field in type_.fields))
+
+
+def same_structure(a: RelayType, *others: RelayType) -> bool:
+    """Whether types differ in sizes alone."""
+    blank = map_sizes(a, lambda _: None)
+    return all(blank.accepts(other) for other in others)
 
 
 def _solve(expressions: list[tuple[Dim, Size]], found: Bindings, bindable: Collection[str] | None) -> None:
@@ -149,6 +156,6 @@ def joined(a: RelayType, b: RelayType, fresh: Callable[[], Size | None], what: s
         assert isinstance(x, TupleType) and isinstance(y, TupleType)
         return TupleType(tuple(map(join, x.fields, y.fields)))
 
-    if not _same_structure(a, b):
+    if not same_structure(a, b):
         raise RelayError(f"{what}: expected {a}, found {b}")
     return join(a, b)

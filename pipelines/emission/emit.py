@@ -379,7 +379,7 @@ def parallel_loop(
 
     Args:
       work, grain: if `work` is a symbolic size, the loop runs on one thread unless it is at least `grain`.
-      extents: numbers of iterations that no variable has.
+      extents: how often each variable iterates, where values say it and the variables do not.
     """
     if isinstance(work, Dim) and not proves(lambda: work >= grain):
         create(ParallelIf.OPERATION_NAME, [], [compare("sge", size_value(work), index_constant(grain))])

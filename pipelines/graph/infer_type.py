@@ -8,7 +8,7 @@ private function say what all its calls agree on. (Upstream has no pass that ref
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from relayc.dialects.callgraph import components, is_recursive
 from relayc.dialects.discardable import NAME
@@ -20,20 +20,13 @@ from relayc.dialects.relay.errors import Unequal
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.scopes import SymbolNames, is_cast, normalize_sizes, replace_symbols, symbols_of_value
 from relayc.dialects.relay.structure import If, While
-from relayc.dialects.relay.types import RelayType, TensorType, TupleType, flat_types, relay_type, type_of
-from relayc.dialects.relay.unify import Bindings, joined, match, substitute_type, symbols_of_type
+from relayc.dialects.relay.types import RelayType, TupleType, flat_types, relay_type, type_of
+from relayc.dialects.relay.unify import Bindings, joined, map_sizes, match, same_structure, substitute_type, symbols_of_type
 from relayc.pipelines.context.passes import PassContext, functions, module_pass
 from relayc.pipelines.graph.inline import read_calls
 from relayc.symbolic import Dim, Size, is_name, name_of, symbol, symbols_of
 
 _MAX_ROUNDS = 100
-
-
-def _map_sizes(type_: RelayType, replaced: Callable[[Size | None], Size | None]) -> RelayType:
-    """A type with each size, in order, replaced."""
-    if isinstance(type_, TensorType):
-        return type_.with_shape([replaced(d) for d in type_.shape])
-    return TupleType(tuple(_map_sizes(field, replaced) for field in type_.fields))
 
 
 def _is_known(type_: RelayType) -> bool:
@@ -52,7 +45,7 @@ def merged(inferred: RelayType, found: RelayType) -> RelayType:
         other = next(sizes)
         return other if d is None else d
 
-    return _map_sizes(found, either)
+    return map_sizes(found, either)
 
 
 def _refine(value: ir.Value, inferred: RelayType, where: str) -> None:
@@ -159,7 +152,7 @@ class _Inference:
             self.flexible.add(str(new))
             return new
 
-        return _map_sizes(type_, named)
+        return map_sizes(type_, named)
 
     def _generalise(self, name: str, arguments: Sequence[ir.Value], calls: Sequence[Sequence[RelayType]]) -> None:
         """Says of the arguments of a private function what all calls agree on: a number, or one symbol for sizes that are equal in each."""
@@ -177,7 +170,7 @@ class _Inference:
                     made[sizes] = self.fresh(name_of(sizes[0]) or f"{name}_{len(made)}")
                 return made[sizes]
 
-            self._set(argument, _map_sizes(type_of(argument), general))
+            self._set(argument, map_sizes(type_of(argument), general))
 
     # ---- bodies
 
@@ -241,7 +234,7 @@ class _Inference:
         found = type_of(result)
         if not _is_known(found):
             then, otherwise = (type_of(op.yielded(i)) for i in range(2))
-            if _same_structure(then, otherwise, found):
+            if same_structure(then, otherwise, found):
                 inferred = joined(then, otherwise, lambda: self.fresh("branch"), "")
                 result.set_type(merged(inferred, found).to_mlir())
         self._infer(op)
@@ -291,7 +284,7 @@ class _Inference:
                 return made[key]  # noqa: B023
 
             before = found
-            found = _map_sizes(found, general)
+            found = map_sizes(found, general)
             if found == before:
                 return found
         return found
@@ -308,7 +301,7 @@ class _Inference:
             return None
         finally:
             copy.erase()
-        return following if _same_structure(carried, following) else None
+        return following if same_structure(carried, following) else None
 
     # ---- calls
 
@@ -337,7 +330,7 @@ class _Inference:
     def _bind_results(self, call: func.CallOp, type_: RelayType, found: RelayType, bindings: Bindings) -> None:
         """Adds to `bindings` the symbols that occur only in results of a callee: from the type of the call's result, or new ones."""
         own = sorted(symbols_of_type(type_) - bindings.keys())
-        if not own or not _same_structure(type_, found):
+        if not own or not same_structure(type_, found):
             return
         # Under names that the caller cannot have.
         hidden = {name: f"_{name}_of_{call.callee.value}" for name in own}
@@ -386,14 +379,9 @@ class _Inference:
                     values = [op.regions[1].blocks[0].arguments[0]]
                 for value in values:
                     if not _is_known(type_of(value)):
-                        self._set(value, _map_sizes(type_of(value), lambda d: self.fresh("size") if d is None else d))
+                        self._set(value, map_sizes(type_of(value), lambda d: self.fresh("size") if d is None else d))
                         return True
         return False
-
-
-def _same_structure(a: RelayType, *others: RelayType) -> bool:
-    blank = _map_sizes(a, lambda _: None)
-    return all(blank.accepts(other) for other in others)
 
 
 def _walk(operation: ir.Operation) -> Iterable[ir.Operation]:

@@ -40,6 +40,7 @@ from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.registration import is_pure
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import STRING, RelayType, TensorType, type_of
+from relayc.dialects.relay.unify import map_sizes
 from relayc.pipelines.context.passes import ModulePass, PassContext, functions, module_pass
 from relayc.pipelines.graph.blocks import graph_blocks
 
@@ -201,14 +202,9 @@ class Rewriter:
 
 
 def _is_alike(a: RelayType, b: RelayType) -> bool:
-    """Whether two types may be the same: one size may be written in two ways, unless it is two numbers."""
-    if not (isinstance(a, TensorType) and isinstance(b, TensorType)):
-        return type(a) is type(b)
-    if a.dtype != b.dtype or not (a.is_known and b.is_known):
-        return a.dtype == b.dtype
-    return a.rank == b.rank and all(
-        x == y or not (isinstance(x, int) and isinstance(y, int)) for x, y in zip(a.sizes, b.sizes, strict=True)
-    )
+    """Whether two types may be the same: sizes are compared where both are numbers, as one expression may have two forms."""
+    known, found = (map_sizes(t, lambda d: d if isinstance(d, int) else None) for t in (a, b))
+    return known.accepts(found)
 
 
 class Rules:

@@ -60,7 +60,7 @@ def past_broadcasting(op: Op, rw: Rewriter) -> Found:
     """f(reshape(x), y) -> reshape(f(x, y')), where y' is y seen under the shape of x.
 
     Where y' takes a reshape that is not there yet, this is done only if f can then fuse with the operator that gives x. It is not done for
-    a constant x, whose reshape is folded: of two constants each would be seen under the shape of the other, in turn.
+    a constant x, whose reshape is folded: two constants would take the shape of each other without end.
     """
     operands = list(op.operation.operands)
     result = TensorType.of(op.result)

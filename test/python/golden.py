@@ -28,9 +28,8 @@ import lit_outputs
 import random_calls
 import random_imports
 import random_passes
-import random_quantised  # noqa: F401 (its rules, and those of random_rules, draw)
 import random_sizes
-import random_special  # noqa: F401
+import random_special  # noqa: F401 (its rules draw)
 import relay_programs
 from deep_models import CASES
 from golden_programs import LIMITS, PROGRAMS, WHOLE

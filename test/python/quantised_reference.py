@@ -1,6 +1,5 @@
 """Random graphs of quantised tensors as graphs of wide integers and floats, which the reference computes."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -18,13 +17,9 @@ class _Composer:
         self.types, self.nodes = dict(graph.types), list[Node]()
 
     def emit(self, op: str, *operands: int, **attrs: Any) -> int:
-        (type_,) = OPS[op].result_types([self.types[v] for v in operands], OPS[op].attribute_values(attrs))
-        return self.append(Node(op, operands, attrs, ()), type_)
-
-    def append(self, node: Node, type_: Any) -> int:
         found = len(self.types)
-        self.types[found] = type_
-        self.nodes.append(replace(node, results=(found,)))
+        (self.types[found],) = OPS[op].result_types([self.types[v] for v in operands], OPS[op].attribute_values(attrs))
+        self.nodes.append(Node(op, operands, attrs, (found,)))
         return found
 
     def body(self, body: Body) -> Body:
@@ -95,9 +90,7 @@ def _binary(c: _Composer, node: Node, a: dict[str, Any], *operands: int) -> int:
 
 def _function(c: _Composer, node: Node, a: dict[str, Any], x: int, scale: int, zero: int, to_scale: int, to_zero: int) -> int:
     real, name = c.real(x, scale, zero, dtype="float32"), node.op[4:]
-    if name == "leaky_relu" and a["rounding"] != "TONEVEN":
-        real = c.emit("nn_leaky_relu", real, alpha=a["alpha"])
-    elif name in ("softmax", "leaky_relu"):
+    if name in ("softmax", "leaky_relu"):
         real = c.emit(f"nn_{name}", real, **{k: v for k, v in a.items() if k in ("axis", "alpha")})
     elif name == "hardswish":
         one = c.emit("ones", shape=(), dtype="float32")
@@ -129,7 +122,7 @@ _COMPOSED = {
 
 def composed(graph: Graph) -> Graph:
     """A graph without operators on quantised tensors, which gives the same."""
-    bodies: Iterable[Body] = (graph.main, *graph.functions)
+    bodies = (graph.main, *graph.functions)
     if not any(node.op.startswith("qnn_") for body in bodies for node in body.all_nodes()):
         return graph
     c = _Composer(graph)

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import random_quantised  # noqa: F401 (its rules, and those of random_rules, draw)
-import random_special  # noqa: F401
+import random_special  # noqa: F401 (its rules draw)
 from random_drawing import RULES, draw_one
 
 from relayc import TensorType

@@ -21,7 +21,7 @@ Sizes = Mapping[str, int]
 SCALES = {"scale": (2, 8), "fine scale": (9, 16)}
 """Domains of powers of two, by the negative exponents from and to: of scales of bytes, and of sums of their products."""
 SPARE = 4
-"""Bits that numbers lack which are exact, most likely (see `off_by_a_unit`)."""
+"""A number that leaves so many bits of its type unused counts as exact (see `off_by_a_unit`)."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ def is_float(array: np.ndarray) -> bool:
 def off_by_a_unit(array: np.ndarray, rng: np.random.Generator, unit: float = 0.0) -> np.ndarray:
     """Floats that are a unit in the last place off, at most; one of their type, or a larger one, relative to 1.
 
-    Numbers of so few bits that they are exact, most likely, stay: those that the type has with SPARE bits left, or those of the larger
-    unit. Products and sums of quantised tensors are such."""
+    A number of few bits is most likely exact, and stays: it leaves SPARE bits of its type unused, or is a number of the larger unit.
+    Products and sums of quantised tensors are such numbers."""
     own = float(ml_dtypes.finfo(array.dtype).eps)
     off, wide = rng.uniform(-1, 1, array.shape) * max(unit, own), array.astype(np.float64)
     bits = 1 - round(np.log2(max(unit, own))) - SPARE * (unit <= own)

@@ -1,7 +1,10 @@
-"""Rules of random graphs for operators that few models have: derivatives of attention, sparse matrices, decision trees."""
+"""Rules of random graphs for operators that few models have: derivatives of attention, sparse matrices, decision trees.
+
+It imports all other rules before its own, as a drawing depends on their order: whoever draws imports this file."""
 
 from typing import Any
 
+import random_quantised  # noqa: F401 (its rules, and those of random_rules, draw)
 from random_drawing import Drawing, rule
 from random_rules import attention, bounded, divisors
 

@@ -3,14 +3,12 @@
 import numpy as np
 import tvm_ffi
 
-from relayc.runtime.artifact import ALIGNMENT, aligned_empty
+from relayc.runtime.artifact import ALIGNMENT, LARGE_PAGE, aligned_empty
 from relayc.runtime.free_memory import MOST_SPARE_BYTES, FreeMemory
 from relayc.runtime.tensor import to_tensor
 
 _SPARE = 15
 """Growth of an arena in calls: how many times its first size an arena may reach if arenas of other calls may be larger."""
-_LARGE_PAGE = 1 << 21
-"""Bytes of a large page. The system provides large pages, where it can, for memory aligned to this size."""
 
 
 class ArenaPool:
@@ -46,7 +44,7 @@ class ArenaPool:
 
     @staticmethod
     def _new(room: int) -> tuple[tvm_ffi.Tensor, np.ndarray]:
-        arena = aligned_empty(room, _LARGE_PAGE if room > _LARGE_PAGE else ALIGNMENT)
+        arena = aligned_empty(room, LARGE_PAGE if room > LARGE_PAGE else ALIGNMENT)
         return to_tensor(arena), arena
 
     def release(self, arena: tuple[tvm_ffi.Tensor, np.ndarray]) -> None:

@@ -28,6 +28,8 @@ ENTRIES_SYMBOL = "__relayc_entries"
 
 ALIGNMENT = 64
 """Alignment in bytes of arenas, parameters and outputs that the runtime allocates, and of every offset in an arena or parameter blob."""
+LARGE_PAGE = 1 << 21
+"""Bytes of a large page. The system provides large pages, where it can, for memory aligned to this size."""
 
 
 DLPACK_CODES = {

@@ -9,14 +9,14 @@ WORD_BITS = 32
 
 
 class DenseBlocks(Op, name="nn_dense_blocks", relay_name="nn.dense_blocks"):
-    """data x weights^T, where the weight of column n and depth k is scales[k / block_size, n] * (number - zeros[k / block_size, n]).
+    """data x weights^T, where the weight of column n and depth k is scale * (number - zero): those of column n and block k / block_size.
 
     Operands:
       data float32 [..., depth].
       weight uint32 [strips, depth * bits / 32, 16]: column n is lane n % 16 of strip n / 16; a word has the numbers of neighbouring
         depths, the first in its lowest bits.
-      scales float32 [depth / block_size, strips * 16].
-      zeros float32 or uint8, of the shape of scales, or [1, 1].
+      scales float32 [strips, depth / block_size, 16].
+      zeros float32 or uint8, of the shape of scales, or [1, 1, 1].
 
     Attributes:
       units: columns; what the last strip has beyond them is left out.
@@ -46,16 +46,16 @@ class DenseBlocks(Op, name="nn_dense_blocks", relay_name="nn.dense_blocks"):
         check(op.accuracy_level in range(5), "accuracy_level", "a number from 0 to 4", op.accuracy_level)
         check(data.rank >= 1 and data.dtype == "float32", "data", "rank 1 or more and element type float32", data)
         check(weight.rank == 3 and weight.dtype == "uint32", "weight", "rank 3 and element type uint32", weight)
-        check(scales.rank == 2 and scales.dtype == "float32", "scales", "rank 2 and element type float32", scales)
+        check(scales.rank == 3 and scales.dtype == "float32", "scales", "rank 3 and element type float32", scales)
         for name, operand in (("weight", weight), ("scales", scales), ("zeros", zeros)):
             check(all(isinstance(n, int) for n in operand.shape), name, "a shape of numbers", operand)
         strips, words, lanes = weight.static_shape
         check(lanes == STRIP and op.units > 0 and -(-op.units // STRIP) == strips, "weight", f"strips of {op.units} columns", weight)
-        blocks, columns = scales.static_shape
+        blocks = scales.static_shape[1]
         check(words * WORD_BITS == blocks * op.block_size * op.bits, "weight", f"words of {blocks} blocks", weight)
-        check(columns == strips * STRIP, "scales", f"{strips * STRIP} columns", scales)
+        check(scales.shape == (strips, blocks, STRIP), "scales", f"strips of {op.units} columns", scales)
         check(zeros.dtype in ("float32", "uint8"), "zeros", "element type float32 or uint8", zeros)
-        check(zeros.shape in (scales.shape, (1, 1)), "zeros", f"the shape of scales {scales}, or [1, 1]", zeros)
+        check(zeros.shape in (scales.shape, (1, 1, 1)), "zeros", f"the shape of scales {scales}, or [1, 1, 1]", zeros)
         depth = blocks * op.block_size
         require_equal(data.shape[-1], depth, f"depth of data {data}", f"{depth} (of {blocks} blocks)", data.shape[-1])
         return TensorType((*data.shape[:-1], op.units), data.dtype)

@@ -40,7 +40,7 @@ def dense_blocks(
       zeros: uint8 or float32 [N, blocks]; None for the middle of the numbers.
       block_size: a multiple of STRIP; the blocks are whole.
     """
-    shared = np.full((1, 1), 1 << (bits - 1), np.uint8) if zeros is None else in_strips(zeros)
+    shared = np.full((1, 1, 1), 1 << (bits - 1), np.uint8) if zeros is None else in_strips(zeros)
     operands = constant(in_words(packed)), constant(in_strips(scales)), constant(shared)
     attributes = {"units": len(packed), "bits": bits, "block_size": block_size, "accuracy_level": accuracy_level}
     return cast(emit("nn.dense_blocks", cast(x, "float32"), *operands, **attributes), x.dtype)
@@ -48,14 +48,10 @@ def dense_blocks(
 
 def in_words(packed: np.ndarray) -> np.ndarray:
     """Weights [N, blocks, bytes of a block] as nn.dense_blocks has them: uint32 [strips, words, columns of a strip]."""
-    words = np.ascontiguousarray(packed).reshape(len(packed), -1).view("<u4")
-    return np.ascontiguousarray(_whole_strips(words).reshape(-1, STRIP, words.shape[1]).transpose(0, 2, 1))
+    return in_strips(np.ascontiguousarray(packed).reshape(len(packed), -1).view("<u4"))
 
 
 def in_strips(numbers: np.ndarray) -> np.ndarray:
-    """One number for each block of each row, [N, blocks], as nn.dense_blocks has them: [blocks, columns of all strips]."""
-    return np.ascontiguousarray(_whole_strips(numbers).T)
-
-
-def _whole_strips(rows: np.ndarray) -> np.ndarray:
-    return np.pad(rows, [(0, -len(rows) % STRIP), (0, 0)])
+    """Numbers [N, n] as nn.dense_blocks has them: [strips, n, columns of a strip]."""
+    whole = np.pad(numbers, [(0, -len(numbers) % STRIP), (0, 0)])
+    return np.ascontiguousarray(whole.reshape(-1, STRIP, numbers.shape[1]).transpose(0, 2, 1))

@@ -193,9 +193,9 @@ def dense_blocks(d: Drawing, op: str) -> Any:
         lambda t: t.dtype == "float32" and t.rank > 0 and t.shape[-1] == depth,
         lambda: d.leaf((*d.shape(d.integer(0, 2)), depth), "float32"),
     )
-    zeros = d.leaf((blocks, strips * 16) if d.chance(0.5) else (1, 1), d.choice(("float32", "uint8")))
+    zeros = d.leaf((strips, blocks, 16) if d.chance(0.5) else (1, 1, 1), d.choice(("float32", "uint8")))
     weight = d.leaf((strips, depth * bits // 32, 16), "uint32", "all")
-    return d.emit(op, v, weight, d.leaf((blocks, strips * 16), "float32"), zeros, units=units, bits=bits, block_size=block)
+    return d.emit(op, v, weight, d.leaf((strips, blocks, 16), "float32"), zeros, units=units, bits=bits, block_size=block)
 
 
 @rule("nn_attention", weight=1.5)

@@ -19,9 +19,9 @@ _WORD = "uint32"
 @compute("nn_dense_blocks")
 def dense_blocks(op: Op, data: Value, weight: Value, scales: Value, zeros: Value) -> Value:
     out, bits, zero_dtype = result_type(op), op.bits, operand_type(op, 3).dtype
-    per_word, strips, blocks = WORD_BITS // bits, shape(weight)[0], shape(scales)[0]
+    per_word, (strips, blocks, _) = WORD_BITS // bits, shape(scales)
     words = op.block_size // per_word
-    is_shared = shape(zeros) == (1, 1) != shape(scales)
+    is_shared = shape(zeros) == (1, 1, 1)
 
     def number(word: Value, scale: Value, zero: Value) -> Value:
         place = scalar.multiply(integer_of(linalg.IndexOp(3).result, _WORD), scalar.constant(bits, _WORD), _WORD)
@@ -30,10 +30,9 @@ def dense_blocks(op: Op, data: Value, weight: Value, scales: Value, zeros: Value
         return scalar.multiply(centred, scale, out.dtype)
 
     # Loops over strips, blocks, words of a block, numbers of a word, lanes.
-    of_block = affine_map(5, [dim(1), dim(0), dim(4)])
-    maps = [affine_map(5, [dim(0), dim(1), dim(2), dim(4)]), of_block, affine_map(5, [0, 0]) if is_shared else of_block]
-    operands = [split(weight, [[strips], [blocks, words], [STRIP]]), split(scales, [[blocks], [strips, STRIP]])]
-    operands.append(zeros if is_shared else split(zeros, [[blocks], [strips, STRIP]]))
+    of_block = affine_map(5, [dim(0), dim(1), dim(4)])
+    maps = [affine_map(5, [dim(0), dim(1), dim(2), dim(4)]), of_block, affine_map(5, [0, 0, 0]) if is_shared else of_block]
+    operands = [split(weight, [[strips], [blocks, words], [STRIP]]), scales, zeros]
     weights = parallel(TensorType((strips, blocks, words, per_word, STRIP), out.dtype), operands, number, maps)
 
     leading = out.sizes[:-1]

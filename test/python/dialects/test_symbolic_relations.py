@@ -37,9 +37,9 @@ func.func @main(%a: tensor<2x3x12xf32>, %b: tensor<2x3x6x8x4xf32>, %c: tensor<1x
   %6 = "relay.nn_winograd_output_transform"(%d) {height = 12, width = 12} : (tensor<1x72x3x3x8xf32>) -> tensor<1x2x12x12x8xf32>
   return
 }
-func.func @few_bits(%a: tensor<3x64xf32>, %w: tensor<2x8x16xui32>, %s: tensor<2x32xf32>, %z: tensor<1x1xui8>) {
+func.func @few_bits(%a: tensor<3x64xf32>, %w: tensor<2x8x16xui32>, %s: tensor<2x2x16xf32>, %z: tensor<1x1x1xui8>) {
   %0 = "relay.nn_dense_blocks"(%a, %w, %s, %z) {units = 20, bits = 4, block_size = 32}
-    : (tensor<3x64xf32>, tensor<2x8x16xui32>, tensor<2x32xf32>, tensor<1x1xui8>) -> tensor<3x20xf32>
+    : (tensor<3x64xf32>, tensor<2x8x16xui32>, tensor<2x2x16xf32>, tensor<1x1x1xui8>) -> tensor<3x20xf32>
   return
 }
 func.func @others(%i: tensor<1x3x8x8xf32>, %g: tensor<1x2x4x5xf32>, %r: tensor<4x5xf32>, %m: tensor<9x2x2xf32>, %b: tensor<1x2x3x4xf32>,

@@ -24,8 +24,8 @@ INTEGER_BINARY = "bitwise_and bitwise_or bitwise_xor left_shift right_shift floo
 
 FEW_BITS = [
     np.random.default_rng(0).integers(0, 1 << 32, (2, 8, 16), np.uint32),
-    np.full((2, 32), 0.1, np.float32),
-    np.full((1, 1), 8, np.uint8),
+    np.full((2, 2, 16), 0.1, np.float32),
+    np.full((1, 1, 1), 8, np.uint8),
 ]
 """Weights of nn.dense_blocks: 32 columns of two blocks of 32 numbers of 4 bits."""
 STUMPS = (

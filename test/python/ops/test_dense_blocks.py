@@ -17,13 +17,17 @@ def weights(columns, blocks, bits, zeros, block=BLOCK):
     """(operands after the data, weights as floats [columns, depth])."""
     rng, strips = np.random.default_rng(bits), -(-columns // 16)
     numbers = rng.integers(0, 1 << bits, (strips * 16, blocks * block), np.uint32)
-    scales = values((blocks, strips * 16), "float32")
+    scales = values((strips, blocks, 16), "float32")
     centres = {
-        "floats": lambda: values((blocks, strips * 16), "float32"),
+        "floats": lambda: values(scales.shape, "float32"),
         "bytes": lambda: rng.integers(0, 1 << bits, scales.shape).astype(np.uint8),
-        "one": lambda: np.full((1, 1), 1 << (bits - 1), np.uint8),
+        "one": lambda: np.full((1, 1, 1), 1 << (bits - 1), np.uint8),
     }[zeros]()
-    whole = (numbers - np.broadcast_to(centres, scales.shape).T.repeat(block, 1).astype(np.float32)) * scales.T.repeat(block, 1)
+    factors, offsets = (
+        np.broadcast_to(a, scales.shape).transpose(0, 2, 1).reshape(-1, blocks).repeat(block, 1).astype(np.float32)
+        for a in (scales, centres)
+    )
+    whole = (numbers - offsets) * factors
     parts = numbers.reshape(len(numbers), -1, 32 // bits) << np.arange(0, 32, bits, dtype=np.uint32)
     words = np.bitwise_or.reduce(parts, 2).reshape(strips, 16, -1).transpose(0, 2, 1)
     return [words, scales, centres], whole[:columns].astype(np.float32)
@@ -248,3 +252,16 @@ def test_wrong_operands_are_refused(units, bits, block, message):
     operands, _ = weights(40, 2, 4, "one")
     with pytest.raises(RelayError, match=message):
         program(product(operands, units, bits, block), [values((1, 64), "float32"), *map(Const, operands)])
+
+
+@pytest.mark.parametrize(
+    ("which", "shape", "message"),
+    [(1, (2, 48), "scales"), (1, (2, 3, 16), "weight"), (1, (4, 2, 12), "scales"), (1, (3, 2, 15), "scales")]
+    + [(2, (1, 1), "zeros"), (2, (1, 2, 1), "zeros"), (2, (3, 2, 15), "zeros")],
+)
+def test_wrong_scales_and_zeros_are_refused(which, shape, message):
+    """Of three strips of two blocks."""
+    operands, _ = weights(40, 2, 4, "one")
+    operands[which] = np.ones(shape, operands[which].dtype)
+    with pytest.raises(RelayError, match=message):
+        program(product(operands, 40, 4), [values((1, 64), "float32"), *map(Const, operands)])

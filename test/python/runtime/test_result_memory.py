@@ -7,7 +7,7 @@ import pytest
 
 import relayc
 from relayc import TensorType
-from relayc.runtime.artifact import ALIGNMENT, aligned_array
+from relayc.runtime.artifact import ALIGNMENT, LARGE_PAGE, aligned_array
 from relayc.runtime.device_arenas import DeviceArenas
 from relayc.runtime.free_memory import MOST_SPARE_BYTES, FreeMemory
 from relayc.runtime.result_memory import LEAST_BYTES, ResultMemory
@@ -63,6 +63,27 @@ def test_arrays_have_aligned_memory_of_their_own(num_bytes):
     views = [array[num_bytes // 2 :] for array in arrays]
     del arrays, array
     assert all((view == i).all() for i, view in enumerate(views))
+
+
+def test_results_lie_beside_each_other_in_large_pages():
+    """Sixteen of 256 KiB need two pages where four MiB begin at a page; those beyond two MiB have pages of their own."""
+    results = [made(ResultMemory(), MIB // 4) for _ in range(64)]
+    pages = {array.ctypes.data // LARGE_PAGE for array in results}
+    assert 8 <= len(pages) <= 10
+    for number, array in enumerate(results):
+        array[...] = number
+    assert all((array == number).all() for number, array in enumerate(results))
+    for num_bytes in (2 * MIB + 4, 5 * MIB):
+        assert made(ResultMemory(), num_bytes).ctypes.data % LARGE_PAGE == 0
+
+
+@pytest.mark.parametrize("num_bytes", [LEAST_BYTES + 4, 2 * MIB - 4, 2 * MIB])
+def test_results_of_sizes_that_end_between_lines_have_memory_of_their_own(num_bytes):
+    results = [made(ResultMemory(), num_bytes) for _ in range(40)]
+    for number, array in enumerate(results):
+        assert array.nbytes == num_bytes and array.ctypes.data % ALIGNMENT == 0
+        array[...] = number
+    assert all((array == number).all() for number, array in enumerate(results))
 
 
 def test_results_that_grow_get_new_memory_seldom():

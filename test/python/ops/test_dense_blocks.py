@@ -256,8 +256,15 @@ def test_wrong_operands_are_refused(units, bits, block, message):
 
 @pytest.mark.parametrize(
     ("which", "shape", "message"),
-    [(1, (2, 48), "scales"), (1, (2, 3, 16), "weight"), (1, (4, 2, 12), "scales"), (1, (3, 2, 15), "scales")]
-    + [(2, (1, 1), "zeros"), (2, (1, 2, 1), "zeros"), (2, (3, 2, 15), "zeros")],
+    [
+        (1, (2, 48), "scales"),
+        (1, (2, 3, 16), "weight"),
+        (1, (4, 2, 12), "scales"),
+        (1, (3, 2, 15), "scales"),
+        (2, (1, 1), "zeros"),
+        (2, (1, 2, 1), "zeros"),
+        (2, (3, 2, 15), "zeros"),
+    ],
 )
 def test_wrong_scales_and_zeros_are_refused(which, shape, message):
     """Of three strips of two blocks."""

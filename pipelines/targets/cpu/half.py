@@ -33,6 +33,21 @@ def emulated_floats(module: ir.Module, types: Iterable[ir.Type], target: CpuTarg
     return [type_ for type_ in wanted if type_ in found]
 
 
+def round_before_comparing(module: ir.Module) -> None:
+    """Lets comparisons see 16-bit floats as they are in memory, after arithmetic on them has become arithmetic on f32.
+
+    Elsewhere the rounding of a value that is extended again may go. A comparison then finds no maximum: one operand was rounded, as loops
+    carry it, and the same value, computed anew, was not.
+    """
+    for op in walk(module.operation, arith.CmpFOp):
+        extended = [v.owner for v in op.operands if isinstance(v.owner, ir.OpView) and isinstance(v.owner, arith.ExtFOp)]
+        if len(extended) == 2 and extended[0].in_ == extended[1].in_:
+            continue  # whether it is NaN
+        for extension in extended:
+            if "fastmath" in extension.operation.attributes:
+                del extension.operation.attributes["fastmath"]
+
+
 def extend_in_steps(module: ir.Module, elements: Sequence[ir.Type]) -> None:
     """Turns extensions of these types to f64 into two, of which the first has an expansion: to f32, and from there."""
     for op in walk(module.operation, arith.ExtFOp):

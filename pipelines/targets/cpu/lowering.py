@@ -6,13 +6,14 @@ from math import prod
 from relayc.dialects.mlir import ir
 from relayc.dialects.operations import element_bytes, find_operations
 from relayc.pipelines.context.upstream import run_upstream
+from relayc.pipelines.emission.emit import element_of
 from relayc.pipelines.llvm.bare_pointers import give_bare_pointers
 from relayc.pipelines.llvm.calls import add_call_bodies
 from relayc.pipelines.llvm.divisions import guard_divisions
 from relayc.pipelines.llvm.expand_math import expand_math
 from relayc.pipelines.targets.cpu.emulate_x86 import INTRINSIC, emulate_x86
 from relayc.pipelines.targets.cpu.engine import CodegenError
-from relayc.pipelines.targets.cpu.half import emulated_floats, extend_in_steps, floats_to_bits
+from relayc.pipelines.targets.cpu.half import emulated_floats, extend_in_steps, floats_to_bits, round_before_comparing
 from relayc.pipelines.targets.cpu.legalize import expand_for
 from relayc.pipelines.targets.cpu.loop_hints import keep_loops, pass_on_hints
 from relayc.pipelines.targets.cpu.parallel import keep_turns_apart, share_loops
@@ -78,6 +79,8 @@ def lower_to_llvm(module: ir.Module, target: CpuTarget) -> None:
         if has_x86 and target.emulate:
             emulate_x86(module)
         _run(module, _CANONICAL)
+        if "arith.cmpf" in names and any(isinstance(element_of(t), (ir.BF16Type, ir.F16Type)) for t in types):
+            round_before_comparing(module)
         if emulated:
             extend_in_steps(module, emulated)
         expand_math(module)

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 from onnx import helper
@@ -90,6 +91,25 @@ def test_operators_are_right_on_every_level(level):
     np.testing.assert_array_equal(floor, np.floor(X))
     np.testing.assert_array_equal(squares, N * N)
     np.testing.assert_array_equal(halves, H * H)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("level", LEVELS)
+def test_sums_of_16_bits_are_compared_as_they_are_rounded(level, dtype):
+    """A kernel computes the sums twice: for the largest, and for where it is. Unlike sums of f32 are often equal here."""
+    rng = np.random.default_rng(3)
+    x, b = rng.uniform(-1, 1, (30, 3, 128)).astype(dtype), rng.uniform(0.5, 1, (3, 1)).astype(dtype)
+
+    target = target_of(level)
+    target = target if target.is_host else relayc.Target(target, emulate=True)
+    total = (x + b).astype(np.float32).transpose(1, 0, 2).reshape(3, -1)
+    assert ((total == total.max(1, keepdims=True)).sum(1) > 1).any()
+    for name, values in (("argmax", total), ("argmin", -total)):
+        for last in (False, True):
+            body = lambda x, b: [build(name, build("add", x, b), axis=(0, 2), select_last_index=last)]  # noqa: B023, E731 (called now)
+            [found] = run_program(body, [x, b], target=target)
+            expected = values.shape[1] - 1 - values[:, ::-1].argmax(1) if last else values.argmax(1)
+            np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -24,7 +24,7 @@ class PoolGeometry:
     layout: Layout
 
     @staticmethod
-    def of(op: "View | _Pool", n: int) -> "PoolGeometry":
+    def of(op: "View | Pool", n: int) -> "PoolGeometry":
         """Of the attributes of `op`, a pooling over `n` spatial axes. Raises RelayError for values that say nothing."""
         return PoolGeometry(
             spatial=SPATIAL[n],
@@ -43,7 +43,7 @@ def pool_layout(text: str, n: int) -> Layout:
     return parsed
 
 
-class _Pool(ImageOp):
+class Pool(ImageOp):
     data: Operand
     ceil_mode: bool = False
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
@@ -63,13 +63,13 @@ class _Pool(ImageOp):
         return op.data.with_shape(g.layout.shape(dims))
 
 
-class MaxPool(_Pool):
+class MaxPool(Pool):
     """The largest element of each window."""
 
     precision = Precision.EXACT
 
 
-class AvgPool(_Pool):
+class AvgPool(Pool):
     """Averages count the elements of the window that lie in the data, with `count_include_pad` those in the padding too. Means
     of integers are rounded towards 0."""
 

@@ -17,10 +17,12 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op, Pattern
 from relayc.dialects.relay.dense import BatchMatmul
 from relayc.dialects.relay.indexing import GatherNd, Take
+from relayc.dialects.relay.pool import Pool
 from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.transform import Concatenate
-from relayc.dialects.relay.types import TensorType
+from relayc.dialects.relay.types import BYTES, TensorType
+from relayc.dialects.relay.unary import Cast
 from relayc.pipelines.context.instruments import PassInfo
 from relayc.pipelines.context.passes import config_option
 from relayc.pipelines.graph.fusion.groups import ANCHORS, Group
@@ -151,6 +153,17 @@ def prologue(producer: Group, consumer: Group) -> bool:
     if any(user.operation == anchor.operation for user in producer.users) and (producer.result != data or producer.result in others):
         return False
     return same_shape(producer.result, data)
+
+
+@_rule("widening-into-pooling", "producer", [Pattern.ELEMWISE], [Pattern.OUT_ELEMWISE_FUSABLE])
+def widening_into_pooling(producer: Group, consumer: Group) -> bool:
+    """A pooling absorbs a conversion of its data from 8 bits, and reads these, unless only a call knows how long contiguous rows are."""
+    conversion, *others = producer.members
+    if others or not isinstance(conversion, Cast) or not isinstance(consumer.anchor, Pool):
+        return False
+    data = TensorType.of(conversion.operation.operands[0])
+    image = data.shape[2:] if consumer.anchor.geometry().layout.axes[-1] == "W" else data.shape[-1:]
+    return data.dtype in BYTES and all(isinstance(n, int) for n in image) and _feeds_anchor(producer, consumer)
 
 
 @_rule("elementwise-beside-epilogue", "producer", ELEMENTWISE, ANCHORS)

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
+from relayc.dialects.mlir import ir
 from relayc.pipelines.emission.index import Index, Var
-from relayc.pipelines.te.read.graph import Kernel
+from relayc.pipelines.te.read.graph import Kernel, Node, same_order
 from relayc.pipelines.te.read.window import NO_AXIS, Window, WindowedReduction, axis_of, number, windowed_reduction
 from relayc.symbolic import Size
 
@@ -45,7 +46,7 @@ def _over(found: WindowedReduction, position: int, indices: list[Index]) -> Chan
     pad_value = None
     if data.kind == "pad":
         pad_value, low, data = data.pad_value, data.low, data.inputs[0]
-    source = data
+    source = _of_bytes(data) or data
     while source.kind == "view":
         source = source.inputs[0]
     if source.kind != "arg" or len(indices) < 2:
@@ -89,3 +90,12 @@ def _over(found: WindowedReduction, position: int, indices: list[Index]) -> Chan
     return ChannelWindow(
         node, root, position, data, list(indices), pad_value, rows, columns, row_dimension, len(axes) - 1, planes, variables, channel
     )
+
+
+def _of_bytes(node: Node) -> Node | None:
+    """The tensor of 8 bits that a tensor is converted from; None for any other one."""
+    if node.kind != "generic" or node.is_reduction or len(node.structured.inputs) != 1:
+        return None
+    [source] = node.structured.inputs
+    is_byte = isinstance(source.element, ir.IntegerType) and source.element.width == 8
+    return source if is_byte and same_order(node, source) else None

@@ -7,6 +7,7 @@ import pytest
 from accuracy import bound_of
 from limits import Case, cases_of, check
 
+from relayc.dialects.mlir import ir
 from relayc.dialects.relay import build
 
 
@@ -22,7 +23,9 @@ def pooling(
     strategy: str = "window_columns",
     **more: bool,
 ) -> Case:
-    """max_pool2d or avg_pool2d of [b, channels, h, w] in a layout; `pads` are top, left, bottom, right. Means count no padding."""
+    """max_pool2d or avg_pool2d of [b, channels, h, w] in a layout; `pads` are top, left, bottom, right. Means count no padding, and are of
+    bytes as floats."""
+    is_widened = op == "avg" and dtype in ("int8", "uint8")
     shape = {"NCHW": f"b, {channels}, h, w", "NHWC": f"b, h, w, {channels}"}.get(layout, f"b, {channels // 8}, h, w, 8")
     order = {"NCHW": (0, 1, 2, 3), "NHWC": (0, 3, 1, 2)}
 
@@ -52,12 +55,16 @@ def pooling(
         count = seen(np.ones_like(wide), 0).sum((4, 5))
         total, magnitude = (seen(v, 0).sum((4, 5)) / count for v in (wide, np.abs(wide)))
         # A rounding for each sum, and two for the division, which may be a product with the reciprocal.
-        return ordered(total), ordered(bound_of(taps[0] * taps[1] + 2, total, magnitude, dtype))
+        return ordered(total), ordered(bound_of(taps[0] * taps[1] + 2, total, magnitude, "float32" if is_widened else dtype))
 
     attrs = {"pool_size": tuple(taps), "strides": tuple(strides), "padding": tuple(pads), "layout": layout, "dilation": tuple(dilation)}
     spans = [(k - 1) * d + 1 for k, d in zip(taps, dilation, strict=True)]
     lows = {name: max(1, spans[i] - pads[i] - pads[i + 2]) for i, name in enumerate("hw")}
-    return Case([f"{dtype}[{shape}]"], lambda x: build(f"nn.{op}_pool2d", x, **attrs, **more), expected, strategy, lows)
+
+    def body(x: ir.Value) -> ir.Value:
+        return build(f"nn.{op}_pool2d", build("cast", x, dtype="float32") if is_widened else x, **attrs, **more)
+
+    return Case([f"{dtype}[{shape}]"], body, expected, strategy, lows)
 
 
 CASES = {
@@ -74,6 +81,9 @@ CASES = {
     "max of halves": pooling("max", (3, 3), (2, 2), (1, 1, 1, 1), dtype="float16", strategy=""),
     "max of bytes": pooling("max", (3, 3), (1, 1), (1, 1, 1, 1), dtype="int8", strategy=""),
     "max of bytes, channels last": pooling("max", (3, 3), (2, 2), (1, 1, 1, 1), "NHWC", 70, "uint8", strategy="window_channels"),
+    "average of bytes": pooling("avg", (3, 3), (2, 2), (1, 1, 1, 1), dtype="uint8"),
+    "average of bytes, channels last": pooling("avg", (3, 2), (2, 1), (1, 0, 1, 1), "NHWC", 40, "int8", strategy="window_channels"),
+    "average of bytes, blocks of channels": pooling("avg", (3, 3), (1, 1), (1, 1, 1, 1), "NCHW8c", 16, "uint8", strategy="window_channels"),
     "average of bf16": pooling("avg", (3, 3), (1, 1), (1, 1, 1, 1), dtype="bfloat16", strategy=""),
 }
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import TypeAlias
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
@@ -47,27 +48,28 @@ def add_rows_of_taps(
     return sums
 
 
-def at_tap(
-    window: Window,
-    evaluator: Evaluator,
-    loops: Mapping[Var, Index],
-    operand: Callable[[int, Callable[[], ir.Value]], ir.Value],
-) -> Callable[[ir.Value, ir.Value], ir.Value]:
-    """The reduction step at a tap, given by `loops`: a function of an element of the data and the accumulator.
+Operand: TypeAlias = Callable[[int, Callable[[], ir.Value]], ir.Value]
+"""Gives an input of a reduction, by its position and a function that evaluates it."""
 
-    `operand(position, read)` returns another input of the reduction, which `read` evaluates at the tap.
-    """
-    structured = window.structured
+
+def other_inputs(window: Window, evaluator: Evaluator, loops: Mapping[Var, Index], operand: Operand) -> dict[int, ir.Value]:
+    """What is combined with an element of the data at a tap, given by `loops`, by positions of inputs."""
     point = window.loop_point(loops)
 
     def read(node: Node, amap: ir.AffineMap) -> ir.Value:
         return evaluator.at(node, evaluator.apply(amap, point) if node.shape else [])
 
-    others = {
+    return {
         position: operand(position, partial(read, node, amap))
-        for position, (node, amap) in enumerate(zip(structured.inputs, structured.maps, strict=True))
+        for position, (node, amap) in enumerate(zip(window.structured.inputs, window.structured.maps, strict=True))
         if position != window.position and node.kind != "empty"
     }
+
+
+def at_tap(window: Window, evaluator: Evaluator, loops: Mapping[Var, Index], operand: Operand) -> Callable[[ir.Value, ir.Value], ir.Value]:
+    """The reduction step at a tap, given by `loops`: a function of an element of the data and the accumulator."""
+    structured, point = window.structured, window.loop_point(loops)
+    others = other_inputs(window, evaluator, loops, operand)
 
     def add(element: ir.Value, total: ir.Value) -> ir.Value:
         return evaluator.compute(structured, point, {len(structured.inputs): total, window.position: element, **others})[0]

@@ -140,6 +140,23 @@ def test_convolutions(images, target):
     )
 
 
+@pytest.mark.parametrize("sign", SIGNS)
+@pytest.mark.parametrize(("taps", "strides"), [((16, 16), (1, 1)), ((3, 3), (2, 2)), ((5, 4), (1, 2))], ids=str)
+def test_sums_of_one_channel_in_floats_are_exact(taps, strides, sign):
+    """Of the largest bytes, by windows of as many taps as there may be: sums of eight millions, of which the last bit counts."""
+    rng = np.random.default_rng(taps[0])
+    largest = np.array([255, 254, 253] if sign == "uint8" else [-128, -127, -126])
+    x = rng.choice(largest, (1, 5, 40, 37)).astype(sign)
+    w = rng.choice([-128, -127, -125], (5, 1, *taps)).astype(np.int8)
+    expected = convolve(x.astype(np.int64), w.astype(np.int64), strides, (1, 1), (1, 1, 1, 1), 5)
+    attrs = {"strides": strides, "padding": (1, 1, 1, 1), "groups": 5, "out_dtype": "int32"}
+    case = Case(f"{taps}", lambda x, w: build("nn.conv2d", x, w, **attrs), [x, Const(w)], expected, np.zeros(1))
+    target = Target("cpu", mcpu="x86-64-v3", num_threads=2)
+    module = check([case], target=target, keep_ir=True)
+    assert [kernel.schedule.split()[0] for kernel in module.kernels] == ["window_columns"]
+    assert "vector.fma" in module.ir["tir"]
+
+
 @pytest.mark.parametrize("taps", [(2, 3), (3, 3), (4, 3), (5, 3), (6, 3), (3, 1), (1, 3)], ids=str)
 def test_any_number_of_rows_of_taps_for_each_channel(taps):
     """A product has four rows of taps; those that are left may be one, two or three. Windows of one row or column have no such products."""

@@ -57,7 +57,14 @@ TAKEN = {("NHWC", False): "window_channels", ("NHWC", True): "window_channels", 
 
 @pytest.mark.parametrize(
     "layout, channels, mcpu",
-    [("NHWC", 19, None), ("NHWC", 48, None), ("NCHW", 3, None), ("NHWC", 19, "x86-64-v3"), ("NHWC", 24, "avxvnni")],
+    [
+        ("NHWC", 19, None),
+        ("NHWC", 48, None),
+        ("NCHW", 3, None),
+        ("NHWC", 19, "x86-64-v3"),
+        ("NCHW", 3, "x86-64-v3"),
+        ("NHWC", 24, "avxvnni"),
+    ],
     ids=str,
 )
 @pytest.mark.parametrize("window", WINDOWS, ids=str)

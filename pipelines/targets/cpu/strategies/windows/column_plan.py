@@ -1,10 +1,19 @@
 """Sizes of tiles, blocks and buffers of windows along contiguous columns."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
+from relayc.dialects.mlir import ir
+from relayc.pipelines.te.read.reduction import multiply_add_casts
 from relayc.pipelines.te.read.window import Window, number
 from relayc.pipelines.tir.strategy.tuning import power_of_two_from
 from relayc.symbolic import ceil_div
+
+MAX_TAPS = 256
+"""Windows with more taps are left to other schedules."""
+MOST_FLOATS = 8
+"""Lanes of vectors up to which products of bytes are faster in f32: larger ones lie across lines of the cache at most taps."""
+assert MAX_TAPS << 15 < 1 << 24, "sums of products of bytes are exact in f32"
 
 
 @dataclass(frozen=True)
@@ -35,6 +44,24 @@ class ColumnPlan:
 
     window: Window
     parameters: ColumnParameters
+
+    @cached_property
+    def to_floats(self) -> list[list[tuple[str, ir.Type]]] | None:
+        """The conversions of both inputs of a sum of products of bytes to f32, which has all numbers below 2^24; None for any other one."""
+        structured = self.window.structured
+        if self.parameters.lanes > MOST_FLOATS or len(structured.block.arguments) != 3:
+            return None
+        if any(n.element != ir.IntegerType.get_signless(8) for n in structured.inputs):
+            return None
+        casts = multiply_add_casts(structured)
+        if casts is None or structured.inits[0].op.attributes["value"].value != 0:
+            return None
+        return [[(name.replace("ext", "", 1) + "tofp", ir.F32Type.get()) for name, _ in chain] for chain in casts]
+
+    @property
+    def element(self) -> ir.Type:
+        """The type of what the buffer holds."""
+        return ir.F32Type.get() if self.to_floats else self.window.data.element
 
     @property
     def outputs(self) -> int:
@@ -86,7 +113,7 @@ class ColumnPlan:
     def block_rows(self) -> int:
         """Output rows of a task: as many as its buffer takes, in tasks of about the same size."""
         rows = self.window.rows
-        width = self.row_pitch * self.window.data.element.width // 8
+        width = self.row_pitch * self.element.width // 8
         most = max(1, (self.parameters.buffer_bytes // width - rows.reach - 1) // rows.stride + 1)
         if most >= self.output_rows:
             return self.output_rows
@@ -110,7 +137,7 @@ class ColumnPlan:
 
     @property
     def buffer_bytes(self) -> int:
-        return self.buffer_size * self.window.data.element.width // 8
+        return self.buffer_size * self.element.width // 8
 
     @property
     def sums_size(self) -> int:

@@ -4,9 +4,12 @@ A task is some output rows of one channel. Its input rows are first copied to a 
 columns apart by their remainder modulo the stride, so that every tap is a contiguous vector at a constant distance and none is checked.
 Tiles of a few rows by a few vectors of columns then stay in registers over the taps, and the epilogue is evaluated on them. Maps narrower
 than a vector have whole rows as vectors, which overlap in a second buffer; the epilogue then runs over it as over one long row.
+
+Products of bytes are computed in f32 on vectors of 32 bytes: their sums are whole numbers below 2^24, which f32 has, and a multiply-add of
+floats is one instruction, where one of integers is an extension, a product and a sum.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -14,7 +17,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
-from relayc.pipelines.targets.cpu.strategies.windows.column_plan import ColumnParameters, ColumnPlan
+from relayc.pipelines.targets.cpu.strategies.windows.column_plan import MAX_TAPS, ColumnParameters, ColumnPlan
 from relayc.pipelines.targets.cpu.strategies.windows.masked_columns import schedule_masked_columns
 from relayc.pipelines.targets.cpu.strategies.windows.tasks import Point
 from relayc.pipelines.te.read.access import Analysis, collapse
@@ -26,16 +29,15 @@ from relayc.pipelines.tir.strategy.tuning import Tuning, distinct, grains, power
 from relayc.pipelines.tir.values import nest
 from relayc.pipelines.tir.values.buffers import local_buffer
 from relayc.pipelines.tir.values.evaluator import Evaluator
-from relayc.pipelines.tir.values.windows import at_tap, padding_vector, store_result
+from relayc.pipelines.tir.values.windows import at_tap, other_inputs, padding_vector, store_result
 from relayc.symbolic import bounds, ceil_div
 
 Places = Sequence[tuple[int, int]]
 """Vectors of sums: the output row of the tile, and the column of each."""
 
-MAX_TAPS = 256
 MAX_STRIDE = 4
 MAX_BUFFER_BYTES = 128 << 10
-"""Windows with more taps, larger strides or longer rows are left to other schedules."""
+"""Windows with larger strides or longer rows are left to other schedules."""
 MAX_UNROLLED_VECTORS = 8
 """Vectors that are copied one after the other; more are a loop."""
 
@@ -99,7 +101,8 @@ class _ColumnKernel:
     def __init__(self, kernel: Kernel, plan: ColumnPlan) -> None:
         self.kernel, self.plan, self.w = kernel, plan, plan.window
         self.parameters, self.lanes = plan.parameters, plan.lanes
-        self.plane = Node("arg", (plan.buffer_size,), self.w.data.element)
+        self.to_floats = plan.to_floats
+        self.plane = Node("arg", (plan.buffer_size,), plan.element)
         self.sums = Node("arg", (plan.sums_size,), self.w.node.element)
 
     def emit(self) -> Scheduled:
@@ -164,7 +167,7 @@ class _ColumnKernel:
                 with self.evaluator.along(lanes) as lane:
                     at += lane
                     column = (at + begin) * columns.stride + (phase - before)
-                    value = self.evaluator.at(self.w.data, self.w.data_at(point, source, column))
+                    value = self._converted(self.evaluator.at(self.w.data, self.w.data_at(point, source, column)))
                     self.evaluator.store(value, self.evaluator.buffers[self.plane], row * self.plan.row_pitch + first + at)
 
             self._sweep(high - low, self.parameters.lanes, put)
@@ -175,13 +178,17 @@ class _ColumnKernel:
         if start >= end or self.w.pad_value is None:
             return
         lanes = min(self.parameters.lanes, power_of_two_from(end - start))
-        value = padding_vector(self.w, lanes)
+        value = self._converted(padding_vector(self.w, lanes))
 
         def put(at: Index, _: int) -> None:
             with self.evaluator.along(lanes) as lane:
                 self.evaluator.store(value, self.evaluator.buffers[self.plane], row * self.plan.row_pitch + start + at + lane)
 
         self._sweep(ceil_div(end - start, lanes) * lanes, lanes, put)
+
+    def _converted(self, value: ir.Value, position: int | None = None) -> ir.Value:
+        """Elements of an input, the data if no other is meant, as they are multiplied."""
+        return emit.convert(value, self.to_floats[self.w.position if position is None else position]) if self.to_floats else value
 
     def _sweep(self, count: int, lanes: int, body: Callable[[Index, int], None]) -> None:
         """body(start, lanes) for vectors that cover `count` elements, the last of which may overlap the one before."""
@@ -231,8 +238,12 @@ class _ColumnKernel:
     def _tile_code(self, point: Point, first: Index, row: Index, rows: int, column: Index, starts: list[int]) -> None:
         with self.evaluator.scope(), self.evaluator.lanes(self.lanes) as lane:
             init = emit.broadcast(self.evaluator.at(self.w.structured.inits[0], []), self.lanes)
+            if self.to_floats:
+                init = emit.zero(emit.like(init.type, self.plane.element))
             places = [(i, start) for i in range(rows) for start in starts]
             sums = self._taps(point, row, column, lane, places, [init] * len(places))
+            if self.to_floats:
+                sums = [emit.convert(value, [("arith.fptosi", self.w.node.element)]) for value in sums]
             for (i, start), value in zip(places, sums, strict=True):
                 if self.plan.is_narrow:
                     at = (row + i) * self.plan.outputs + Index.of(lane)
@@ -278,12 +289,19 @@ class _ColumnKernel:
             for n, row_tap in users:
                 element = self.evaluator.at(self.plane, [start + places[n][1]])
                 loops = self.w.at_taps(point, row_tap, Index(tap))
-                sums[n] = at_tap(self.w, self.evaluator, loops, lambda _, read: self._in_all_lanes(read()))(element, sums[n])
+                sums[n] = self._add(loops, element, sums[n])
         return sums
 
-    def _in_all_lanes(self, value: ir.Value) -> ir.Value:
-        """A scalar broadcast to all lanes, shared by all its uses."""
-        return self.evaluator.once(("factor", value), lambda: emit.broadcast(value, self.lanes))
+    def _add(self, loops: Mapping[Var, Index], element: ir.Value, total: ir.Value) -> ir.Value:
+        """A sum with the element at a tap added."""
+        if self.to_floats is None:
+            return at_tap(self.w, self.evaluator, loops, lambda _, read: self._in_all_lanes(read()))(element, total)
+        [weight] = other_inputs(self.w, self.evaluator, loops, lambda position, read: self._in_all_lanes(read(), position)).values()
+        return emit.multiply_add(element, weight, total)
+
+    def _in_all_lanes(self, value: ir.Value, position: int | None = None) -> ir.Value:
+        """A scalar of an input, converted and broadcast to all lanes, shared by all its uses."""
+        return self.evaluator.once(("factor", value), lambda: emit.broadcast(self._converted(value, position), self.lanes))
 
     # ---- results
 

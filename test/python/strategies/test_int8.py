@@ -10,6 +10,7 @@ import pytest
 from contractions import Case, check, convolve
 from support import Const, program
 
+from relayc import Program, TensorType
 from relayc.dialects.relay import build
 from relayc.dialects.relay.errors import RelayError
 from relayc.pipelines.context.target import Target
@@ -278,3 +279,23 @@ def test_unlike_signs_need_a_wider_result():
     a, b = numbers((2, 4), "uint8", 0), numbers((4, 3), "int8", 1)
     with pytest.raises(RelayError, match=r"out_dtype: expected more bits than tensor_a and tensor_b, of unlike signs, found"):
         program(lambda x, y: [build("nn.matmul", x, y)], [a, b])
+
+
+@pytest.mark.parametrize("high", [40, 64, 65])
+def test_products_by_rows_whose_length_a_call_says(high):
+    """Of a quantised matrix with itself transposed. A tile has room for a row of at most 64 bytes, so that its depth is known; its length
+    is not."""
+    mod = Program(dims={"n": (2, high)})
+
+    @mod.function(x=TensorType(("n + 1", "n"), "uint8"))
+    def main(x):
+        real = mod.op.qnn.dequantize(x, mod.constant(np.float32(0.5)), mod.constant(np.uint8(3)))
+        return mod.op.nn.dense(real, real)
+
+    rng = np.random.default_rng(high)
+    target = Target("cpu", mcpu="sapphirerapids")
+    module = compile(mod, target=target if target.is_host else Target(target, emulate=True))
+    for n in (2, 31, high - 1, high):
+        x = rng.integers(0, 256, (n + 1, n)).astype(np.uint8)
+        real = (x.astype(np.float64) - 3) / 2
+        np.testing.assert_array_equal(module["main"](x), real @ real.T)

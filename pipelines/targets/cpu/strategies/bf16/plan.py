@@ -131,7 +131,7 @@ def _is_regular(c: Contraction, layout: PairsLayout) -> bool:
     """Whether masks suffice for what a call says: columns that are stored side by side, rows of B and of A that are contiguous."""
     if not isinstance(c.column_extent, int) and (len(c.columns) != 1 or c.store_stride(c.column) != 1):
         return False
-    if isinstance(layout.depth, int):
+    if isinstance(layout.depth, int) and isinstance(layout.size, int):
         return True
     contiguous = c.b.offset.coefficient(c.column) == 1 and c.a.offset.coefficient(layout.inner[-1]) == 1
     return contiguous and len(layout.inner) == 1 and not c.a.checks

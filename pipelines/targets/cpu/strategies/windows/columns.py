@@ -167,7 +167,7 @@ class _ColumnKernel:
                 with self.evaluator.along(lanes) as lane:
                     at += lane
                     column = (at + begin) * columns.stride + (phase - before)
-                    value = self._converted(self.evaluator.at(self.w.data, self.w.data_at(point, source, column)))
+                    value = self._converted(self.w.position, self.evaluator.at(self.w.data, self.w.data_at(point, source, column)))
                     self.evaluator.store(value, self.evaluator.buffers[self.plane], row * self.plan.row_pitch + first + at)
 
             self._sweep(high - low, self.parameters.lanes, put)
@@ -178,7 +178,7 @@ class _ColumnKernel:
         if start >= end or self.w.pad_value is None:
             return
         lanes = min(self.parameters.lanes, power_of_two_from(end - start))
-        value = self._converted(padding_vector(self.w, lanes))
+        value = self._converted(self.w.position, padding_vector(self.w, lanes))
 
         def put(at: Index, _: int) -> None:
             with self.evaluator.along(lanes) as lane:
@@ -186,9 +186,9 @@ class _ColumnKernel:
 
         self._sweep(ceil_div(end - start, lanes) * lanes, lanes, put)
 
-    def _converted(self, value: ir.Value, position: int | None = None) -> ir.Value:
-        """Elements of an input, the data if no other is meant, as they are multiplied."""
-        return emit.convert(value, self.to_floats[self.w.position if position is None else position]) if self.to_floats else value
+    def _converted(self, position: int, value: ir.Value) -> ir.Value:
+        """Elements of an input as they are multiplied."""
+        return emit.convert(value, self.to_floats[position]) if self.to_floats else value
 
     def _sweep(self, count: int, lanes: int, body: Callable[[Index, int], None]) -> None:
         """body(start, lanes) for vectors that cover `count` elements, the last of which may overlap the one before."""
@@ -294,14 +294,15 @@ class _ColumnKernel:
 
     def _add(self, loops: Mapping[Var, Index], element: ir.Value, total: ir.Value) -> ir.Value:
         """A sum with the element at a tap added."""
+        operand = lambda position, read: self._in_all_lanes(position, read())  # noqa: E731
         if self.to_floats is None:
-            return at_tap(self.w, self.evaluator, loops, lambda _, read: self._in_all_lanes(read()))(element, total)
-        [weight] = other_inputs(self.w, self.evaluator, loops, lambda position, read: self._in_all_lanes(read(), position)).values()
+            return at_tap(self.w, self.evaluator, loops, operand)(element, total)
+        [weight] = other_inputs(self.w, self.evaluator, loops, operand).values()
         return emit.multiply_add(element, weight, total)
 
-    def _in_all_lanes(self, value: ir.Value, position: int | None = None) -> ir.Value:
+    def _in_all_lanes(self, position: int, value: ir.Value) -> ir.Value:
         """A scalar of an input, converted and broadcast to all lanes, shared by all its uses."""
-        return self.evaluator.once(("factor", value), lambda: emit.broadcast(self._converted(value, position), self.lanes))
+        return self.evaluator.once(("factor", value), lambda: emit.broadcast(self._converted(position, value), self.lanes))
 
     # ---- results
 

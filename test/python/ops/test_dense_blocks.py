@@ -98,11 +98,12 @@ def test_instructions(name, case):
 
 
 LEVELS = {
-    "tiles of rows": ((1, 4, 12, 13, 16, 17, 33, 65, 250), (56, 3, 4, "bytes", 16)),
+    "tiles of rows": ((1, 4, 12, 13, 16, 17, 33, 65, 256, 257), (56, 3, 4, "bytes", 16)),
     "one block": ((1, 40), (20, 1, 8, "one", 32)),
+    "one piece of the depth": ((2, 35), (40, 32, 4, "bytes", 32)),
     "a block of many steps": ((2, 20), (16, 1, 4, "one", 320)),
     "blocks of several steps, more than 1,024 columns": ((2, 49), (1101, 3, 2, "bytes", 64)),
-    "pieces of the depth, an odd number of strips": ((2, 35), (40, 38, 4, "bytes", 32)),
+    "pieces of the depth, an odd number of strips": ((2, 35), (40, 33, 4, "bytes", 32)),
     "floats for zeros": ((3, 18), (40, 4, 4, "floats", 32)),
 }
 

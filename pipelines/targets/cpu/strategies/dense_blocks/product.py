@@ -58,14 +58,16 @@ class BlockParameters:
     vectors: int
     rows: int
     depth: int
-    task_rows: int = 192
+    task_rows: int
 
 
-def default_parameters(target: Target) -> BlockParameters:
-    """Sums of a tile in three quarters of the registers, the buffer of weights in two thirds of the first-level cache."""
+def default_parameters(target: Target, is_scaled: bool = False) -> BlockParameters:
+    """Sums of a tile in three quarters of the registers, the buffer of weights in two thirds of the first-level cache. `is_scaled`: for
+    `ScaledPanels`."""
     vectors = 4
     rows = max(1, target.num_vector_registers * 3 // 4 // vectors)
-    return BlockParameters(vectors, rows, max(1, target.l1_bytes * 2 // 3 // (vectors * target.vector_bytes)))
+    depth = max(1, target.l1_bytes * 2 // 3 // (vectors * target.vector_bytes))
+    return BlockParameters(vectors, rows, depth, task_rows=256 if is_scaled else 192)
 
 
 def schedule_dense_blocks(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
@@ -74,11 +76,13 @@ def schedule_dense_blocks(kernel: Kernel, target: Target, tuning: Tuning) -> Sch
     if found is None or found.rows == 0:
         return None
     names = ("vectors", "rows", "depth", "task_rows")
-    p = tuning.replace(default_parameters(target), names, values=_values(found, target))
+    on_tiles = tiles.takes(found, target)
+    is_scaled = on_tiles and found.level >= BF16_LEVEL
+    p = tuning.replace(default_parameters(target, is_scaled), names, values=_values(found, target))
     strips, blocks, words, numbers, lanes = found.weights.static_shape
     depth, block_size = blocks * words * numbers, words * numbers
     grain = tuning.number("grain", PARALLEL_GRAIN, lambda: grains(PARALLEL_GRAIN, found.rows * strips * depth * lanes))
-    dots, on_tiles = dots_of(target), tiles.takes(found, target)
+    dots = dots_of(target)
     if dots is not None and (not dots.fused or block_size >= digits.MOST_DEPTH):
         dots = None
     count = DIGITS[found.level]
@@ -89,7 +93,7 @@ def schedule_dense_blocks(kernel: Kernel, target: Target, tuning: Tuning) -> Sch
         few_rows = minimum(few_rows, found.rows)
     workspace: Size = digits.bytes_of(depth, blocks, count, few_rows) if dots is not None else 0
     if on_tiles and not proves(lambda: found.rows <= few_rows):
-        parts = 1 if found.level >= BF16_LEVEL else count
+        parts = 1 if is_scaled else count
         workspace = maximum(workspace, tiles.bytes_of(found.rows, depth, parts))
     with kernel_function(kernel, workspace_bytes=workspace) as body:
         operands, memory = Operands(found, body.evaluator, target), body.workspace
@@ -97,7 +101,7 @@ def schedule_dense_blocks(kernel: Kernel, target: Target, tuning: Tuning) -> Sch
         if dots is not None:
             few = digits.DigitSums(operands, dots, count, few_rows, memory)
         many: RowTasks = FloatPanels(operands, p.vectors, p.rows, p.depth)
-        if on_tiles and found.level >= BF16_LEVEL:
+        if is_scaled:
             many = ScaledPanels(operands, target.num_threads, memory)
         elif on_tiles:
             many = tiles.TilePanels(operands, count, target.num_threads, memory)

@@ -43,7 +43,12 @@ class _Turn:
 
 
 class ScaledPanels(TilePanels):
-    """Many rows (see `product.RowTasks`) in bf16: vectors unpack the weights of the next turn while tiles multiply those of this one."""
+    """Many rows (see `product.RowTasks`) in bf16: vectors unpack the weights of the next turn while tiles multiply those of this one.
+
+    A tile is read once for a piece, from the second-level cache; longer pieces load and store sums less often.
+    """
+
+    piece = 1024
 
     def __init__(self, operands: Operands, threads: int, memory: Value) -> None:
         super().__init__(operands, 1, threads, memory)

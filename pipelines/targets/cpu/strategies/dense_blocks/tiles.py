@@ -24,8 +24,6 @@ from relayc.pipelines.tir.values import nest, vectors
 from relayc.pipelines.tir.values.buffers import local_buffer, view
 from relayc.symbolic import Size, bounds, ceil_div
 
-PIECE = 512
-"""Depth of a piece, in whole blocks: a tile of rows of it stays in the first-level cache."""
 TASK_STRIPS = 32
 """Strips of a task, at most: so many meet the data of a piece once these have come from memory."""
 WIDTH = 2
@@ -47,19 +45,23 @@ class _Place:
 class TilePanels:
     """Many rows (see `product.RowTasks`).
 
+    Attributes:
+      piece: depth of a piece, in whole blocks: a tile of rows of it stays in the first-level cache.
+
     Args:
       parts: bf16 numbers that a datum is the sum of.
       memory: workspace of `bytes_of` bytes.
     """
 
     tile_rows = MAX_ROWS
+    piece = 512
 
     def __init__(self, operands: Operands, parts: int, threads: int, memory: Value) -> None:
         self.o, self.evaluator, self.parts = operands, operands.evaluator, parts
         self.strips = max(1, min(TASK_STRIPS, ceil_div(operands.strips, 2 * threads)))
         self.bf16, self.i32 = ir.BF16Type.get(), ir.IntegerType.get_signless(32)
         self.step = MAX_STEP if operands.block_size % MAX_STEP == 0 else MAX_STEP // 2
-        self.blocks = min(operands.blocks, max(1, PIECE // operands.block_size))
+        self.blocks = min(operands.blocks, max(1, self.piece // operands.block_size))
         self.data = view(memory, 0, bytes_of(operands.c.rows, operands.depth, parts) // 2, self.bf16)
         self.together = 2 if self.blocks % 2 == operands.blocks % 2 == 0 else 1
         self.tiles = AmxSums(SumBlock(MAX_ROWS, 1, 1), self.step)

@@ -105,6 +105,7 @@ class Program:
         if fixed:
             raise ModelError(f"dims: expected least and largest sizes, found {', '.join(f'{n} = {v}' for n, v in fixed.items())}")
         self._context = make_context()
+        self._failed: list[func.FuncOp] = []
         with self._context:
             self._mod = IRModule(ir.Module.create(ir.Location.unknown()))
             if ranges:
@@ -189,7 +190,8 @@ class Program:
                 if declared is not None and function.type != declared.type:
                     raise RelayError(f"function {name}: expected {declared.type}, as declared, found {function.type}")
             except BaseException:
-                function.operation.erase()
+                function.operation.detach_from_parent()
+                self._failed.append(function)  # not erased: who sees the error may look at values, as debuggers do
                 raise
             if declared is not None:
                 private = DECLARED.of(declared) == "private"

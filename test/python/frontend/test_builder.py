@@ -483,3 +483,23 @@ def test_a_function_that_was_declared_and_never_defined_is_an_error():
 
     with pytest.raises(RelayError, match="late"):
         compiled(program)
+
+
+def test_values_of_a_function_that_failed_can_still_be_shown():
+    """As a debugger shows them beside the traceback; another function of that name can follow."""
+    program, kept = Program(), []
+    for _ in range(3):
+        with pytest.raises(KeyError):
+
+            @program.function(x=VECTOR)
+            def main(x):
+                kept.append((x, x + 1.0))
+                raise KeyError("later")
+
+    assert {repr(value) for values in kept for value in values} == {"<Expr tensor<4xf32>>"}
+
+    @program.function(x=VECTOR)
+    def main(x):
+        return x + 1.0
+
+    np.testing.assert_array_equal(compiled(program)["main"](X), X + 1)

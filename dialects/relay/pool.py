@@ -44,6 +44,8 @@ def pool_layout(text: str, n: int) -> Layout:
 
 
 class Pool(ImageOp):
+    """A pooling by windows of one size."""
+
     data: Operand
     ceil_mode: bool = False
     pattern = Pattern.OUT_ELEMWISE_FUSABLE

@@ -105,7 +105,7 @@ class Program:
         if fixed:
             raise ModelError(f"dims: expected least and largest sizes, found {', '.join(f'{n} = {v}' for n, v in fixed.items())}")
         self._context = make_context()
-        self._failed: list[func.FuncOp] = []
+        self._failed: list[func.FuncOp] = []  # kept, as a debugger may show values of a function that could not be built
         with self._context:
             self._mod = IRModule(ir.Module.create(ir.Location.unknown()))
             if ranges:
@@ -191,7 +191,7 @@ class Program:
                     raise RelayError(f"function {name}: expected {declared.type}, as declared, found {function.type}")
             except BaseException:
                 function.operation.detach_from_parent()
-                self._failed.append(function)  # not erased: who sees the error may look at values, as debuggers do
+                self._failed.append(function)
                 raise
             if declared is not None:
                 private = DECLARED.of(declared) == "private"

@@ -157,7 +157,7 @@ def prologue(producer: Group, consumer: Group) -> bool:
 
 @_rule("widening-into-pooling", "producer", [Pattern.ELEMWISE], [Pattern.OUT_ELEMWISE_FUSABLE])
 def widening_into_pooling(producer: Group, consumer: Group) -> bool:
-    """A pooling absorbs a conversion of its data from 8 bits, and reads these, unless only a call knows how long contiguous rows are."""
+    """A pooling absorbs a conversion of its data from 8 bits, and reads the bytes. Rows of pixels must have a known length."""
     conversion, *others = producer.members
     if others or not isinstance(conversion, Cast) or not isinstance(consumer.anchor, Pool):
         return False

@@ -36,11 +36,11 @@ def emulated_floats(module: ir.Module, types: Iterable[ir.Type], target: CpuTarg
 def round_before_comparing(module: ir.Module) -> None:
     """Lets comparisons see 16-bit floats as they are in memory, after arithmetic on them has become arithmetic on f32.
 
-    Elsewhere the rounding of a value that is extended again may go. A comparison then finds no maximum: one operand was rounded, as loops
-    carry it, and the same value, computed anew, was not.
+    LLVM passes may drop the rounding of a value that is extended again. A search for a maximum then finds nothing: loops carry the maximum
+    rounded, and the values that are compared with it are not rounded.
     """
     for op in walk(module.operation, arith.CmpFOp):
-        extended = [v.owner for v in op.operands if isinstance(v.owner, ir.OpView) and isinstance(v.owner, arith.ExtFOp)]
+        extended = [v.owner for v in op.operands if isinstance(v.owner, arith.ExtFOp)]
         if len(extended) == 2 and extended[0].in_ == extended[1].in_:
             continue  # whether it is NaN
         for extension in extended:

@@ -19,7 +19,8 @@ _WORD = "uint32"
 @compute("nn_dense_blocks")
 def dense_blocks(op: Op, data: Value, weight: Value, scales: Value, zeros: Value) -> Value:
     out, bits, zero_dtype = result_type(op), op.bits, operand_type(op, 3).dtype
-    per_word, (strips, blocks, _) = WORD_BITS // bits, shape(scales)
+    strips, blocks, _ = shape(scales)
+    per_word = WORD_BITS // bits
     words = op.block_size // per_word
     is_shared = shape(zeros) == (1, 1, 1)
 

@@ -96,7 +96,7 @@ def test_operators_are_right_on_every_level(level):
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("level", LEVELS)
 def test_sums_of_16_bits_are_compared_as_they_are_rounded(level, dtype):
-    """A kernel computes the sums twice: for the largest, and for where it is. Unlike sums of f32 are often equal here."""
+    """A kernel computes the sums twice: for the largest, and for where it is. Sums that differ in f32 are often equal in 16 bits."""
     rng = np.random.default_rng(3)
     x, b = rng.uniform(-1, 1, (30, 3, 128)).astype(dtype), rng.uniform(0.5, 1, (3, 1)).astype(dtype)
 

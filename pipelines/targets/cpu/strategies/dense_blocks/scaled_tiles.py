@@ -45,7 +45,7 @@ class _Turn:
 class ScaledPanels(TilePanels):
     """Many rows (see `product.RowTasks`) in bf16: vectors unpack the weights of the next turn while tiles multiply those of this one.
 
-    A tile is read once for a piece, from the second-level cache; longer pieces load and store sums less often.
+    Tiles of data come from the second-level cache. Longer pieces load and store sums less often.
     """
 
     piece = 1024

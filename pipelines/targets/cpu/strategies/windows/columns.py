@@ -101,7 +101,6 @@ class _ColumnKernel:
     def __init__(self, kernel: Kernel, plan: ColumnPlan) -> None:
         self.kernel, self.plan, self.w = kernel, plan, plan.window
         self.parameters, self.lanes = plan.parameters, plan.lanes
-        self.to_floats = plan.to_floats
         self.plane = Node("arg", (plan.buffer_size,), plan.element)
         self.sums = Node("arg", (plan.sums_size,), self.w.node.element)
 
@@ -188,7 +187,7 @@ class _ColumnKernel:
 
     def _converted(self, position: int, value: ir.Value) -> ir.Value:
         """Elements of an input as they are multiplied."""
-        return emit.convert(value, self.to_floats[position]) if self.to_floats else value
+        return emit.convert(value, self.plan.to_floats[position]) if self.plan.to_floats else value
 
     def _sweep(self, count: int, lanes: int, body: Callable[[Index, int], None]) -> None:
         """body(start, lanes) for vectors that cover `count` elements, the last of which may overlap the one before."""
@@ -237,12 +236,13 @@ class _ColumnKernel:
 
     def _tile_code(self, point: Point, first: Index, row: Index, rows: int, column: Index, starts: list[int]) -> None:
         with self.evaluator.scope(), self.evaluator.lanes(self.lanes) as lane:
-            init = emit.broadcast(self.evaluator.at(self.w.structured.inits[0], []), self.lanes)
-            if self.to_floats:
-                init = emit.zero(emit.like(init.type, self.plane.element))
+            if self.plan.to_floats:
+                init = emit.zero(emit.vector_of(self.lanes, self.plane.element))
+            else:
+                init = emit.broadcast(self.evaluator.at(self.w.structured.inits[0], []), self.lanes)
             places = [(i, start) for i in range(rows) for start in starts]
             sums = self._taps(point, row, column, lane, places, [init] * len(places))
-            if self.to_floats:
+            if self.plan.to_floats:
                 sums = [emit.convert(value, [("arith.fptosi", self.w.node.element)]) for value in sums]
             for (i, start), value in zip(places, sums, strict=True):
                 if self.plan.is_narrow:
@@ -295,7 +295,7 @@ class _ColumnKernel:
     def _add(self, loops: Mapping[Var, Index], element: ir.Value, total: ir.Value) -> ir.Value:
         """A sum with the element at a tap added."""
         operand = lambda position, read: self._in_all_lanes(position, read())  # noqa: E731
-        if self.to_floats is None:
+        if self.plan.to_floats is None:
             return at_tap(self.w, self.evaluator, loops, operand)(element, total)
         [weight] = other_inputs(self.w, self.evaluator, loops, operand).values()
         return emit.multiply_add(element, weight, total)

@@ -53,7 +53,7 @@ class DenseBlocks(Op, name="nn_dense_blocks", relay_name="nn.dense_blocks"):
         check(lanes == STRIP and op.units > 0 and -(-op.units // STRIP) == strips, "weight", f"strips of {op.units} columns", weight)
         blocks = scales.static_shape[1]
         check(words * WORD_BITS == blocks * op.block_size * op.bits, "weight", f"words of {blocks} blocks", weight)
-        check(scales.shape == (strips, blocks, STRIP), "scales", f"shape {[strips, blocks, STRIP]}", scales)
+        check(scales.shape == (strips, blocks, STRIP), "scales", f"strips of {op.units} columns", scales)
         check(zeros.dtype in ("float32", "uint8"), "zeros", "element type float32 or uint8", zeros)
         check(zeros.shape in (scales.shape, (1, 1, 1)), "zeros", f"the shape of scales {scales}, or [1, 1, 1]", zeros)
         depth = blocks * op.block_size

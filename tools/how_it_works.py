@@ -82,6 +82,7 @@ PARAGRAPHS = {
         The pass gathers operators into groups, each of which will be one kernel: the convolution takes the addition and the rectifier
         after it, and the product takes its bias. No intermediate tensor of a group goes through memory. [fusion.md](fusion.md) has the
         rules.""",
+    "DropNarrowing": """Numbers that a kernel makes narrower and wide again stay wide, where no number changes by that.""",
     "ToMixedPrecision": """If bf16 is requested, products read operands rounded to bf16.""",
     "OutlineGroups": """Each group becomes a function, and the program calls it. Equal groups share one function.""",
     "RelayToTe": """

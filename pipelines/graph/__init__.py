@@ -11,6 +11,7 @@ from relayc.pipelines.graph.combine_parallel_conv2d import combine_parallel_conv
 from relayc.pipelines.graph.combine_parallel_dense import combine_parallel_dense
 from relayc.pipelines.graph.conv_transpose_to_conv import conv_transpose_to_conv
 from relayc.pipelines.graph.dead_code_elimination import dead_code_elimination
+from relayc.pipelines.graph.drop_narrowing import drop_narrowing
 from relayc.pipelines.graph.eliminate_common_subexpr import eliminate_common_subexpr
 from relayc.pipelines.graph.fake_quantization_to_integer import fake_quantization_to_integer
 from relayc.pipelines.graph.fold_constant import fold_constant
@@ -66,6 +67,7 @@ def graph_pipeline() -> Sequential:
         loop_invariant_code_motion,
         dead_code_elimination,
         fuse_ops,
+        drop_narrowing,
         winograd_by_size,
         to_mixed_precision,
         share_parameters,

@@ -15,3 +15,9 @@ def graph_blocks(operation: ir.Operation) -> Iterator[ir.Block]:
                 if not isinstance(op, Op) or (op.region_names and not isinstance(op, Fused)):
                     yield from graph_blocks(op.operation)
             yield block
+
+
+def fused_blocks(operation: ir.Operation) -> Iterator[ir.Block]:
+    """The bodies of the fusion groups below an operation."""
+    for block in graph_blocks(operation):
+        yield from (op.operation.regions[0].blocks[0] for op in block.operations if isinstance(op, Fused))

@@ -52,6 +52,7 @@ Rule = Callable[..., Found]
 
 Selection = Callable[[type[Op]], object]
 """Whether a rule is for an operator."""
+Blocks = Callable[[ir.Operation], Iterator[ir.Block]]
 
 _MAX_SWEEPS = 100
 _VISITS_PER_OPERATION = 50
@@ -283,22 +284,26 @@ class Rules:
 
         return register
 
-    def as_pass(self, opt_level: int, summary: str) -> ModulePass:
+    def as_pass(self, opt_level: int, summary: str, blocks: Blocks = graph_blocks) -> ModulePass:
         """A registered pass, of the name of the table, that rewrites a module by the rules. `summary` is its docstring."""
 
         def rewrite(mod: IRModule, ctx: PassContext) -> IRModule:
-            return self.apply(mod)
+            return self.apply(mod, blocks)
 
         rewrite.__doc__ = summary
         return module_pass(opt_level, self.name)(rewrite)
 
-    def apply(self, mod: IRModule) -> IRModule:
+    def apply(self, mod: IRModule, blocks: Blocks = graph_blocks) -> IRModule:
         """Rewrites every function of a module until no rule applies, and returns the module. Warns if the rules undo each other: the
-        program is right, but needs a better rule."""
+        program is right, but needs a better rule.
+
+        Args:
+          blocks: gives the blocks of a function that are rewritten.
+        """
         for func in functions(mod):
             for _ in range(_MAX_SWEEPS):
                 rewriter = Rewriter(mod)
-                for block in list(graph_blocks(func)):
+                for block in list(blocks(func)):
                     rewriter.sweep(block, self.table)
                 if rewriter.gave_up or not rewriter.changed:
                     break

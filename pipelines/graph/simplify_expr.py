@@ -116,26 +116,12 @@ def cast_chain(op: Op, rw: Rewriter) -> Found:
     if _type(op.data).dtype == op.dtype:
         return op.data
     inner = rw.producer(op.data, "cast")
-    if inner is None or not (_keeps_values(_type(inner.data).dtype, inner.dtype) or _clipped_to(inner, op.dtype, rw)):
+    if inner is None or not _keeps_values(_type(inner.data).dtype, inner.dtype):
         return None
     return build("cast", inner.data, **op.attrs())
 
 
-def _clipped_to(cast: Op, target: str, rw: Rewriter) -> bool:
-    """Whether a cast to integers, before one to other integers, is of numbers that are clipped to those that it can give.
-
-    The cast must have no other use: a tensor that is stored is stored in the narrower type.
-    """
-    if not rw.used_once(cast.result):
-        return False
-    clip, dtypes = rw.producer(cast.data, "clip"), (numpy_dtype(cast.dtype), numpy_dtype(target))
-    if clip is None or any(dtype.kind not in "iu" for dtype in dtypes):  # integers of less than 8 bits are of another kind
-        return False
-    low, high = _limits(clip)
-    return all(np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max for dtype in dtypes)
-
-
-def _limits(clip: Op) -> tuple[float, float]:
+def limits(clip: Op) -> tuple[float, float]:
     """The limits of a clip, infinite on a side that is open."""
     return -math.inf if clip.a_min is None else clip.a_min, math.inf if clip.a_max is None else clip.a_max
 
@@ -146,7 +132,7 @@ def clip_of_everything(op: Op, rw: Rewriter) -> Found:
     dtype = numpy_dtype(_type(op.data).dtype)
     if dtype.kind not in "iu":
         return None
-    low, high = _limits(op)
+    low, high = limits(op)
     return op.data if low <= np.iinfo(dtype).min and high >= np.iinfo(dtype).max else None
 
 

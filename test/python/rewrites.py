@@ -28,7 +28,7 @@ from relayc import Equivalence, TensorType
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay import IRModule
 from relayc.dialects.relay.base import OPS, Op
-from relayc.dialects.relay.structure import Constant
+from relayc.dialects.relay.structure import Constant, Fused
 from relayc.pipelines import PassContext, find_pass
 from relayc.pipelines.evaluate.cases import cases_of as cases_of_inputs
 from relayc.pipelines.evaluate.relay import RelayInterpreter
@@ -82,14 +82,20 @@ def program_of(inputs: str, results: str, dims: dict[str, tuple[int, int]] | Non
 
 
 def texts_of(mod: IRModule, inputs: str) -> list[str]:
-    """The results of a module's main as expressions."""
+    """The results of a module's main as expressions; fusion groups do not show."""
     (block,) = mod.main.regions[0].blocks
     names = dict(zip(block.arguments, (part.partition(":")[0] for part in inputs.split()), strict=True))
     *operations, end = block.operations
-    uses = Counter(value for op in operations for value in op.operation.operands) + Counter(end.operands)
+    inside = dict[ir.Value, ir.Value]()
+    for group in [op for op in operations if isinstance(op, Fused)]:
+        *body, given = group.body().operations
+        inside.update(zip(group.operation.results, given.operation.operands, strict=True))
+        operations += body
+    uses = Counter(inside.get(v, v) for op in (*operations, end) for v in op.operation.operands)
     numbers = itertools.count(1)
 
     def text(value: ir.Value) -> str:
+        value = inside.get(value, value)
         if value in names:
             return names[value]
         results = value.owner.operation.results

@@ -17,6 +17,7 @@ from relayc.pipelines.targets.cpu.half import emulated_floats, extend_in_steps, 
 from relayc.pipelines.targets.cpu.legalize import expand_for
 from relayc.pipelines.targets.cpu.loop_hints import keep_loops, pass_on_hints
 from relayc.pipelines.targets.cpu.parallel import keep_turns_apart, share_loops
+from relayc.pipelines.targets.cpu.rounding import convert_as_rounded
 from relayc.pipelines.targets.cpu.target import CpuTarget
 from relayc.pipelines.targets.cpu.x86 import convert_by_instruction, keep_tiles_apart, lower_x86, restore_bf16, uses_x86
 from relayc.pipelines.tir.fallback.bufferize import copies_to_linalg
@@ -83,6 +84,8 @@ def lower_to_llvm(module: ir.Module, target: CpuTarget) -> None:
             round_before_comparing(module)
         if emulated:
             extend_in_steps(module, emulated)
+        if "math.roundeven" in names:
+            convert_as_rounded(module)
         expand_math(module)
         expand_for(module, machine)
         if emulated and machine.has("avx512bf16"):

@@ -1,0 +1,57 @@
+"""Conversions of floats that are rounded to the nearest whole number: to integers in one instruction, which rounds itself.
+
+    fptosi(minimumf(maximumf(roundeven(%x) + 128, 0), 255))   ->   lrint(minimumf(maximumf(%x, -128), 127)) + 128
+
+Limits that are whole numbers give the same before and after the rounding. A quantised result ends in these operations.
+"""
+
+from relayc.dialects.mlir import arith, ir, math
+from relayc.dialects.operations import walk
+from relayc.pipelines.emission import emit
+from relayc.pipelines.tir.values import vectors
+
+_LEAST, _MOST = arith.MaximumFOp, arith.MinimumFOp
+_WHOLE = 1 << 22
+"""Whole numbers up to it, and their sums, are exact in f32."""
+
+
+def convert_as_rounded(module: ir.Module) -> None:
+    """Rewrites such conversions from f32 to i32 in place."""
+    for op in walk(module.operation, arith.FPToSIOp):
+        source, target = op.in_.type, op.out.type
+        if emit.element_of(source) != ir.F32Type.get() or emit.element_of(target) != ir.IntegerType.get_signless(32):
+            continue
+        limits, value = [], op.in_
+        while isinstance(value.owner, (_LEAST, _MOST)) and (limit := _whole(value.owner.rhs)) is not None:
+            limits.append((value.owner, limit))
+            value = value.owner.lhs
+        moved = 0
+        if isinstance(value.owner, arith.AddFOp) and {type(owner) for owner, _ in limits} == {_LEAST, _MOST}:
+            moved = _whole(value.owner.rhs) or 0
+            value = value.owner.lhs if moved else value
+        if not isinstance(value.owner, math.RoundEvenOp):
+            continue
+        value = value.owner.operand
+        with ir.InsertionPoint(op), op.operation.location:
+            # NaN has no integer, so that one instruction limits, too.
+            fast = {"fastmath": emit.parsed("#arith.fastmath<nnan>")}
+            for owner, limit in reversed(limits):
+                name = "arith.maxnumf" if isinstance(owner, _LEAST) else "arith.minnumf"
+                value = emit.create(name, [source], [value, emit.number(float(limit - moved), source)], fast)
+            found = vectors.intrinsic("llvm.lrint", target, value)
+            found = emit.arith("addi", found, emit.number(moved, target)) if moved else found
+        op.out.replace_all_uses_with(found)
+        op.operation.erase()
+
+
+def _whole(value: ir.Value) -> int | None:
+    """The whole number, not too large, that a value is, or each lane of a vector; None for any other."""
+    if not isinstance(value.owner, arith.ConstantOp):
+        return None
+    attribute = value.owner.attributes["value"]
+    if isinstance(attribute, ir.DenseElementsAttr):
+        if not attribute.is_splat:
+            return None
+        attribute = attribute.get_splat_value()
+    number = ir.FloatAttr(attribute).value
+    return int(number) if abs(number) <= _WHOLE and number.is_integer() else None

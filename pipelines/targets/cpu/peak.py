@@ -120,7 +120,7 @@ def integer_peak_text(threads: int, dots: Dots, accumulators: int) -> str:
     """tir of a kernel in which each thread adds _STEPS products of integers to each of its independent vectors of sums."""
     lanes, elements = dots.lanes, f"{4 * dots.lanes}xi8" if dots.fused else f"{2 * dots.lanes}xi16"
     vector, operand = f"vector<{lanes}xi32>", f"vector<{elements}>"
-    intrinsic = f'llvm.call_intrinsic "{dots.instruction}"'
+    intrinsic = f'llvm.call_intrinsic "{dots.instruction(dots.products)}"'
 
     def step(i: int) -> str:
         if dots.fused:

@@ -1,12 +1,13 @@
 """Parameter layouts that schedules request: their description, which the IR carries, and copies into them at memory bandwidth."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.relay.elements import MOST_OF_SEVEN_BITS
 from relayc.dialects.relay.errors import RelayError
 from relayc.pipelines.emission.index import Index, Var, strides_of
 from relayc.symbolic import Size, ceil_div
@@ -199,6 +200,37 @@ def _groups(view: np.ndarray, out: np.ndarray, batch: int, inner: int, pitch: in
     The last `inner` loops form a round of `pitch` elements, padded with zeros; zeros follow the last column. With a `shift` elements are
     signed bytes, and the first group of a block has -shift times the sums of the columns as s32.
     """
+    for place, groups in _blocks_of_groups(view, out, batch, inner, pitch):
+        place[1 if shift else 0 :] = groups
+        _begin(place, groups, shift)
+
+
+def _sorted_groups(view: np.ndarray, out: np.ndarray, batch: int, inner: int, pitch: int, shift: int, **strides: int) -> None:
+    """Like `_groups`, of signed bytes, but the groups of a block come first in which pairs of neighbours fit: their products by unsigned
+    bytes add up to 16 bits. In s32 before the groups: how many fit; and for each group, in their new order, the distance of its elements
+    in the other operand from those of the first, where `strides` are the distances of iterations of the outer loops by their number."""
+    outer = [(view.shape[batch + 1 + i], strides[f"stride{i}"]) for i in range(len(strides))]
+    rest = prod(view.shape[batch + 1 + len(outer) : view.ndim - inner]) * pitch
+    group = out.shape[-1]
+    starts = np.arange(0, rest, group)
+    for extent, stride in reversed(outer):
+        starts = (np.arange(extent)[:, None] * stride + starts).reshape(-1)
+    for place, groups in _blocks_of_groups(view, out, batch, inner, pitch):
+        pairs = groups.view(np.int8).reshape(len(groups), -1, 2).astype(np.int16)
+        sums = np.stack([np.maximum(pairs, 0).sum(-1), -np.minimum(pairs, 0).sum(-1)])
+        fits = (sums <= 2 * MOST_OF_SEVEN_BITS).all((0, 2))
+        order = np.argsort(~fits, kind="stable")
+        first = 1 if shift else 0
+        head = len(place) - len(groups)
+        numbers = np.zeros(place[first:head].size // 4, np.int32)
+        numbers[: 1 + len(order)] = [fits.sum(), *starts[order]]
+        place[first:head] = numbers.view(np.uint8).reshape(place[first:head].shape)
+        place[head:] = groups[order]
+        _begin(place, groups, shift)
+
+
+def _blocks_of_groups(view: np.ndarray, out: np.ndarray, batch: int, inner: int, pitch: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Each block of an array packed by groups, and its groups (see `_groups`)."""
     size, (width, group) = prod(view.shape[view.ndim - inner :]), out.shape[-2:]
     rounds = prod(view.shape[batch + 1 : view.ndim - inner])
     staged = np.zeros((width, rounds, pitch), view.dtype)
@@ -207,11 +239,14 @@ def _groups(view: np.ndarray, out: np.ndarray, batch: int, inner: int, pitch: in
             some = view[at][block * width : (block + 1) * width]
             staged[: len(some), :, :size] = some.reshape(len(some), rounds, size)
             staged[len(some) :] = 0
-            place = out[at][block]
-            place[1 if shift else 0 :] = staged.reshape(width, rounds * pitch // group, group).swapaxes(0, 1)
-            if shift:
-                sums = staged.view(np.int8).sum((1, 2), dtype=np.int32) * np.int32(-shift)
-                place[0] = sums.view(np.uint8).reshape(width, group)
+            yield out[at][block], staged.reshape(width, rounds * pitch // group, group).swapaxes(0, 1)
+
+
+def _begin(place: np.ndarray, groups: np.ndarray, shift: int) -> None:
+    """Writes what the sums of a block of groups begin at if there is a shift (see `_groups`)."""
+    if shift:
+        sums = groups.view(np.int8).sum((0, 2), dtype=np.int32) * np.int32(-shift)
+        place[0] = sums.view(np.uint8).reshape(place.shape[1:])
 
 
 def _lines(view: np.ndarray, out: np.ndarray, lines: int) -> None:
@@ -233,6 +268,7 @@ ARRANGEMENTS: dict[str, Callable[..., None]] = {
     "channels": _channels,
     "rows": _rows,
     "groups": _groups,
+    "sorted_groups": _sorted_groups,
     "lines": _lines,
     "layout": _layout,
 }

@@ -214,13 +214,71 @@ def test_weights_of_seven_bits(names, name):
 @pytest.mark.parametrize("most", [64, 65])
 @pytest.mark.parametrize("mcpu", ["x86-64-v4", "x86-64-v3"])
 def test_pairs_of_bytes_are_added_where_they_fit(mcpu, most):
+    """Of seven bits all fit; of eight some may not, which another loop multiplies in halves."""
     pytest.importorskip("iced_x86")
     case = product(96, 256, 128, "uint8", most=most)
     module = compile(program(lambda *v: [case.body(*v)], case.arrays), target=Target("cpu", mcpu=mcpu, num_threads=1), cache=False)
     lines = module.assembly().splitlines()
     at = [i for i, line in enumerate(lines) if "vpmaddubsw" in line]
-    assert len(at) >= 8 if most == 64 else not at
-    assert not at or not any(re.search(r",[-\w]*\(%rsp\)$", line) for line in lines[at[0] : at[-1] + 1])
+    assert len(at) >= 8
+    assert any("vpsraw" in line for line in lines) is (most == 65)
+    assert not any(re.search(r",[-\w]*\(%rsp\)$", line) for line in lines[at[0] : at[-1] + 1])
+
+
+PAIRS_OF_WEIGHTS = [(64, 64), (65, 64), (64, 65), (-64, -64), (-65, -64), (127, 1), (127, 2), (-128, 0), (-128, -1), (127, -128), (1, 2)]
+"""Around the most that two weights may be."""
+
+
+def pairs_of_weights(rng: np.random.Generator, columns: int, depth: int, share: float) -> np.ndarray:
+    """Weights [columns, depth] of pairs at limits, in about this share of the groups; the others are small."""
+    pairs = np.array(PAIRS_OF_WEIGHTS, np.int8)[rng.integers(0, len(PAIRS_OF_WEIGHTS), (columns, depth // 2 + 1))].reshape(columns, -1)
+    wide = np.repeat(rng.random(depth // 4 + 1) < share, 4)[:depth]
+    return np.where(wide, pairs[:, :depth], rng.integers(-20, 21, (columns, depth))).astype(np.int8)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.6, 1.0])
+@pytest.mark.parametrize("name", ["avx2", "avx512 without vnni"])
+def test_weights_of_eight_bits_whose_pairs_fit_or_not(name, share):
+    """By the largest bytes, which saturate wherever they can; depths around groups, and images whose rows of taps are apart."""
+    target = Target("cpu", mcpu=TARGETS[name][0], num_threads=2)
+    target = target if target.is_host else Target(target, emulate=True)
+    rng = np.random.default_rng(int(share * 10))
+    cases = []
+    for rows, depth, columns, dtype in [
+        (7, 4, 16, "uint8"),
+        (9, 63, 17, "int8"),
+        (5, 64, 33, "uint8"),
+        (12, 66, 31, "uint8"),
+        (3, 1028, 40, "int8"),
+    ]:
+        a, b = (
+            rng.choice(np.array([np.iinfo(dtype).max, np.iinfo(dtype).max - 1], dtype), (rows, depth)),
+            pairs_of_weights(rng, columns, depth, share),
+        )
+        body = lambda x, y: build("nn.matmul", x, y, transpose_b=True, out_dtype="int32")  # noqa: E731 (an argument)
+        cases.append(Case(f"{rows}x{depth}x{columns}", body, [a, Const(b)], a.astype(np.int64) @ b.T.astype(np.int64), np.zeros(1)))
+    for strides, dilation, groups in [((1, 1), (1, 1), 1), ((2, 1), (1, 2), 1), ((1, 1), (1, 1), 2)]:
+        x = rng.choice(np.array([255, 254], np.uint8), (2, 9, 8, 24))
+        w = pairs_of_weights(rng, 20, 9 * 24 // groups, share).reshape(20, 3, 3, 24 // groups).transpose(0, 3, 1, 2)
+        expected = convolve(x.transpose(0, 3, 1, 2).astype(np.int64), w.astype(np.int64), strides, dilation, (1, 1, 1, 1), groups)
+        attrs = {"strides": strides, "padding": (1, 1, 1, 1), "dilation": dilation, "groups": groups, "data_layout": "NHWC"}
+        body = lambda x, w, attrs=attrs: build("nn.conv2d", x, w, out_dtype="int32", **attrs)  # noqa: E731 (an argument)
+        cases.append(Case(f"{attrs}", body, [x, Const(np.ascontiguousarray(w))], expected.transpose(0, 2, 3, 1), np.zeros(1)))
+    check(cases, target=target)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 6, 23])
+def test_sorted_groups_of_rows_whose_number_a_call_says(rows):
+    rng = np.random.default_rng(rows)
+    a, b = rng.integers(200, 256, (rows, 70)).astype(np.uint8), pairs_of_weights(rng, 36, 70, 0.4)
+    mod = Program(dims={"n": (1, 64)})
+    mod.function(
+        lambda x: mod.apply("nn_matmul", x, mod.constant(b), transpose_b=True, out_dtype="int32"),
+        name="main",
+        x=TensorType(("n", 70), "uint8"),
+    )
+    module = compile(mod.module(), target=Target("cpu", mcpu="x86-64-v3", num_threads=2), cache=False)
+    np.testing.assert_array_equal(np.asarray(module["main"](a)), a.astype(np.int32) @ b.T.astype(np.int32))
 
 
 def test_kernels_of_equal_shapes_with_weights_of_other_widths():

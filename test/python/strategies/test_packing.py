@@ -53,6 +53,14 @@ PACKINGS = {
     "groups": Packing(
         "groups", (5, 18), ((0, 0, 1), (0, 1, 0)), (18, 5), (2, 3, 16, 2), (("batch", 0), ("inner", 1), ("pitch", 6), ("shift", 0))
     ),
+    "sorted_groups": Packing(
+        "sorted_groups",
+        (5, 2, 8),
+        ((0, 1, 0, 0), (0, 0, 1, 0), (0, 0, 0, 1)),
+        (5, 2, 8),
+        (1, 5, 16, 4),
+        (("batch", 0), ("inner", 1), ("pitch", 8), ("shift", 0), ("stride0", -30)),
+    ),
 }
 
 
@@ -85,6 +93,36 @@ def test_pairs_are_interleaved_with_zeros_after_each_round():
     padded = np.zeros((6, 32), np.uint16)
     padded[:5, :18] = source
     np.testing.assert_array_equal(found, padded.reshape(3, 2, 2, 16).transpose(2, 0, 3, 1))
+
+
+@pytest.mark.parametrize("shift", [0, 128])
+def test_groups_are_sorted_by_whether_their_pairs_fit(shift):
+    """20 columns, two rows of taps 100 elements apart, and 16 steps of which 14 are there: four groups of each row, eight of a block."""
+    rng = np.random.default_rng(3)
+    source = rng.integers(-20, 21, (20, 2, 14)).astype(np.int8)
+    for block, row, step, pair in [(0, 0, 4, (65, 64)), (0, 1, 2, (-100, -29)), (1, 0, 0, (127, 2)), (1, 1, 12, (-128, -1))]:
+        source[16 * block + 3, row, step : step + 2] = pair
+    for column, row, step, pair in [(1, 0, 0, (64, 64)), (2, 1, 8, (-128, 127)), (17, 0, 6, (-128, 0))]:
+        source[column, row, step : step + 2] = pair
+    access = ((0, 1, 0, 0), (0, 0, 1, 0), (0, 0, 0, 1))
+    numbers = (("batch", 0), ("inner", 1), ("pitch", 16), ("shift", shift), ("stride0", 100))
+    head = 2 if shift else 1
+    found = np.full((2, head + 8, 16, 4), 7, np.uint8)
+    Packing("sorted_groups", (20, 2, 14), access, (20, 2, 14), found.shape, numbers).pack(source.view(np.uint8), found)
+    padded = np.zeros((32, 2, 16), np.int8)
+    padded[:20, :, :14] = source
+    for block, wide in enumerate([{4, 100}, {0, 112}]):
+        count, *where = found[block, head - 1].view(np.int32).reshape(-1)[:9]
+        assert count == 6
+        assert sorted(where) == [0, 4, 8, 12, 100, 104, 108, 112]
+        assert set(where[6:]) == wide
+        for number, at in enumerate(where):
+            row, step = divmod(int(at), 100)
+            expected = padded[16 * block : 16 * block + 16, row, step : step + 4]
+            np.testing.assert_array_equal(found[block, head + number].view(np.int8), expected)
+        if shift:
+            sums = padded[16 * block : 16 * block + 16].sum((1, 2), dtype=np.int32)
+            np.testing.assert_array_equal(found[block, 0].view(np.int32).reshape(-1), -128 * sums)
 
 
 def test_the_last_tile_of_rows_and_the_last_block_of_channels_hold_the_last_ones():

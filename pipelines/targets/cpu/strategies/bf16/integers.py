@@ -2,10 +2,10 @@
 
 Instructions take fours along the reduction, unsigned of one operand and signed of the other: AMX tiles, which take any A and signed B, or
 vectors of sums: VNNI (AVX-512, or AVX-VNNI on 256 bits), and on CPUs without it products of pairs: pmaddubsw, whose results of 16 bits
-saturate unless the signed operand is a parameter of seven bits, or else pmaddwd, for which both operands are widened: in registers, or A by
-a copy and B as it is loaded, which takes a sixth fewer instructions and pays for many columns. Where both operands are signed, the elements
-of A become unsigned by adding 128, except in such a copy, and the sums begin at -128 times the sums of the columns of B, which are packed
-with B, a parameter (see `layout.PairsLayout.shift`).
+saturate unless the signed operand is a parameter of seven bits, or else pmaddwd, for which both operands are widened in registers. Of a
+parameter of eight bits most pairs fit pmaddubsw all the same, and the groups that have another pair come last (see `sorted`). Where both
+operands are signed, the elements of A become unsigned by adding 128, and the sums begin at -128 times the sums of the columns of B, which
+are packed with B, a parameter (see `layout.PairsLayout.shift`).
 """
 
 from collections.abc import Callable, Sequence
@@ -20,6 +20,7 @@ from relayc.pipelines.targets.cpu.strategies.bf16.amx import AmxSums, tile_block
 from relayc.pipelines.targets.cpu.strategies.bf16.layout import COLUMNS, SumBlock
 from relayc.pipelines.targets.cpu.strategies.bf16.nest import PairsNest, Values
 from relayc.pipelines.targets.cpu.strategies.bf16.plan import Instructions, Lower, Plan, best_plan, column_tiles, lower_rows
+from relayc.pipelines.targets.cpu.strategies.bf16.sorted import SortedNest
 from relayc.pipelines.te.read.contraction import Contraction, is_bytes, is_signed
 from relayc.pipelines.te.read.graph import Kernel
 from relayc.pipelines.tir.strategy.scheduled import Scheduled, has_seven_bits
@@ -39,15 +40,13 @@ LATENCY = 6
 """Cycles that a sum waits for its last value."""
 SHIFT = 128
 """What makes signed bytes unsigned."""
-FOURS, PAIRS, HALVES, WORDS = "fours", "pairs", "halves", "words"
+FOURS, PAIRS, HALVES, SORTED = "fours", "pairs", "halves", "sorted"
 """How vectors multiply: four products of bytes are added to a sum; or two give 16 bits, in which they must fit; or two of bytes widened in
-registers are added; or two of 16 bits."""
-_PMADDWD = ("llvm.x86.avx2.pmadd.wd", "llvm.x86.avx512.pmaddw.d.512")
+registers are added; or pairs are multiplied where they fit, and halves elsewhere."""
 _INSTRUCTIONS = {
     FOURS: ("llvm.x86.avx512.vpdpbusd.256", "llvm.x86.avx512.vpdpbusd.512"),
     PAIRS: ("llvm.x86.avx2.pmadd.ub.sw", "llvm.x86.avx512.pmaddubs.w.512"),
-    HALVES: _PMADDWD,
-    WORDS: _PMADDWD,
+    HALVES: ("llvm.x86.avx2.pmadd.wd", "llvm.x86.avx512.pmaddw.d.512"),
 }
 """The instructions on vectors of 256 and of 512 bits."""
 
@@ -69,6 +68,10 @@ def schedule_int8_dots(kernel: Kernel, target: Target, tuning: Tuning) -> Schedu
     if found is None:
         return None
     dots, plan = found
+    if dots.products == SORTED:
+        pairs, halves = (replace(dots, products=products) for products in (PAIRS, HALVES))
+        rest = lambda block: ByteDots(block, halves, plan.layout.shift)  # noqa: E731 (an argument)
+        return SortedNest(kernel, plan, lambda block: ByteDots(block, pairs, plan.layout.shift), rest, target, tuning).emit()
     swapped = not is_signed(plan.contraction.b)
     return PairsNest(kernel, plan, lambda block: ByteDots(block, dots, plan.layout.shift, swapped), target, tuning).emit()
 
@@ -76,8 +79,8 @@ def schedule_int8_dots(kernel: Kernel, target: Target, tuning: Tuning) -> Schedu
 def _on_vectors(kernel: Kernel, target: Target) -> "tuple[Dots, Plan] | None":
     """The plan of a kernel on vectors that takes the fewest cycles; None where it fits none."""
     found, most = [], dots_of(target)
-    wide = replace(most, products=WORDS) if most is not None and most.products == HALVES else most
-    for dots in dict.fromkeys((most, wide, dots_of(target, narrow=True))):
+    others = [replace(most, products=p) for p in (SORTED, PAIRS)] if most is not None and most.products == HALVES else []
+    for dots in (most, *others):
         if dots is not None:
             plan = best_plan(kernel, dots.instructions(partial(_takes, kernel, dots)))
             found += [(dots, plan)] if plan is not None else []
@@ -89,6 +92,8 @@ def _takes(kernel: Kernel, dots: "Dots", contraction: Contraction) -> bool:
     if not is_bytes(contraction):
         return False
     signed = [operand for operand in (contraction.b, contraction.a) if is_signed(operand)]
+    if dots.products == SORTED:
+        return is_signed(contraction.b)
     return bool(signed) and (dots.products != PAIRS or has_seven_bits(kernel, signed[0].node))
 
 
@@ -110,7 +115,7 @@ class Dots:
     Attributes:
       lanes: sums of a vector.
       registers: vectors that there are.
-      products: how they are multiplied, FOURS, PAIRS, HALVES or WORDS.
+      products: how they are multiplied, FOURS, PAIRS, HALVES or SORTED.
     """
 
     lanes: int
@@ -122,26 +127,15 @@ class Dots:
         """Whether one instruction does it (VNNI)."""
         return self.products == FOURS
 
-    @property
-    def instruction(self) -> str:
-        """LLVM's name of the instruction that multiplies: fours of bytes, to add to the sums, or pairs of bytes or of 16 bits."""
-        return _INSTRUCTIONS[self.products][self.lanes == COLUMNS]
-
-    @property
-    def group(self) -> int:
-        """Elements that are multiplied and added to one sum."""
-        return GROUP // 2 if self.products == WORDS else GROUP
-
     def instructions(self, takes: Callable[[Contraction], bool]) -> Instructions:
         """What contractions are planned for."""
-        widens = self.products == WORDS
-        shift = lambda c: SHIFT if is_signed(c.a) and is_signed(c.b) and not widens else 0  # noqa: E731 (short)
-        return Instructions(takes, self.group, self.group, self.block, self.cycles, self.lower, shift, widens)
+        shift = lambda c: SHIFT if is_signed(c.a) and is_signed(c.b) else 0  # noqa: E731 (short)
+        return Instructions(takes, GROUP, GROUP, self.block, self.cycles, self.lower, shift, self.products == SORTED)
 
     @property
     def spare(self) -> int:
         """Registers for other things than sums and columns of B: elements of A, a product, constants."""
-        return {FOURS: 2, PAIRS: 3, HALVES: 5, WORDS: 2}[self.products]
+        return {FOURS: 2, PAIRS: 3, HALVES: 5, SORTED: 3}[self.products]
 
     def most_rows(self, tiles: int) -> int:
         """Rows of a tile of so many blocks of columns."""
@@ -149,10 +143,11 @@ class Dots:
         return max(1, min(MAX_ROWS, (self.registers - self.spare - width) // width))
 
     def cycles(self, block: SumBlock) -> float:
-        """One product of a group a cycle, two loads a cycle, and no sum sooner than its last value; what widens B is mostly hidden."""
+        """One product of a group a cycle, two loads a cycle, and no sum sooner than its last value; what widens B is mostly hidden. Nearly
+        all sorted groups are taken to fit."""
         width = block.column_tiles * COLUMNS // self.lanes
-        products = {FOURS: 1, PAIRS: 1.5, HALVES: 2, WORDS: 1}[self.products] * block.rows * width
-        widening = {HALVES: (block.rows + 2 * width) / 4, WORDS: width / 8}.get(self.products, 0)
+        products = {FOURS: 1, PAIRS: 1.5, HALVES: 2, SORTED: 1.6}[self.products] * block.rows * width
+        widening = (block.rows + 2 * width) / 4 if self.products == HALVES else 0
         return max(products + widening, (block.rows + width) / 2, LATENCY)
 
     def block(self, rows: int, outer: int, columns: int) -> SumBlock:
@@ -163,7 +158,8 @@ class Dots:
             count = ceil_div(rows, block.rows) * ceil_div(wide, block.column_tiles)
             return count * self.cycles(block), count * (block.rows + block.column_tiles)
 
-        most = min(wide, MAX_VECTORS, max(1, self.registers // 8 * self.lanes // COLUMNS))
+        # Each block of columns has an order of its own.
+        most = 1 if self.products == SORTED else min(wide, MAX_VECTORS, max(1, self.registers // 8 * self.lanes // COLUMNS))
         return min((SumBlock(n, 1, v) for v in range(1, most + 1) for n in range(1, min(rows, self.most_rows(v)) + 1)), key=cost)
 
     def lower(self, block: SumBlock) -> Lower:
@@ -171,17 +167,21 @@ class Dots:
         return lower_rows(block, self.cycles)
 
     def add(self, total: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
-        """Sums with the products of the groups of two vectors: bytes, unsigned of `a` and signed of `b`, or 16 bits."""
+        """Sums with the products of the groups of two vectors: bytes, unsigned of `a` and signed of `b`."""
         if self.fused:
-            return vectors.intrinsic(self.instruction, total.type, total, a, b)
+            return vectors.intrinsic(self.instruction(FOURS), total.type, total, a, b)
         if self.products == PAIRS:
             words = emit.vector_of(2 * self.lanes, ir.IntegerType.get_signless(16))
-            pairs = vectors.intrinsic(self.instruction, words, a, b)
-            return replace(self, products=WORDS).add(total, pairs, emit.number(1, words))
-        products = zip(_halves(a, "shrui"), _halves(b, "shrsi"), strict=True) if self.products == HALVES else [(a, b)]
+            products = [(vectors.intrinsic(self.instruction(PAIRS), words, a, b), emit.number(1, words))]
+        else:
+            products = list(zip(_halves(a, "shrui"), _halves(b, "shrsi"), strict=True))
         for x, y in products:
-            total = emit.arith("addi", total, vectors.intrinsic(self.instruction, total.type, x, y))
+            total = emit.arith("addi", total, vectors.intrinsic(self.instruction(HALVES), total.type, x, y))
         return total
+
+    def instruction(self, products: str) -> str:
+        """LLVM's name of the instruction that multiplies."""
+        return _INSTRUCTIONS[products][self.lanes == COLUMNS]
 
 
 def _halves(fours: ir.Value, shift: str) -> list[ir.Value]:
@@ -191,14 +191,13 @@ def _halves(fours: ir.Value, shift: str) -> list[ir.Value]:
     return [emit.arith(shift, emit.arith("shli", words, eight), eight), emit.arith(shift, words, eight)]
 
 
-def dots_of(target: Target, narrow: bool = False) -> Dots | None:
-    """How a target multiplies bytes, by signed ones of seven bits if these are `narrow`; None without AVX2."""
-    slow = PAIRS if narrow else HALVES
+def dots_of(target: Target) -> Dots | None:
+    """How a target multiplies bytes; None without AVX2."""
     if target.has("avx512bw") and target.lanes(32) == COLUMNS:
-        return Dots(COLUMNS, 32, FOURS if target.has("avx512vnni") else slow)
+        return Dots(COLUMNS, 32, FOURS if target.has("avx512vnni") else HALVES)
     if target.has("avx2"):
         fused = target.has("avxvnni") or (target.has("avx512vnni") and target.has("avx512vl"))
-        return Dots(COLUMNS // 2, target.num_vector_registers, FOURS if fused else slow)
+        return Dots(COLUMNS // 2, target.num_vector_registers, FOURS if fused else HALVES)
     return None
 
 
@@ -207,14 +206,14 @@ class ByteDots:
 
     uses_tiles = False
 
-    def __init__(self, block: SumBlock, dots: Dots, shift: int, swapped: bool) -> None:
+    def __init__(self, block: SumBlock, dots: Dots, shift: int, swapped: bool = False) -> None:
         self.block, self.dots, self.shift, self.swapped = block, dots, shift, swapped
         self.parts = COLUMNS // dots.lanes
         self.sum_type = emit.vector_of(dots.lanes, ir.IntegerType.get_signless(32))
 
     def _vectors(self, b: ir.Value, columns: Sequence[Index]) -> list[ir.Value]:
         """Groups of B for the columns of blocks."""
-        size = self.dots.lanes * self.dots.group
+        size = self.dots.lanes * GROUP
         return [vectors.load(b, at + part * size, size) for at in columns for part in range(self.parts)]
 
     def begin(self, b: ir.Value | None = None, heads: Sequence[Index] = ()) -> Values:
@@ -224,9 +223,6 @@ class ByteDots:
 
     def step(self, a: ir.Value, rows: Sequence[Index], stride: Size, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:
         right = self._vectors(b, columns)
-        if a.type.element_type != b.type.element_type:
-            widening = [("arith.extui" if self.swapped else "arith.extsi", a.type.element_type)]
-            right = [emit.convert(vector, widening) for vector in right]
         left = [self._group(a, at + row * stride) for at in rows for row in range(self.block.rows)]
         pairs = [(y, x) if self.swapped else (x, y) for x in left for y in right]
         return [self.dots.add(total, x, y) for (x, y), total in zip(pairs, sums, strict=True)]
@@ -234,7 +230,7 @@ class ByteDots:
     def _group(self, buffer: ir.Value, at: Index) -> ir.Value:
         """A group of elements of A for all lanes, shifted."""
         i32, element = self.sum_type.element_type, buffer.type.element_type
-        bits = vectors.bitcast(vectors.load(buffer, at, self.dots.group), i32)
+        bits = vectors.bitcast(vectors.load(buffer, at, GROUP), i32)
         group = vectors.bitcast(emit.create("vector.broadcast", [self.sum_type], [bits]), element)
         return emit.arith("xori", group, emit.number(-SHIFT, group.type)) if self.shift else group
 

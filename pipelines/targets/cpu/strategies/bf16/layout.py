@@ -85,6 +85,7 @@ class PairsLayout:
       group: elements that an instruction multiplies and adds to one sum: 32 bits.
       shift: what is added to the elements of A as they are read, which are signed where the instruction takes unsigned ones; the sums
         begin at what that makes too much, which is packed with B.
+      sorts: whether the groups of a block of B are sorted (see `sorted.SortedNest`).
     """
 
     inner: tuple[Var, ...]
@@ -96,11 +97,22 @@ class PairsLayout:
     copy: tuple[CopiedAxis, ...] | None
     group: int
     shift: int = 0
+    sorts: bool = False
+
+    @property
+    def start(self) -> int:
+        """Groups of B with what the sums of a block of columns begin at."""
+        return 1 if self.shift else 0
 
     @property
     def head(self) -> int:
-        """Groups of B before the first step of each block of columns: those with what the sums begin at."""
-        return 1 if self.shift else 0
+        """Groups of B before the first step of each block of columns: what its sums begin at, and the order of its groups."""
+        return self.start + (ceil_div(1 + int(self.depth) // self.group, COLUMNS) if self.sorts else 0)
+
+    @property
+    def strides(self) -> tuple[Size, ...]:
+        """Elements of A from one iteration of each of the outer loops to the next."""
+        return tuple(self.offset.coefficient(v) for v in self.outer)
 
     @property
     def size(self) -> Size:

@@ -89,14 +89,13 @@ class PairsNest:
         self.row = self.rows[-1].var if self.rows else None
         self.row_extent: Size = self.rows[-1].extent if self.rows else 1
         self.bytes = contraction.b.node.element.width // 8
-        self.copied_element = ir.IntegerType.get_signless(16) if plan.instructions.widens else contraction.a.node.element
         packed_bytes = guess(prod(packed_shape(contraction, layout, self.blocks))) * self.bytes
         self.streams = is_param(kernel, contraction.b.node) and packed_bytes > target.l2_bytes
         reached = prod(row.extent for row in self.rows) * layout.depth
         whole = layout.copied if layout.copy is not None else prod(contraction.a.node.shape)
         # Of A and of B, for a point of the batch.
         self.operand_bytes = (
-            min(guess(reached), guess(whole)) * (self.copied_element.width // 8),
+            min(guess(reached), guess(whole)) * self.bytes,
             packed_bytes // guess(contraction.batches),
         )
         self.tile = Var(0, 0, name="tile")
@@ -117,12 +116,12 @@ class PairsNest:
 
     def emit(self) -> Scheduled:
         """The kernel in tir, at the ambient insertion point."""
-        c, layout, elements = self.c, self.layout, (self.copied_element, self.c.b.node.element)
+        c, layout = self.c, self.layout
         packed = is_param(self.kernel, c.b.node)
         packings = {c.b.node.position: groups_packing(c, layout, self.blocks)} if packed else {}
         # Elements that the kernel copies of A, then of B.
         sizes = layout.copied, 0 if packed else prod(packed_shape(c, layout, self.blocks))
-        starts = 0, align(sizes[0] * (self.copied_element.width // 8))
+        starts = 0, align(sizes[0] * self.bytes)
         staged_at = starts[1] + align(sizes[1] * self.bytes)
         self.cycles = self._cycles(sum(sizes))
         stage = self._staged()
@@ -134,10 +133,10 @@ class PairsNest:
         def pairs(body: KernelFunction) -> None:
             self.evaluator, self.output = body.evaluator, body.outputs[0]
             self.a, self.b = (
-                view(body.workspace, start, size, element)
+                view(body.workspace, start, size, operand.node.element)
                 if body.workspace is not None and size != 0
                 else self.evaluator.memory(operand.node)
-                for operand, size, start, element in zip((c.a, c.b), sizes, starts, elements, strict=True)
+                for operand, size, start in zip((c.a, c.b), sizes, starts, strict=True)
             )
             if sizes[0] != 0:
                 self._copy_rows()
@@ -361,7 +360,7 @@ class PairsNest:
 
     def _heads(self, point: Point) -> list[Index]:
         """Where B has what the sums of a block begin at; nowhere where they begin at 0."""
-        if not self.layout.head:
+        if not self.layout.start:
             return []
         first, tiles = point[self.column_block] * self.block.column_tiles, range(self.block.column_tiles)
         return [head_offset(self.c, self.layout, self.blocks, point, first + j) for j in tiles]
@@ -390,8 +389,11 @@ class PairsNest:
         columns = [packed_offset(c, layout, self.blocks, points[0], first + j) + at * COLUMNS for j in range(self.block.column_tiles)]
         if self.prefetches:
             self._prefetch(columns)
-        stride = layout.offset.coefficient(self.row) if self.row is not None else layout.step
-        return self.instructions.step(self.a, rows, stride, self.b, columns, sums)
+        return self.instructions.step(self.a, rows, self._stride(), self.b, columns, sums)
+
+    def _stride(self) -> Size:
+        """Elements of A from a row of a tile to the next."""
+        return self.layout.offset.coefficient(self.row) if self.row is not None else self.layout.step
 
     def _prefetch(self, columns: Sequence[Index]) -> None:
         """Asks the memory for a later step of each block of columns."""
@@ -438,7 +440,8 @@ class PairsNest:
 
     def _vectors(self, count: int) -> list[tuple[int, int]]:
         """(start, lanes) of vectors that cover `count` columns, none of which spans two blocks of the result."""
-        lanes = self.lanes
+        # Of two vectors of sums the bytes are packed together.
+        lanes = COLUMNS if self.output.type.element_type.width == 8 else self.lanes
         if len(self.c.columns) > 1:
             while self.c.columns[-1].extent % lanes:
                 lanes //= 2

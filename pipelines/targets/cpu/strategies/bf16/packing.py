@@ -10,8 +10,8 @@ from relayc.symbolic import Size
 
 
 def packed_shape(contraction: Contraction, layout: PairsLayout, blocks: Size) -> tuple[Size, ...]:
-    """Shape of B: [batch..., block, outer reduction and groups, COLUMNS, group], where the first group of a block is what the sums begin
-    at if they do not begin at 0 (see `PairsLayout.shift`)."""
+    """Shape of B: [batch..., block, outer reduction and groups, COLUMNS, group], where the first groups of a block are its head: what the
+    sums begin at if they do not begin at 0 (see `PairsLayout.shift`), and the order of its groups if they are sorted."""
     batch = (v.extent for v in contraction.batch)
     return (*batch, blocks, layout.head + layout.depth // layout.group, COLUMNS, layout.group)
 
@@ -22,7 +22,10 @@ def groups_packing(contraction: Contraction, layout: PairsLayout, blocks: Size) 
     loops = [(v, v.extent) for v in (*c.batch, c.column, *layout.outer, *layout.merged, *layout.inner)]
     loops[len(c.batch)] = (c.column, c.column_extent)
     numbers = {"batch": len(c.batch), "inner": len(layout.inner), "pitch": int(layout.pitch), "shift": layout.shift}
-    return Packing.reading("groups", c.b.node.shape, c.b.indices, loops, packed_shape(c, layout, blocks), **numbers)
+    if layout.sorts:
+        numbers |= {f"stride{i}": int(stride) for i, stride in enumerate(layout.strides)}
+    kind = "sorted_groups" if layout.sorts else "groups"
+    return Packing.reading(kind, c.b.node.shape, c.b.indices, loops, packed_shape(c, layout, blocks), **numbers)
 
 
 def packed_offset(contraction: Contraction, layout: PairsLayout, blocks: Size, point: Mapping[Var, Index], block: Index) -> Index:

@@ -45,7 +45,7 @@ class Instructions:
       cycles: of a block for one instruction in depth.
       lower: the blocks for fewer rows than a block is made for, where a call says how many there are.
       shift: what makes elements of A such as the instructions take (see `PairsLayout.shift`).
-      widens: whether they take bytes of A as 16 bits, which a copy of A makes of them.
+      sorts: whether they take groups of a parameter in an order of its own (see `sorted.SortedNest`).
     """
 
     takes: Callable[[Contraction], bool]
@@ -55,7 +55,7 @@ class Instructions:
     cycles: Callable[[SumBlock], float]
     lower: Callable[[SumBlock], Lower]
     shift: Callable[[Contraction], int] = lambda _: 0
-    widens: bool = False
+    sorts: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,10 +87,16 @@ def best_plan(kernel: Kernel, instructions: Instructions) -> Plan | None:
         if instructions.takes(contraction) and all(memory_of(o.node) is not None for o in (contraction.a, contraction.b)):
             packed = is_param(kernel, contraction.b.node)
             shift, possible = instructions.shift(contraction), layouts(contraction, instructions.max_step, instructions.group)
-            usable = (layout for layout in possible if layout.copy is not None or not instructions.widens)
-            plans = (_plan(contraction, replace(layout, shift=shift), packed, instructions) for layout in usable)
+            usable = (layout for layout in possible if not instructions.sorts or (packed and _is_known(layout)))
+            layouts_ = (replace(layout, shift=shift, sorts=instructions.sorts) for layout in usable)
+            plans = (_plan(contraction, layout, packed, instructions) for layout in layouts_)
             found += [plan for plan in plans if plan is not None]
     return min(found, key=lambda plan: plan.cycles, default=None)
+
+
+def _is_known(layout: PairsLayout) -> bool:
+    """Whether it is known when compiling where the groups of A are."""
+    return isinstance(layout.depth, int) and all(isinstance(stride, int) for stride in layout.strides)
 
 
 def _plan(contraction: Contraction, layout: PairsLayout, packed: bool, instructions: Instructions) -> Plan | None:
@@ -109,7 +115,7 @@ def _plan(contraction: Contraction, layout: PairsLayout, packed: bool, instructi
     cycles = batches * row_blocks * columns * guess(layout.steps) * instructions.cycles(block)
     if layout.copy is not None:
         contiguous = c.a.offset.coefficient(layout.inner[-1]) == 1
-        cycles += guess(layout.copied) / COPIED * (1 if contiguous and not instructions.widens else 4)
+        cycles += guess(layout.copied) / COPIED * (1 if contiguous else 4)
     if not packed:
         if len(layout.inner) != 1 or len(c.columns) != 1 or layout.shift:
             return None  # groups and columns of several loops, and what sums begin at, are made at compile time only

@@ -1,4 +1,4 @@
-"""The copy of a run-time A in the order of `layout`: the reduction innermost and paddings around it; bytes may become 16 bits."""
+"""The copy of a run-time A in the order of `layout`: the reduction innermost and paddings around it."""
 
 from collections.abc import Sequence
 from math import prod
@@ -8,7 +8,7 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var, linearize, strides_of
 from relayc.pipelines.targets.cpu.strategies.bf16.layout import PairsLayout
 from relayc.pipelines.targets.cpu.strategies.bf16.moves import LANES, TASKS, set_zeros
-from relayc.pipelines.te.read.contraction import Contraction, is_signed
+from relayc.pipelines.te.read.contraction import Contraction
 from relayc.pipelines.tir.values import nest, vectors
 from relayc.pipelines.tir.values.evaluator import Evaluator
 from relayc.symbolic import Size, ceil_div, guess, maximum, minimum
@@ -18,7 +18,7 @@ BLOCK = 16
 
 
 class RowsCopy:
-    """Emits the copy of A (see `layout.PairsLayout.copy`) into a flat buffer, whose elements may be wider integers."""
+    """Emits the copy of A (see `layout.PairsLayout.copy`) into a flat buffer."""
 
     def __init__(self, contraction: Contraction, layout: PairsLayout, evaluator: Evaluator, buffer: ir.Value) -> None:
         assert layout.copy is not None
@@ -26,10 +26,6 @@ class RowsCopy:
         self.axes = layout.copy
         self.strides = strides_of(tuple(axis.pitch for axis in self.axes))
         self.steps = [strides_of(self.node.shape)[axis.dimension] * axis.stride for axis in self.axes]
-        element = buffer.type.element_type
-        self.widening = [(contraction.a.casts[0][0], element)] if element != self.node.element else []
-        if self.widening and not is_signed(contraction.a):
-            self.fill = int(self.fill) % (1 << self.node.element.width)
 
     def emit(self, parallel: bool, work: Size = 0, grain: int = 0) -> None:
         """The loops; those outside blocks run in parallel where it is asked for (see `emit.parallel_loop`)."""
@@ -44,10 +40,6 @@ class RowsCopy:
             work=work,
             grain=grain,
         )
-
-    def _widened(self, value: ir.Value) -> ir.Value:
-        """Value(s) of A as the copy has them."""
-        return emit.convert(value, self.widening)
 
     def _fill(self, start: Index, count: Size) -> None:
         set_zeros(self.buffer, start, count, self.evaluator, self.fill)
@@ -112,7 +104,7 @@ class RowsCopy:
             with self.evaluator.along(lanes) as lane:
                 along = at + lane
                 value = self.evaluator.load_from(self._memory(), self.node.element, source + along)
-                self.evaluator.store(self._widened(value), self.buffer, target + along)
+                self.evaluator.store(value, self.buffer, target + along)
 
         whole = count // LANES
         if whole != 0:
@@ -140,7 +132,7 @@ class RowsCopy:
             with self.evaluator.lanes(LANES, inside) as lane:
                 value = self.evaluator.load_from(self._memory(), self.node.element, source + here + Index.of(lane))
             with self.evaluator.lanes(LANES, room) as lane:
-                self.evaluator.store(self._widened(value), self.buffer, target + here + Index.of(lane))
+                self.evaluator.store(value, self.buffer, target + here + Index.of(lane))
 
     def _memory(self) -> ir.Value:
         return self.evaluator.memory(self.node)
@@ -155,7 +147,7 @@ class RowsCopy:
         loop = Var(first, end - 1)
         with emit.for_loop(first, end, 1, loop), self.evaluator.scope():
             value = self.evaluator.load_from(self._memory(), self.node.element, self._flat([*point, Index.of(loop)]))
-            self.evaluator.store(self._widened(value), self.buffer, target + Index.of(loop))
+            self.evaluator.store(value, self.buffer, target + Index.of(loop))
         self._fill(target + end, axis.pitch - end)
 
     def _flat(self, point: Sequence[Index]) -> Index:
@@ -195,7 +187,7 @@ class RowsCopy:
         if last.extent >= BLOCK:
             with nest.blocks(last.extent, BLOCK, self.evaluator) as column:
                 for row, value in enumerate(vectors.transpose([read(column + i) for i in range(BLOCK)])):
-                    vectors.store(self._widened(value), self.buffer, target + column + row * last.pitch)
+                    vectors.store(value, self.buffer, target + column + row * last.pitch)
             if last.pitch > last.extent:
                 for row in range(BLOCK):
                     self._fill(target + (row * last.pitch + last.extent), last.pitch - last.extent)
@@ -205,4 +197,4 @@ class RowsCopy:
         while len(values) > 1:
             half = len(values) // 2
             values = [vectors.interleave(values[i], values[half + i]) for i in range(half)]
-        vectors.store(self._widened(values[0]), self.buffer, target)
+        vectors.store(values[0], self.buffer, target)

@@ -1,9 +1,9 @@
 """Exact products of bytes by pmaddubsw where the signed ones are a parameter of eight bits.
 
 The instruction multiplies pairs of unsigned bytes by pairs of signed ones and adds each pair up to 16 bits, in which the sum may not fit:
-two products by 255 fit if the signed bytes of one sign add up to 128 at most. Weights of a trained model nearly always do. When they are
-packed, the groups of a block of columns all of whose pairs fit are put first, and the others last: these are widened and multiplied by
-pmaddwd. The block says how many groups fit, and where the elements of each group are in the other operand.
+two products by 255 fit if the signed bytes of one sign add up to 128 at most. Packing puts the groups of a block of columns first all of
+whose pairs fit, two thirds of them in a ResNet-50 of normally distributed weights. The others are widened and multiplied by pmaddwd. The
+block says how many groups fit, and where the elements of each group are in the other operand.
 """
 
 from collections.abc import Callable, Sequence

@@ -20,4 +20,4 @@ def graph_blocks(operation: ir.Operation) -> Iterator[ir.Block]:
 def fused_blocks(operation: ir.Operation) -> Iterator[ir.Block]:
     """The bodies of the fusion groups below an operation."""
     for block in graph_blocks(operation):
-        yield from (op.operation.regions[0].blocks[0] for op in block.operations if isinstance(op, Fused))
+        yield from (op.body() for op in block.operations if isinstance(op, Fused))

@@ -1,4 +1,4 @@
-"""DropNarrowing: numbers that a kernel makes narrower and wide again stay wide, where no number changes by that.
+"""DropNarrowing: a kernel does not make numbers narrower and wide again where this changes no number.
 
     %2 = cast<i32>(cast<u8>(clip(%1, 0, 255)))                     ->   cast<i32>(clip(%1, 0, 255))
     %3 = cast<f32>(cast<i32>(clip(round(%0) + 128, 0, 255)) - 128)  ->   clip(round(%0), -128, 127)
@@ -22,7 +22,7 @@ WHOLE = 1 << 22
 
 @RULES.on("cast")
 def clipped(op: Op, rw: Rewriter) -> Found:
-    """Integers of a cast that are clipped to those that it can give, cast to other integers -> one cast."""
+    """Numbers clipped to the range of an integer type, cast to it and to other integers -> one cast."""
     inner = rw.producer(op.data, "cast")
     clip = None if inner is None else rw.producer(inner.data, "clip")
     if inner is None or clip is None or not rw.used_once(op.data):
@@ -31,8 +31,7 @@ def clipped(op: Op, rw: Rewriter) -> Found:
     if any(dtype.kind not in "iu" for dtype in dtypes):  # integers of less than 8 bits are of another kind
         return None
     low, high = limits(clip)
-    inside = all(np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max for dtype in dtypes)
-    if not inside:
+    if not all(np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max for dtype in dtypes):
         return None
     return inner.data if TensorType.of(inner.data).dtype == op.dtype else build("cast", inner.data, **op.attrs())
 

@@ -53,6 +53,7 @@ Rule = Callable[..., Found]
 Selection = Callable[[type[Op]], object]
 """Whether a rule is for an operator."""
 Blocks = Callable[[ir.Operation], Iterator[ir.Block]]
+"""Gives the blocks of a function that are rewritten."""
 
 _MAX_SWEEPS = 100
 _VISITS_PER_OPERATION = 50

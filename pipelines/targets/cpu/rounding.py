@@ -1,4 +1,4 @@
-"""Conversions of floats that are rounded to the nearest whole number: to integers in one instruction, which rounds itself.
+"""A conversion of rounded floats to integers becomes one instruction, which rounds to the nearest whole number itself.
 
     fptosi(minimumf(maximumf(roundeven(%x) + 128, 0), 255))   ->   lrint(minimumf(maximumf(%x, -128), 127)) + 128
 
@@ -8,6 +8,7 @@ Limits that are whole numbers give the same before and after the rounding. A qua
 from relayc.dialects.mlir import arith, ir, math
 from relayc.dialects.operations import walk
 from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.number import constant_value
 from relayc.pipelines.tir.values import vectors
 
 _LEAST, _MOST = arith.MaximumFOp, arith.MinimumFOp
@@ -33,7 +34,7 @@ def convert_as_rounded(module: ir.Module) -> None:
             continue
         value = value.owner.operand
         with ir.InsertionPoint(op), op.operation.location:
-            # NaN has no integer, so that one instruction limits, too.
+            # The conversion of NaN is undefined. Limits that ignore NaN are one instruction each.
             fast = {"fastmath": emit.parsed("#arith.fastmath<nnan>")}
             for owner, limit in reversed(limits):
                 name = "arith.maxnumf" if isinstance(owner, _LEAST) else "arith.minnumf"
@@ -45,13 +46,6 @@ def convert_as_rounded(module: ir.Module) -> None:
 
 
 def _whole(value: ir.Value) -> int | None:
-    """The whole number, not too large, that a value is, or each lane of a vector; None for any other."""
-    if not isinstance(value.owner, arith.ConstantOp):
-        return None
-    attribute = value.owner.attributes["value"]
-    if isinstance(attribute, ir.DenseElementsAttr):
-        if not attribute.is_splat:
-            return None
-        attribute = attribute.get_splat_value()
-    number = ir.FloatAttr(attribute).value
-    return int(number) if abs(number) <= _WHOLE and number.is_integer() else None
+    """The value of a constant float, scalar or splat, that is a whole number up to `_WHOLE`; None for any other value."""
+    number = constant_value(value)
+    return int(number) if number is not None and abs(number) <= _WHOLE and number.is_integer() else None

@@ -206,9 +206,9 @@ def _groups(view: np.ndarray, out: np.ndarray, batch: int, inner: int, pitch: in
 
 
 def _sorted_groups(view: np.ndarray, out: np.ndarray, batch: int, inner: int, pitch: int, shift: int, **strides: int) -> None:
-    """Like `_groups`, of signed bytes, but the groups of a block come first in which pairs of neighbours fit: their products by unsigned
-    bytes add up to 16 bits. In s32 before the groups: how many fit; and for each group, in their new order, the distance of its elements
-    in the other operand from those of the first, where `strides` are the distances of iterations of the outer loops by their number."""
+    """Like `_groups`, of signed bytes, but in each block the groups that fit come first: the products of each pair of neighbours by
+    unsigned bytes add up to 16 bits. Integers in s32 before the groups say how many fit, and where the elements of each group, in the new
+    order, lie in the other operand. `strides` are the distances of the iterations of the outer loops there, by number."""
     outer = [(view.shape[batch + 1 + i], strides[f"stride{i}"]) for i in range(len(strides))]
     rest = prod(view.shape[batch + 1 + len(outer) : view.ndim - inner]) * pitch
     group = out.shape[-1]

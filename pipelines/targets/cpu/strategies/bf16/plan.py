@@ -88,8 +88,8 @@ def best_plan(kernel: Kernel, instructions: Instructions) -> Plan | None:
             packed = is_param(kernel, contraction.b.node)
             shift, possible = instructions.shift(contraction), layouts(contraction, instructions.max_step, instructions.group)
             usable = (layout for layout in possible if not instructions.sorts or (packed and _is_known(layout)))
-            layouts_ = (replace(layout, shift=shift, sorts=instructions.sorts) for layout in usable)
-            plans = (_plan(contraction, layout, packed, instructions) for layout in layouts_)
+            chosen = (replace(layout, shift=shift, sorts=instructions.sorts) for layout in usable)
+            plans = (_plan(contraction, layout, packed, instructions) for layout in chosen)
             found += [plan for plan in plans if plan is not None]
     return min(found, key=lambda plan: plan.cycles, default=None)
 

@@ -1,9 +1,9 @@
 """Exact products of bytes by pmaddubsw where the signed ones are a parameter of eight bits.
 
 The instruction multiplies pairs of unsigned bytes by pairs of signed ones and adds each pair up to 16 bits, in which the sum may not fit:
-two products by 255 fit if the signed bytes of one sign add up to 128 at most. Packing puts the groups of a block of columns first all of
-whose pairs fit, two thirds of them in a ResNet-50 of normally distributed weights. The others are widened and multiplied by pmaddwd. The
-block says how many groups fit, and where the elements of each group are in the other operand.
+two products by 255 fit if the signed bytes of one sign add up to 128 at most. In each block of columns, packing puts first the groups
+whose pairs all fit: two thirds of the groups in a ResNet-50 of normally distributed weights. The other groups are widened and multiplied
+by pmaddwd. The block says how many groups fit, and where the elements of each group are in the other operand.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ class SortedNest(PairsNest):
     """Emits a contraction whose groups are sorted (see `packing.packed_shape`), in blocks of sums of one block of columns.
 
     Attributes:
-      make_rest: the instructions for the groups that do not fit `make`'s.
+      make_rest: makes the instructions for the groups whose pairs do not all fit.
     """
 
     def __init__(

@@ -28,6 +28,8 @@ IMPORTING = "(import)"
 
 LIT = "test/lit/"
 """What names of lit tests begin with."""
+LIT_TOOL = (sys.executable, "-c", "import sys, lit.main; sys.exit(lit.main.main())")
+"""The test runner of LLVM; the environment of the frameworks has it without its command, and `-m lit.main` runs nothing."""
 
 
 class Lines:

@@ -41,7 +41,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from choosing import WHOLE, choose, left_out
-from executed import LIT, Executed, file_of
+from executed import LIT, LIT_TOOL, Executed, file_of
 from faults import Fault, faults_of, is_fault
 from planting import Trial, try_all
 from rich.console import Console
@@ -53,9 +53,6 @@ NEAR = 20
 """How many faults a test counts as having found that is named like the file of a fault, or executes what a constant is for."""
 START_SECONDS = 60
 """Seconds that a process with tests may take beyond five times what the tests take: a fault may be a loop without end."""
-
-LIT_TOOL = (sys.executable, "-m", "lit.main")
-"""The test runner of LLVM; the environment of the frameworks has it without its command."""
 
 
 def record(options: argparse.Namespace) -> int:

@@ -28,7 +28,7 @@ from typing import Any
 import fork_server
 import pytest
 from _pytest.runner import runtestprotocol
-from executed import LIT
+from executed import LIT, LIT_TOOL
 from faults import Fault
 
 ROOT = Path(__file__).parent.parent
@@ -166,7 +166,7 @@ def _failure_of_lit(tests: Sequence[str]) -> str:
         os.close(write)
         fork_server.serve(path)
         os._exit(0)
-    command = [Path(sys.executable).parent / "lit", "-q", "-j1", "--max-failures=1", *tests]
+    command = [*LIT_TOOL, "-q", "-j1", "--max-failures=1", *tests]
     done = subprocess.run(command, cwd=ROOT, env={**os.environ, "RELAYC_LIT_SERVER": path}, capture_output=True, text=True)
     os.close(write)
     failed = re.search(r"^  \S+ :: (\S+)", done.stdout, re.MULTILINE)

@@ -8,7 +8,7 @@
 - What is dequantised and quantised again becomes qnn.requantize, and the sum of two dequantised tensors, quantised, qnn.add. The limits of
   relu and clip become those of the integers.
 - Functions and means of one dequantised tensor, quantised, become qnn.sigmoid and the like.
-- An operator that only moves elements, or takes the largest, works on the integers where scale and zero point stay the same.
+- An operator that only moves elements, or takes the largest, works on the integers.
 
 Sums are exact, so a result is that of QLinearConv: it is rounded once, where the unfused operators round more often. QnnCanonicalize says
 what the operators compute.
@@ -79,11 +79,10 @@ def _has_steps_of(op: Dequantize, end: Quantize, rw: Rewriter) -> bool:
 @RULES.on(Conv, Dense, Matmul)
 def product(op: Linear, rw: Rewriter) -> Found:
     """A product of dequantised bytes and constant weights -> the product of the integers, dequantised."""
-    data, weight = map(_dequantised, op.operation.operands)
+    data, weight = _of_bytes(op.operation.operands[0]), _dequantised(op.operation.operands[1])
     axis, channel = op.channel_axis(of_result=True), op.weight_channels(of_result=True).axis
-    if data is None or weight is None or axis is None or _type(op.operation.results[0]).dtype != "float32":
-        return None
-    if not is_bytes(data.data) or not _is_one(data.input_scale, data.input_zero_point) or not _type(op.operation.results[0]).is_known:
+    result = _type(op.operation.results[0])
+    if data is None or weight is None or axis is None or result.dtype != "float32" or not result.is_known:
         return None
     has_padding = isinstance(op, Conv) and any(op.padding)
     if (has_padding and known(data.input_zero_point, rw) is None) or _fitting(weight, channel, rw) is None:
@@ -100,13 +99,12 @@ def product(op: Linear, rw: Rewriter) -> Found:
 def product_of_two(op: Op, rw: Rewriter) -> Found:
     """A product of two dequantised tensors of bytes, each of one scale -> the product of the integers, dequantised."""
     result = _type(op.operation.results[0])
-    sources = [_source(v, rw) for v in op.operation.operands]
-    if None in sources or result.dtype != "float32" or not result.is_known:
+    a, b = map(_of_bytes, op.operation.operands)
+    if a is None or b is None or result.dtype != "float32" or not result.is_known:
         return None
-    (x, a), (y, b) = sources  # type: ignore[misc] # none is None
     zeros, scales = (a.input_zero_point, b.input_zero_point), (a.input_scale, b.input_scale)
     numbers = [reshape_to(v, ()) for v in (*zeros, *scales)]
-    total = build(f"q{op.relay_name}", x, y, *numbers, **{**op.attrs(), "out_dtype": "int32"})
+    total = build(f"q{op.relay_name}", a.data, b.data, *numbers, **{**op.attrs(), "out_dtype": "int32"})
     return build("qnn.dequantize", total, build("multiply", *numbers[2:]), _none(rw))
 
 
@@ -137,8 +135,8 @@ def _bias_after(op: Op, rw: Rewriter) -> np.ndarray | None:
 
 
 def _of_phases(op: Op, bias: np.ndarray | None, rw: Rewriter) -> Found:
-    data, weight = _dequantised(op.data), _dequantised(op.weight)
-    if data is None or weight is None or not is_bytes(data.data) or not _is_one(data.input_scale, data.input_zero_point):
+    data, weight = _of_bytes(op.data), _dequantised(op.weight)
+    if data is None or weight is None:
         return None
     scale, array = known(weight.input_scale, rw), _fitting(weight, 1, rw) if op.kernel_layout[:2] == "IO" else None
     if scale is None or array is None:
@@ -160,19 +158,11 @@ def _of_phases(op: Op, bias: np.ndarray | None, rw: Rewriter) -> Found:
     return as_convolution(op, weights, rw, biases)
 
 
-def _source(value: ir.Value, rw: Rewriter) -> tuple[ir.Value, Dequantize] | None:
-    """The bytes of one scale that a value is dequantised from, moved as it is, and their dequantisation."""
-    moves = []
-    while isinstance(value.owner, Op) and (value.owner.is_view or isinstance(value.owner, Transpose)):
-        moves.append(value.owner)
-        value = value.owner.operation.operands[0]
+def _of_bytes(value: ir.Value) -> Dequantize | None:
+    """What dequantises bytes of one scale to a value; None where nothing does."""
     found = _dequantised(value)
-    if found is None or not is_bytes(found.data) or not _is_one(found.input_scale, found.input_zero_point):
-        return None
-    data = found.data
-    for move in reversed(moves):
-        data = build(move.relay_name, data, *list(move.operation.operands)[1:], **move.attrs())
-    return data, found
+    is_found = found is not None and is_bytes(found.data) and _is_one(found.input_scale, found.input_zero_point)
+    return found if is_found else None
 
 
 def _fitting(weight: Dequantize, channel: int, rw: Rewriter) -> np.ndarray | None:
@@ -231,8 +221,10 @@ def requantise(op: Quantize, rw: Rewriter) -> Found:
         return last.data
     if not isinstance(last, Op) or isinstance(last, Constant):
         return None
-    if _moves(last):
-        return _moved(last, op, rw) or (_joined if isinstance(last, Concatenate) else _of_sums)(op.data, op, rw)
+    if isinstance(last, Pad):
+        return _padded(last, op, rw)
+    if isinstance(last, Concatenate):
+        return _joined(last, op, rw)
     if last.relay_name in (*FUNCTIONS, "nn.softmax", "nn.leaky_relu", "nn.avg_pool2d"):
         return _function(last, op)
     limits = {"nn.relu": (0.0, None)}.get(last.relay_name, (last.a_min, last.a_max) if last.relay_name == "clip" else None)
@@ -300,39 +292,72 @@ def _function(last: Op, op: Quantize) -> ir.Value | None:
     return build(f"qnn.{name}", *operands, **ways, **last.attrs())
 
 
-@RULES.where(lambda operator: operator.is_view)
-def view(op: Op, rw: Rewriter) -> Found:
-    """view(dequantize(sum)) -> dequantize(view(sum)), of one scale: what quantises the sum finds it."""
-    scaled = _dequantised(op.operation.operands[0])
-    if scaled is None or _type(scaled.data).dtype != "int32" or not _is_one(scaled.input_scale, scaled.input_zero_point):
-        return None
-    if not rw.used_once(op.operation.operands[0]):
-        return None
-    total = build(op.relay_name, scaled.data, *list(op.operation.operands)[1:], **op.attrs())
-    return build("qnn.dequantize", total, reshape_to(scaled.input_scale, ()), reshape_to(scaled.input_zero_point, ()))
-
-
 # ---- movement -------------------------------------------------------------------------------------------------------------------------
 
 
-def _moved(last: Op, op: Quantize, rw: Rewriter) -> ir.Value | None:
-    """quantize(move(dequantize(x))) as move(x) with one scale and zero point."""
-    around = [last.pad_value] if isinstance(last, Pad) else []
-    sources = [_dequantised(v) for v in last.operation.operands if v not in around]
-    if not sources or len(last.operation.results) != 1:
+@RULES.where(lambda operator: operator.is_view or issubclass(operator, (MaxPool, Concatenate, StridedSlice, Transpose, ImageOp)))
+def move(op: Op, rw: Rewriter) -> Found:
+    """move(dequantize(x)) -> dequantize(move(x)) of bytes, so that readers of the elements find the integers. Sums of 32 bits are viewed
+    only, where nothing else reads them."""
+    values, rest = list(op.operation.operands), []
+    if not isinstance(op, Concatenate):
+        values, rest = values[:1], values[1:]
+    sources = [found for found in map(_dequantised, values) if found is not None]
+    if len(sources) < len(values) or len(op.operation.results) != 1:
         return None
-    if any(s is None or not _has_steps_of(s, op, rw) for s in sources):
+    if isinstance(op, ImageOp) and not isinstance(op, MaxPool) and not _takes_the_nearest(op):
         return None
-    numbers = [None if (number := rw.scalar(v)) is None else _steps(number, op, rw) for v in around]
-    if None in numbers:
+    first, *others = sources
+    is_viewed_sum = op.is_view and _type(first.data).dtype == "int32" and rw.used_once(values[0])
+    if not (is_viewed_sum or all(is_bytes(source.data) for source in sources)) or not all(_is_alike(first, other, rw) for other in others):
         return None
-    constants = [rw.mod.constant(np.array(number, op.out_dtype)) for number in numbers]
-    return build(last.relay_name, *[s.data for s in sources if s is not None], *constants, **last.attrs())
+    numbers, axis = [first.input_scale, first.input_zero_point], -1
+    if _is_one(*numbers):
+        numbers = [reshape_to(v, ()) for v in numbers]
+    elif isinstance(op, Transpose):
+        rank = _type(op.result).rank
+        axis = [axis % rank for axis in op.axes or range(-1, -rank - 1, -1)].index(first.axis % rank)
+    else:
+        return None
+    moved = build(op.relay_name, *[source.data for source in sources], *rest, **op.attrs())
+    return build("qnn.dequantize", moved, *numbers, **{**first.attrs(), "axis": axis})
 
 
-def _joined(value: ir.Value, op: Quantize, rw: Rewriter) -> ir.Value | None:
+def _is_alike(a: Dequantize, b: Dequantize, rw: Rewriter) -> bool:
+    """Whether equal integers of two dequantisations stand for equal values, as is known."""
+    same = _equal(a.input_scale, b.input_scale, rw) and _equal(a.input_zero_point, b.input_zero_point, rw)
+    return same and _type(a.data).dtype == _type(b.data).dtype
+
+
+def _takes_the_nearest(op: Op) -> bool:
+    """Whether an operator resizes images by the nearest element, and puts nothing around them."""
+    attrs = op.attrs()
+    is_inside = attrs.get("coordinate_transformation_mode") != "tf_crop_and_resize" and not attrs.get("out_dtype")
+    return attrs.get("method") == "nearest_neighbor" and is_inside
+
+
+@RULES.on("nn_relu")
+def relu(op: Op, rw: Rewriter) -> Found:
+    """relu(dequantize(x)) -> dequantize(x, at least the zero point)."""
+    source = _of_bytes(op.data)
+    scale, zero = (None, None) if source is None else (known(source.input_scale, rw), known(source.input_zero_point, rw))
+    if source is None or scale is None or zero is None or not (scale > 0).all():
+        return None
+    limited = build("clip", source.data, a_min=float(zero.item()), a_max=float(np.iinfo(_type(source.data).dtype).max))
+    return build("qnn.dequantize", limited, source.input_scale, source.input_zero_point, **source.attrs())
+
+
+def _padded(last: Pad, op: Quantize, rw: Rewriter) -> ir.Value | None:
+    """quantize(pad(dequantize(x))) as pad(x) with one scale and zero point."""
+    source, value = _dequantised(last.data), rw.scalar(last.pad_value)
+    steps = None if value is None else _steps(value, op, rw)
+    if source is None or steps is None or not _has_steps_of(source, op, rw):
+        return None
+    return build("nn.pad", source.data, rw.mod.constant(np.array(steps, op.out_dtype)), **last.attrs())
+
+
+def _joined(last: Concatenate, op: Quantize, rw: Rewriter) -> ir.Value | None:
     """Dequantised tensors of other scales than the result's, one after the other: each is brought to its scale."""
-    last: Concatenate = value.owner
     sources = [source for source in map(_dequantised, last.data) if source is not None and is_bytes(source.data)]
     numbers = [(source.input_scale, source.input_zero_point) for source in sources]
     if len(sources) < len(last.data) or not all(_is_one(*pair) for pair in (*numbers, (op.output_scale, op.output_zero_point))):
@@ -343,18 +368,6 @@ def _joined(value: ir.Value, op: Quantize, rw: Rewriter) -> ir.Value | None:
         for source, pair in zip(sources, numbers, strict=True)
     ]
     return build("concatenate", *parts, axis=last.axis)
-
-
-def _moves(op: Op) -> bool:
-    """Whether every element of the result is one of the operands', and the same one where all are mapped in order."""
-    return op.is_view or isinstance(op, (MaxPool, Concatenate, Pad, StridedSlice, Transpose)) or _takes_the_nearest(op)
-
-
-def _takes_the_nearest(op: Op) -> bool:
-    """Whether an operator resizes images by the nearest element, and puts nothing around them."""
-    attrs = op.attrs() if isinstance(op, ImageOp) else {}
-    is_inside = attrs.get("coordinate_transformation_mode") != "tf_crop_and_resize" and not attrs.get("out_dtype")
-    return attrs.get("method") == "nearest_neighbor" and is_inside
 
 
 fake_quantization_to_integer = RULES.as_pass(

@@ -15,7 +15,7 @@ from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.qnn import centred
 from relayc.dialects.relay.scopes import size_attributes
-from relayc.dialects.relay.types import TensorType, is_bytes, numpy_dtype
+from relayc.dialects.relay.types import BYTES, TensorType, is_bytes, numpy_dtype
 from relayc.pipelines.graph.conv_transpose_to_conv import CONV_TRANSPOSES, as_convolution, phase_weights
 from relayc.pipelines.graph.fold_scale_axis import is_constant
 from relayc.pipelines.graph.numpy_operators import Unfoldable, evaluate, numpy_operator
@@ -41,14 +41,34 @@ def centred_weights(weight: ir.Value, zero_point: ir.Value, channel: int, rw: Re
     return None if array is None or zero is None else centred(array, zero, channel)
 
 
+@numpy_operator("qnn_quantize")
+def _quantize(op: Op, data: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> np.ndarray:
+    """Of float32, to the nearest step and half to even: what `known` needs of weights that a trained model has in floats."""
+    if data.dtype != np.float32 or op.rounding != "TONEVEN" or not op.saturate or op.out_dtype not in BYTES:
+        raise Unfoldable
+    scale, zero = (_along(op, data, v) for v in (scale, zero))
+    byte = np.iinfo(op.out_dtype)
+    with np.errstate(all="ignore"):
+        found = np.rint(data / scale.astype(np.float32)) + zero.astype(np.float32)
+    if np.isnan(found).any():
+        raise Unfoldable
+    return np.clip(found, byte.min, byte.max).astype(op.out_dtype)
+
+
 @numpy_operator("qnn_dequantize")
 def _dequantize(op: Op, data: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> np.ndarray:
     """Of integers: what `known` needs of a quantised bias."""
     if data.dtype.kind not in "iu" or zero.dtype.kind not in "iu":
         raise Unfoldable
-    shape = [-1 if i == op.axis % data.ndim else 1 for i in range(data.ndim)]
-    scale, zero = (v.reshape(() if v.size == 1 else shape if v.ndim == 1 else v.shape) for v in (scale, zero))
+    scale, zero = (_along(op, data, v) for v in (scale, zero))
     return np.asarray((data.astype(np.int32) - zero.astype(np.int32)).astype(np.float32) * scale.astype(np.float32))
+
+
+def _along(op: Op, data: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Scales or zero points as they broadcast with the data."""
+    if numbers.size == 1:
+        return numbers.reshape(())
+    return numbers.reshape([-1 if i == op.axis % data.ndim else 1 for i in range(data.ndim)]) if numbers.ndim == 1 else numbers
 
 
 @RULES.on(*(f"q{name}" for name in CONV_TRANSPOSES))

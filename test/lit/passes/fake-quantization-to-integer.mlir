@@ -112,3 +112,27 @@ func.func @padded(%x: tensor<3x4xui8>) -> tensor<4x6xui8> {
   %2 = "relay.qnn_quantize"(%1, %two, %four) {out_dtype = "uint8", rounding = "TONEVEN"} : (tensor<4x6xf32>, tensor<f32>, tensor<ui8>) -> tensor<4x6xui8>
   return %2 : tensor<4x6xui8>
 }
+
+// -----
+
+// Moves go before a dequantisation: the axis of its scales is transposed, too. Sums of 32 bits are not transposed.
+// CHECK-LABEL: func.func @moves
+// CHECK: %[[T:.*]] = "relay.transpose"(%arg0) {axes = array<i64: 2, 0, 1>} : (tensor<2x3x4xi8>) -> tensor<4x2x3xi8>
+// CHECK: %[[A:.*]] = "relay.qnn_dequantize"(%[[T]], %arg2, %{{.*}}) {axis = 2 : i64} : (tensor<4x2x3xi8>,
+// CHECK: %[[R:.*]] = "relay.transpose"(%arg0) : (tensor<2x3x4xi8>) -> tensor<4x3x2xi8>
+// CHECK: %[[B:.*]] = "relay.qnn_dequantize"(%[[R]], %arg2, %{{.*}}) {axis = 1 : i64}
+// CHECK: %[[S:.*]] = "relay.qnn_dequantize"(%arg1,
+// CHECK: %[[C:.*]] = "relay.transpose"(%[[S]])
+// CHECK: return %[[A]], %[[B]], %[[C]]
+func.func @moves(%x: tensor<2x3x4xi8>, %sum: tensor<2x3xi32>, %scales: tensor<3xf32>)
+    -> (tensor<4x2x3xf32>, tensor<4x3x2xf32>, tensor<3x2xf32>) {
+  %zeros = "relay.constant"() {value = dense<0> : tensor<3xi8>} : () -> tensor<3xi8>
+  %none = "relay.constant"() {value = dense<0> : tensor<i8>} : () -> tensor<i8>
+  %two = "relay.constant"() {value = dense<2.0> : tensor<f32>} : () -> tensor<f32>
+  %0 = "relay.qnn_dequantize"(%x, %scales, %zeros) {axis = 1 : i64} : (tensor<2x3x4xi8>, tensor<3xf32>, tensor<3xi8>) -> tensor<2x3x4xf32>
+  %1 = "relay.transpose"(%0) {axes = array<i64: 2, 0, 1>} : (tensor<2x3x4xf32>) -> tensor<4x2x3xf32>
+  %2 = "relay.transpose"(%0) : (tensor<2x3x4xf32>) -> tensor<4x3x2xf32>
+  %3 = "relay.qnn_dequantize"(%sum, %two, %none) : (tensor<2x3xi32>, tensor<f32>, tensor<i8>) -> tensor<2x3xf32>
+  %4 = "relay.transpose"(%3) : (tensor<2x3xf32>) -> tensor<3x2xf32>
+  return %1, %2, %4 : tensor<4x2x3xf32>, tensor<4x3x2xf32>, tensor<3x2xf32>
+}

@@ -198,6 +198,55 @@ def test_elements_move_as_bytes(move):
     assert "f32" not in module.ir["relay"]
 
 
+BEFORE_PRODUCTS = {
+    **MOVES,
+    "limited": lambda g, x: g.node("Relu", x),
+    "enlarged": lambda g, x: g.node("Resize", x, "", np.array([1, 1, 2, 3], np.float32), mode="nearest"),
+    "unequal": lambda g, x: g.node("Concat", x, g.dequantized("x", 0.05, np.uint8(9)), axis=1),
+}
+
+
+@pytest.mark.parametrize("move", BEFORE_PRODUCTS)
+def test_products_after_moves_are_of_integers(move):
+    """What other quantisers write: one QuantizeLinear before a pooling or a Flatten, none behind it. Two scales stay floats."""
+    g = Graph()
+    moved = BEFORE_PRODUCTS[move](g, g.dequantized("x", 0.02, np.uint8(109)))
+    rows = g.node("Flatten", moved)
+    depth = {"largest": 8 * 5 * 4, "cut": 8 * 3 * 7, "joined": 16 * 63, "unequal": 16 * 63, "enlarged": 48 * 63}.get(move, 8 * 63)
+    w = g.dequantized(bytes_of((depth, 24), np.int8, 1), np.linspace(0.002, 0.01, 24), np.zeros(24, np.int8), axis=1)
+    y = g.quantized(g.node("MatMul", rows, w), 0.5, np.uint8(120))
+    x = bytes_of((2, 8, 9, 7), np.uint8)
+    model = g.model({"x": (x.shape, np.uint8)}, y, (2, 24), np.uint8)
+    module = check(model, {"x": x}, 1, ())
+    assert any(kernel.schedule.startswith("int8") for kernel in module.kernels) == (move != "unequal")
+
+
+def _transposed(g, w, scales, axis, perm):
+    """Weights stored in another order, dequantised and transposed."""
+    order = np.argsort(perm)
+    return g.node("Transpose", g.dequantized(w.transpose(order), scales, np.zeros(len(scales), np.int8), axis=perm[axis]), perm=perm)
+
+
+def _trained(g, w, scales, axis, perm):
+    """Weights in floats, which are quantised in the model; a few are halfway between two steps, or beyond the last step."""
+    steps = scales.reshape([-1 if i == axis else 1 for i in range(w.ndim)]).astype(np.float32)
+    halves = np.where(w % 7 == 0, 0.5, 0.25) + np.where(w == 127, 9, 0)
+    floats, zeros = ((w + halves) * steps).astype(np.float32), np.zeros(len(scales), np.int8)
+    return g.dequantized(g.node("QuantizeLinear", floats, scales.astype(np.float32), zeros, axis=axis), scales, zeros, axis=axis)
+
+
+@pytest.mark.parametrize("weights", [_transposed, _trained])
+def test_weights_that_constants_make_stay_bytes(weights):
+    g = Graph()
+    scales, x = np.linspace(0.002, 0.01, 24), bytes_of((2, 16, 9, 7), np.uint8)
+    w = weights(g, bytes_of((24, 16, 3, 3), np.int8), scales, 0, [3, 2, 0, 1])
+    y = g.between(g.node("Conv", g.dequantized("x", 0.02, np.uint8(9)), w), 0.1, np.uint8(120))
+    m = weights(g, bytes_of((24 * 35, 24), np.int8, 1), scales, 1, [1, 0])
+    z = g.quantized(g.node("MatMul", g.node("Flatten", y), m), 2.0, np.uint8(120))
+    module = check(g.model({"x": (x.shape, np.uint8)}, z, (2, 24), np.uint8), {"x": x}, 1)
+    assert not [kernel.schedule for kernel in module.kernels if kernel.schedule.startswith("contraction")]
+
+
 def test_other_scales_are_applied():
     """A tensor whose steps change is no movement."""
     g = Graph()

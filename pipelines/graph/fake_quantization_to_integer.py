@@ -39,6 +39,8 @@ from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 
 RULES = Rules("FakeQuantizationToInteger")
 
+PRODUCTS = (Conv, Dense, Matmul)
+"""Operators on data and weights."""
 SHUFFLES = (Reshape, Transpose, StridedSlice)
 """Operators that put the phases of a transposed convolution in their places: the sums of phases are quantised before."""
 WHOLE = 1e-6
@@ -76,7 +78,7 @@ def _has_steps_of(op: Dequantize, end: Quantize, rw: Rewriter) -> bool:
 # ---- products -------------------------------------------------------------------------------------------------------------------------
 
 
-@RULES.on(Conv, Dense, Matmul)
+@RULES.on(*PRODUCTS)
 def product(op: Linear, rw: Rewriter) -> Found:
     """A product of dequantised bytes and constant weights -> the product of the integers, dequantised."""
     data, weight = _of_bytes(op.operation.operands[0]), _dequantised(op.operation.operands[1])
@@ -308,7 +310,10 @@ def move(op: Op, rw: Rewriter) -> Found:
     if isinstance(op, ImageOp) and not isinstance(op, MaxPool) and not _takes_the_nearest(op):
         return None
     first, *others = sources
-    is_viewed_sum = op.is_view and _type(first.data).dtype == "int32" and rw.used_once(values[0])
+    is_shared = op.is_view and not rw.used_once(values[0])
+    if is_shared and not any(isinstance(user, (*PRODUCTS, BatchMatmul, Quantize)) for user in rw.users(op.result)):
+        return None  # a view of floats that are computed anyway costs nothing
+    is_viewed_sum = op.is_view and not is_shared and _type(first.data).dtype == "int32"
     if not (is_viewed_sum or all(is_bytes(source.data) for source in sources)) or not all(_is_alike(first, other, rw) for other in others):
         return None
     numbers, axis = [first.input_scale, first.input_zero_point], -1

@@ -118,9 +118,9 @@ func.func @padded(%x: tensor<3x4xui8>) -> tensor<4x6xui8> {
 // Moves go before a dequantisation: the axis of its scales is transposed, too. Sums of 32 bits are not transposed.
 // CHECK-LABEL: func.func @moves
 // CHECK: %[[T:.*]] = "relay.transpose"(%arg0) {axes = array<i64: 2, 0, 1>} : (tensor<2x3x4xi8>) -> tensor<4x2x3xi8>
-// CHECK: %[[A:.*]] = "relay.qnn_dequantize"(%[[T]], %arg2, %{{.*}}) {axis = 2 : i64} : (tensor<4x2x3xi8>,
+// CHECK: %[[A:.*]] = "relay.qnn_dequantize"(%[[T]], %arg2, %{{.*}}) {axis = 2 : i64, {{.*}} : (tensor<4x2x3xi8>,
 // CHECK: %[[R:.*]] = "relay.transpose"(%arg0) : (tensor<2x3x4xi8>) -> tensor<4x3x2xi8>
-// CHECK: %[[B:.*]] = "relay.qnn_dequantize"(%[[R]], %arg2, %{{.*}}) {axis = 1 : i64}
+// CHECK: %[[B:.*]] = "relay.qnn_dequantize"(%[[R]], %arg2, %{{.*}}) {axis = 1 : i64,
 // CHECK: %[[S:.*]] = "relay.qnn_dequantize"(%arg1,
 // CHECK: %[[C:.*]] = "relay.transpose"(%[[S]])
 // CHECK: return %[[A]], %[[B]], %[[C]]

@@ -344,11 +344,16 @@ def _takes_the_nearest(op: Op) -> bool:
 @RULES.on("nn_relu")
 def relu(op: Op, rw: Rewriter) -> Found:
     """relu(dequantize(x)) -> dequantize(x, at least the zero point)."""
+    if all(isinstance(user, Quantize) for user in rw.users(op.result)):
+        return None  # their integers are limited
     source = _of_bytes(op.data)
     scale, zero = (None, None) if source is None else (known(source.input_scale, rw), known(source.input_zero_point, rw))
     if source is None or scale is None or zero is None or not (scale > 0).all():
         return None
-    limited = build("clip", source.data, a_min=float(zero.item()), a_max=float(np.iinfo(_type(source.data).dtype).max))
+    byte = np.iinfo(_type(source.data).dtype)
+    if zero.item() <= byte.min:
+        return op.data
+    limited = build("clip", source.data, a_min=float(zero.item()), a_max=float(byte.max))
     return build("qnn.dequantize", limited, source.input_scale, source.input_zero_point, **source.attrs())
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from relayc.dialects.relay.dense_blocks import STRIP
+from relayc.frontend.common.padding import pad
 from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.steps import cast
@@ -35,6 +36,7 @@ def dense_blocks(
     """x [..., depth] times the transposed weights scales * (numbers - zeros), in x's dtype.
 
     Args:
+      x: its depth may end in the last block; the weights beyond it meet zeros.
       packed: uint8 [N, blocks, block_size * bits / 8], the numbers as `unpacked` takes them.
       scales: float32 [N, blocks].
       zeros: uint8 or float32 [N, blocks]; None for the middle of the numbers.
@@ -43,7 +45,8 @@ def dense_blocks(
     shared = np.full((1, 1, 1), 1 << (bits - 1), np.uint8) if zeros is None else in_strips(zeros)
     operands = constant(in_words(packed)), constant(in_strips(scales)), constant(shared)
     attributes = {"units": len(packed), "bits": bits, "block_size": block_size, "accuracy_level": accuracy_level}
-    return cast(emit("nn.dense_blocks", cast(x, "float32"), *operands, **attributes), x.dtype)
+    data = pad(cast(x, "float32"), (0, packed.shape[1] * block_size - x.shape[-1]), None, "constant", (x.rank - 1,))
+    return cast(emit("nn.dense_blocks", data, *operands, **attributes), x.dtype)
 
 
 def in_words(packed: np.ndarray) -> np.ndarray:

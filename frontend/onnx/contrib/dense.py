@@ -4,7 +4,7 @@ import numpy as np
 
 from relayc.dialects.relay.dense_blocks import STRIP
 from relayc.frontend.common.dense_blocks import dense_blocks, unpacked, zero_points
-from relayc.frontend.converter import Tensor, constant, emit, known
+from relayc.frontend.converter import Tensor, assume, constant, emit, known
 from relayc.frontend.onnx import dense
 from relayc.frontend.onnx.contrib.activation import activated
 from relayc.frontend.onnx.contrib.domain import microsoft
@@ -80,8 +80,8 @@ def MatMulNBits(
 ) -> Tensor:
     """a [..., K] x weights [N, K]^T, which stand in `b` as uint8 [N, blocks, bytes of a block] of `bits` bits each.
 
-    The weights stay as they are where all blocks are whole and in order; else they become floats when the model is imported. The product is
-    one of floats, as exact as accuracy_level demands: 0 (the default) and 1 as in float32, see nn.dense_blocks.
+    The weights stay as they are where blocks are in order; else they become floats when the model is imported. The product is one of
+    floats, as exact as accuracy_level demands: 0 (the default) and 1 as in float32, see nn.dense_blocks.
     """
     if block_size < 1 or N < 1 or K < 1 or weight_prepacked:
         raise OnnxError(
@@ -92,9 +92,9 @@ def MatMulNBits(
     factors = known(scales, "scales").reshape(N, count).astype(np.float32)
     given = None if zeros is None else known(zeros, "zero_points")
     centres = zero_points(given, bits, N, count)
-    if g_idx is None and count * block_size == K and packed.shape[2] * 8 == block_size * bits and block_size % STRIP == 0:
+    if g_idx is None and packed.shape[2] * 8 == block_size * bits and block_size % STRIP == 0:
         zeros_of = None if given is None else centres.astype(np.uint8) if given.dtype == np.uint8 else centres
-        product = dense_blocks(a, packed, factors, zeros_of, bits, block_size, accuracy_level)
+        product = dense_blocks(assume(a, (*a.shape[:-1], K)), packed, factors, zeros_of, bits, block_size, accuracy_level)
     else:
         numbers = unpacked(packed, bits, block_size).reshape(N, count * block_size)[:, :K]
         block = np.arange(K) // block_size if g_idx is None else known(g_idx, "g_idx")[:K].astype(np.int64)

@@ -170,14 +170,40 @@ def test_data_in_eight_bits_times_weights_of_a_few_bits():
     check("MatMulNBits", few_bits(20, 64, 32), constants=("b", "scales"), symbols={5: "seq"}, rtol=0, atol=0.25, **attributes)
 
 
-@pytest.mark.parametrize(("depth", "grouped", "kept"), [(96, False, True), (80, False, False), (96, True, False)])
-def test_weights_stay_packed_where_their_blocks_are_whole_and_in_order(depth, grouped, kept):
+@pytest.mark.parametrize(("depth", "grouped", "kept"), [(96, False, True), (80, False, True), (97, False, True), (96, True, False)])
+def test_weights_stay_packed_where_their_blocks_are_in_order(depth, grouped, kept):
     groups = np.roll(np.arange(96, dtype=np.int32) // 32, 7) if grouped else None
     inputs = few_bits(40, depth, 32, g_idx=groups)
     known, attributes = ("b", "scales", "g_idx"), {"K": depth, "N": 40, "bits": 4, "block_size": 32}
     check("MatMulNBits", inputs, constants=known, rtol=1e-5, atol=1e-4, **attributes)
     module = relayc.compile(model("MatMulNBits", inputs, constants=known, **attributes))
     assert any("nn.dense_blocks" in kernel.ops for kernel in module.kernels) == kept
+
+
+@pytest.mark.parametrize(("bits", "k"), [(2, 33), (4, 31), (8, 63), (4, 130)])
+def test_blocks_of_which_the_last_one_is_not_whole(bits, k):
+    """Digits beyond the last input are as random as the others, and no input meets one."""
+    count = -(-k // 32)
+    inputs = {
+        "a": floats(7, k),
+        "b": numbers(19, count, 32 * bits // 8),
+        "scales": np.abs(floats(19, count, scale=0.1)),
+        "zeros": packed(numbers(19, count, low=0, high=(1 << bits) - 1), bits),
+    }
+    attributes = {"K": k, "N": 19, "bits": bits, "block_size": 32}
+    # Sums of 130 products in float32, of weights of up to 255 tenths of a step in 8 bits.
+    check("MatMulNBits", inputs, constants=("b", "scales", "zeros"), symbols={7: "rows", k: "depth"}, rtol=1e-4, atol=1e-3, **attributes)
+
+
+def test_another_depth_than_that_of_the_weights_is_refused():
+    """Also one that ends in the last block."""
+    inputs = {**few_bits(4, 96, 32), "a": floats(1, 90)}
+    attributes = {"constants": ("b", "scales"), "K": 96, "N": 4, "block_size": 32}
+    with pytest.raises(OnnxError, match=r"expected a tensor of shape \[1, 96\], found \[1, 90\]"):
+        relayc.compile(model("MatMulNBits", inputs, **attributes))
+    module = relayc.compile(model("MatMulNBits", inputs, symbols={90: "depth"}, **attributes))
+    with pytest.raises(ValueError, match="96"):
+        module["main"](inputs["a"])
 
 
 @pytest.mark.parametrize(("shape", "axes"), [((6, 32), (0, 1)), ((3, 2, 64), (0, -1)), ((3, 2, 64), (-3, 2))])

@@ -14,7 +14,9 @@ from relayc.interrupts import deferred
 if TYPE_CHECKING:
     from relayc.dialects.relay import IRModule, RelayError, TensorType
     from relayc.frontend import import_model, register_frontend, remove_frontend
+    from relayc.frontend.common.dense_blocks import BlockWeights
     from relayc.frontend.errors import ModelError
+    from relayc.frontend.gguf import gguf_weights
     from relayc.frontend.keras import from_keras
     from relayc.frontend.onnx import OnnxError, from_onnx
     from relayc.frontend.pytorch import from_pytorch
@@ -41,6 +43,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Backend",
+    "BlockWeights",
     "Device",
     "Equivalence",
     "IRModule",
@@ -68,6 +71,7 @@ __all__ = [
     "function_pass",
     "fusion_rule",
     "get_global_func",
+    "gguf_weights",
     "import_model",
     "load_module",
     "module_pass",
@@ -91,7 +95,9 @@ __all__ = [
 _HOMES = {
     "relayc.dialects.relay": ("IRModule", "RelayError", "TensorType"),
     "relayc.frontend": ("import_model", "register_frontend", "remove_frontend"),
+    "relayc.frontend.common.dense_blocks": ("BlockWeights",),
     "relayc.frontend.errors": ("ModelError",),
+    "relayc.frontend.gguf": ("gguf_weights",),
     "relayc.frontend.onnx": ("OnnxError", "from_onnx"),
     "relayc.frontend.pytorch": ("from_pytorch",),
     "relayc.frontend.keras": ("from_keras",),

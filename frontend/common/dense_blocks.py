@@ -1,5 +1,7 @@
 """Products with weights of a few bits in blocks, each with a scale (nn.dense_blocks)."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from relayc.dialects.relay.dense_blocks import STRIP
@@ -30,31 +32,73 @@ def zero_points(given: np.ndarray | None, bits: int, rows: int, count: int) -> n
     return given.reshape(rows, count).astype(np.float32)
 
 
-def dense_blocks(
-    x: Tensor, packed: np.ndarray, scales: np.ndarray, zeros: np.ndarray | None, bits: int, block_size: int, accuracy_level: int = 0
-) -> Tensor:
-    """x [..., depth] times the transposed weights scales * (numbers - zeros), in x's dtype.
+@dataclass(frozen=True)
+class BlockWeights:
+    """Weights [N, depth] of a few bits in blocks along the depth: scale * (number - zero), with the scale and the zero point of a block.
 
-    Args:
-      x: its depth may end in the last block; the weights beyond it meet zeros.
-      packed: uint8 [N, blocks, block_size * bits / 8], the numbers as `unpacked` takes them.
+    They are the inputs B, scales and zero_points of MatMulNBits, and `operands` those of nn.dense_blocks:
+
+        program.op.nn.dense_blocks(x, *weights.operands(), **weights.attributes())
+
+    Attributes:
+      packed: uint8 [N, blocks, block_size * bits / 8], numbers of `bits` bits, the first of a byte in its lowest bits.
       scales: float32 [N, blocks].
-      zeros: uint8 or float32 [N, blocks]; None for the middle of the numbers.
-      block_size: a multiple of STRIP; the blocks are whole.
+      zeros: uint8 or float32 [N, blocks], a number each; None for the middle of the numbers, 2^(bits - 1).
+      bits: of a number: 2, 4 or 8.
     """
-    shared = np.full((1, 1, 1), 1 << (bits - 1), np.uint8) if zeros is None else in_strips(zeros)
-    operands = constant(in_words(packed)), constant(in_strips(scales)), constant(shared)
-    attributes = {"units": len(packed), "bits": bits, "block_size": block_size, "accuracy_level": accuracy_level}
-    data = pad(cast(x, "float32"), (0, packed.shape[1] * block_size - x.shape[-1]), None, "constant", (x.rank - 1,))
-    return cast(emit("nn.dense_blocks", data, *operands, **attributes), x.dtype)
+
+    packed: np.ndarray
+    scales: np.ndarray
+    zeros: np.ndarray | None
+    bits: int
+
+    @classmethod
+    def with_offsets(cls, numbers: np.ndarray, scales: np.ndarray, offsets: np.ndarray) -> "BlockWeights":
+        """Weights scale * number + offset of 4 bits.
+
+        Args:
+          numbers: uint8 [N, blocks, block_size].
+          scales, offsets: float32 [N, blocks].
+        """
+        # A block whose scale is zero has one weight, its offset, whatever its numbers are.
+        is_constant = scales == 0
+        numbers, scales = np.where(is_constant[..., None], 0, numbers).astype(np.uint8), np.where(is_constant, 1, scales)
+        return cls(packed_nibbles(numbers), scales, -offsets / scales, 4)
+
+    @property
+    def block_size(self) -> int:
+        """Numbers of a block."""
+        return self.packed.shape[2] * 8 // self.bits
+
+    def operands(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The operands of nn.dense_blocks after the data: words, scales and zeros of strips of columns."""
+        shared = np.full((1, 1, 1), 1 << (self.bits - 1), np.uint8)
+        return _in_words(self.packed), _in_strips(self.scales), shared if self.zeros is None else _in_strips(self.zeros)
+
+    def attributes(self) -> dict[str, int]:
+        """The attributes of nn.dense_blocks that belong to the weights."""
+        return {"units": len(self.packed), "bits": self.bits, "block_size": self.block_size}
 
 
-def in_words(packed: np.ndarray) -> np.ndarray:
+def packed_nibbles(numbers: np.ndarray) -> np.ndarray:
+    """Numbers of 4 bits along the last axis, an even number of them, as bytes."""
+    return numbers[..., ::2] | numbers[..., 1::2] << 4
+
+
+def dense_blocks(x: Tensor, weights: BlockWeights, accuracy_level: int = 0) -> Tensor:
+    """x [..., depth] times the transposed weights, in x's dtype. The depth may end in the last block: zeros meet the weights beyond it."""
+    missing = weights.packed.shape[1] * weights.block_size - x.shape[-1]
+    data = pad(cast(x, "float32"), (0, missing), None, "constant", (x.rank - 1,))
+    operands = map(constant, weights.operands())
+    return cast(emit("nn.dense_blocks", data, *operands, **weights.attributes(), accuracy_level=accuracy_level), x.dtype)
+
+
+def _in_words(packed: np.ndarray) -> np.ndarray:
     """Weights [N, blocks, bytes of a block] as nn.dense_blocks has them: uint32 [strips, words, columns of a strip]."""
-    return in_strips(np.ascontiguousarray(packed).reshape(len(packed), -1).view("<u4"))
+    return _in_strips(np.ascontiguousarray(packed).reshape(len(packed), -1).view("<u4"))
 
 
-def in_strips(numbers: np.ndarray) -> np.ndarray:
+def _in_strips(numbers: np.ndarray) -> np.ndarray:
     """Numbers [N, n] as nn.dense_blocks has them: [strips, n, columns of a strip]."""
     whole = np.pad(numbers, [(0, -len(numbers) % STRIP), (0, 0)])
     return np.ascontiguousarray(whole.reshape(-1, STRIP, numbers.shape[1]).transpose(0, 2, 1))

@@ -8,12 +8,12 @@ import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from relayc.dialects.relay.dense_blocks import STRIP
-from relayc.frontend.common.dense_blocks import dense_blocks
+from relayc.frontend.common.dense_blocks import BlockWeights, dense_blocks
 from relayc.frontend.common.products import einsum, matmul, quantised_product
-from relayc.frontend.converter import Tensor, constant, emit, known
+from relayc.frontend.converter import Tensor, emit, known
 from relayc.frontend.pytorch.operands import operand
 from relayc.frontend.pytorch.registry import aten, node
-from relayc.frontend.steps import cast, reshape
+from relayc.frontend.steps import reshape
 
 
 @aten("linear", keep=True)
@@ -87,7 +87,7 @@ def int8_weights(self: Tensor, mat2: Tensor, scales: Tensor) -> Tensor:
     """x [M, K] times int8 weights [N, K], each row with a scale."""
     numbers, factors = known(mat2, "mat2"), known(scales, "scales").astype(np.float32)
     whole = np.pad(numbers, [(0, 0), (0, -numbers.shape[1] % STRIP)])
-    return dense_blocks(self, (whole.view(np.uint8) ^ 0x80)[:, None], factors[:, None], None, 8, whole.shape[1])
+    return dense_blocks(self, BlockWeights((whole.view(np.uint8) ^ 0x80)[:, None], factors[:, None], None, 8))
 
 
 @aten("_weight_int4pack_mm_for_cpu", keep=True)
@@ -95,12 +95,7 @@ def int4_weights(self: Tensor, mat2: Tensor, qGroupSize: int, qScaleAndZeros: Te
     """x [M, K] times weights [N, K] of 4 bits as torch packs them for the processor: scale * (number - 8) + zero in each group of a row."""
     numbers = _int4_numbers(known(mat2, "mat2"), qGroupSize, known(qScaleAndZeros, "qScaleAndZeros").shape[0])
     scales, zeros = np.moveaxis(known(qScaleAndZeros, "qScaleAndZeros").astype(np.float32), 2, 0).transpose(0, 2, 1)
-    if qGroupSize % STRIP or not scales.all():
-        weights = (numbers - 8.0) * scales.repeat(qGroupSize, 1) + zeros.repeat(qGroupSize, 1)
-        return dense(self, cast(constant(weights.astype(np.float32)), self.dtype), None)
-    packed = numbers[:, ::2] | numbers[:, 1::2] << 4
-    blocks = packed.reshape(len(packed), scales.shape[1], -1)
-    return dense_blocks(self, blocks, scales, 8 - zeros / scales, 4, qGroupSize)
+    return dense_blocks(self, BlockWeights.with_offsets(numbers.reshape(*scales.shape, qGroupSize), scales, zeros - 8 * scales))
 
 
 _DIGITS = 6

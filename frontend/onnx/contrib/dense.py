@@ -3,7 +3,7 @@
 import numpy as np
 
 from relayc.dialects.relay.dense_blocks import STRIP
-from relayc.frontend.common.dense_blocks import dense_blocks, unpacked, zero_points
+from relayc.frontend.common.dense_blocks import BlockWeights, dense_blocks, unpacked, zero_points
 from relayc.frontend.converter import Tensor, assume, constant, emit, known
 from relayc.frontend.onnx import dense
 from relayc.frontend.onnx.contrib.activation import activated
@@ -94,7 +94,7 @@ def MatMulNBits(
     centres = zero_points(given, bits, N, count)
     if g_idx is None and packed.shape[2] * 8 == block_size * bits and block_size % STRIP == 0:
         zeros_of = None if given is None else centres.astype(np.uint8) if given.dtype == np.uint8 else centres
-        product = dense_blocks(assume(a, (*a.shape[:-1], K)), packed, factors, zeros_of, bits, block_size, accuracy_level)
+        product = dense_blocks(assume(a, (*a.shape[:-1], K)), BlockWeights(packed, factors, zeros_of, bits), accuracy_level)
     else:
         numbers = unpacked(packed, bits, block_size).reshape(N, count * block_size)[:, :K]
         block = np.arange(K) // block_size if g_idx is None else known(g_idx, "g_idx")[:K].astype(np.int64)

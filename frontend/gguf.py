@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from relayc.frontend.common.dense_blocks import BlockWeights, packed_nibbles
+from relayc.frontend.common.dense_blocks import BlockWeights, in_bytes
 from relayc.frontend.errors import ModelError
 
 
@@ -29,7 +29,7 @@ def gguf_weights(data: np.ndarray, kind: str) -> BlockWeights:
 
 def _q4_0(blocks: np.ndarray) -> BlockWeights:
     """float16 d, 32 nibbles q: d * (q - 8)."""
-    return BlockWeights(packed_nibbles(_nibbles(blocks[..., 2:], 16)), _floats(blocks[..., :2])[..., 0], None, 4)
+    return BlockWeights(in_bytes(_nibbles(blocks[..., 2:], 16), 4), _floats(blocks[..., :2])[..., 0], None, 4)
 
 
 def _q8_0(blocks: np.ndarray) -> BlockWeights:

@@ -1,6 +1,7 @@
-"""Products with weights of a few bits in blocks, each with a scale (nn.dense_blocks)."""
+"""Weights of a few bits in blocks, each with a scale: products (nn.dense_blocks), and rows of tables."""
 
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -8,7 +9,7 @@ from relayc.dialects.relay.dense_blocks import STRIP
 from relayc.frontend.common.padding import pad
 from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.errors import ModelError
-from relayc.frontend.steps import cast
+from relayc.frontend.steps import cast, reshape
 
 
 def unpacked(packed: np.ndarray, bits: int, count: int) -> np.ndarray:
@@ -21,6 +22,11 @@ def unpacked(packed: np.ndarray, bits: int, count: int) -> np.ndarray:
     if found.shape[-1] < count:
         raise ModelError(f"expected bytes of at least {count} numbers of {bits} bits in a row, found {list(packed.shape)}")
     return found[..., :count]
+
+
+def in_bytes(numbers: np.ndarray, bits: int) -> np.ndarray:
+    """What `unpacked` is of: uint8 numbers [..., count] of 2, 4 or 8 bits, which fill whole bytes."""
+    return reduce(np.bitwise_or, (numbers[..., i :: 8 // bits] << i * bits for i in range(8 // bits)))
 
 
 def zero_points(given: np.ndarray | None, bits: int, rows: int, count: int) -> np.ndarray:
@@ -63,7 +69,7 @@ class BlockWeights:
         # A block whose scale is zero has one weight, its offset, whatever its numbers are.
         is_constant = scales == 0
         numbers, scales = np.where(is_constant[..., None], 0, numbers).astype(np.uint8), np.where(is_constant, 1, scales)
-        return cls(packed_nibbles(numbers), scales, -offsets / scales, 4)
+        return cls(in_bytes(numbers, 4), scales, -offsets / scales, 4)
 
     @property
     def block_size(self) -> int:
@@ -80,17 +86,29 @@ class BlockWeights:
         return {"units": len(self.packed), "bits": self.bits, "block_size": self.block_size}
 
 
-def packed_nibbles(numbers: np.ndarray) -> np.ndarray:
-    """Numbers of 4 bits along the last axis, an even number of them, as bytes."""
-    return numbers[..., ::2] | numbers[..., 1::2] << 4
-
-
 def dense_blocks(x: Tensor, weights: BlockWeights, accuracy_level: int = 0) -> Tensor:
     """x [..., depth] times the transposed weights, in x's dtype. The depth may end in the last block: zeros meet the weights beyond it."""
     missing = weights.packed.shape[1] * weights.block_size - x.shape[-1]
     data = pad(cast(x, "float32"), (0, missing), None, "constant", (x.rank - 1,))
     operands = map(constant, weights.operands())
     return cast(emit("nn.dense_blocks", data, *operands, **weights.attributes(), accuracy_level=accuracy_level), x.dtype)
+
+
+def block_rows(weights: BlockWeights, indices: Tensor) -> Tensor:
+    """float32 [*indices, depth]: rows of weights, unpacked after they are taken. An index out of range is an error of the program."""
+    numbers, scales = (emit("take", constant(a), indices, axis=0, mode="raise") for a in (weights.packed, weights.scales))
+    if weights.bits < 8:
+        shifts = constant(np.arange(0, 8, weights.bits, dtype=np.uint8))
+        numbers = emit(
+            "bitwise_and", emit("right_shift", reshape(numbers, (*numbers.shape, 1)), shifts), constant((1 << weights.bits) - 1, "uint8")
+        )
+    numbers = cast(reshape(numbers, (*scales.shape, weights.block_size)), "float32")
+    zeros = constant(np.float32(1 << (weights.bits - 1)))
+    if weights.zeros is not None:
+        taken = emit("take", constant(weights.zeros), indices, axis=0, mode="raise")
+        zeros = cast(reshape(taken, (*scales.shape, 1)), "float32")
+    found = emit("multiply", emit("subtract", numbers, zeros), reshape(scales, (*scales.shape, 1)))
+    return reshape(found, (*indices.shape, weights.packed.shape[1] * weights.block_size))
 
 
 def _in_words(packed: np.ndarray) -> np.ndarray:

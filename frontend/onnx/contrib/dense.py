@@ -3,13 +3,13 @@
 import numpy as np
 
 from relayc.dialects.relay.dense_blocks import STRIP
-from relayc.frontend.common.dense_blocks import BlockWeights, dense_blocks, unpacked, zero_points
+from relayc.frontend.common.dense_blocks import BlockWeights, block_rows, dense_blocks, in_bytes, unpacked, zero_points
 from relayc.frontend.converter import Tensor, assume, constant, emit, known
 from relayc.frontend.onnx import dense
 from relayc.frontend.onnx.contrib.activation import activated
 from relayc.frontend.onnx.contrib.domain import microsoft
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.steps import cast, multiply, transpose
+from relayc.frontend.steps import cast, last_part, multiply, reshape, transpose
 
 
 def _arranged(x: Tensor, is_transposed: bool, is_batch_transposed: bool) -> Tensor:
@@ -119,22 +119,34 @@ def GatherBlockQuantized(
     gather_axis: int = 0,
     quantize_axis: int = 1,
 ) -> Tensor:
-    """Rows of a table of a few bits, in blocks along its last axis; the table becomes floats when the model is imported."""
+    """Rows of a table of a few bits, in blocks along its last axis: uint8 that has numbers of `bits` bits, or 4-bit integers.
+
+    The table stays packed; what is taken of it becomes floats.
+    """
     table = known(data, "data")
     if gather_axis % max(data.rank, 1) != 0 or quantize_axis % max(data.rank, 1) != data.rank - 1:
         raise OnnxError(f"expected rows of axis 0 in blocks along the last axis, found axes {gather_axis} and {quantize_axis}")
-    rows = table.shape[0]
-    flat = table.reshape(rows, -1)
     is_packed = data.dtype == "uint8"
-    numbers = unpacked(flat, bits, flat.shape[1] * 8 // bits) if is_packed else flat.astype(np.int8)
-    factors = known(scales, "scales").reshape(rows, -1)
-    block = np.arange(numbers.shape[1]) // block_size
+    numbers = unpacked(table, bits, table.shape[-1] * 8 // bits) if is_packed else table.astype(np.int8).view(np.uint8)
+    bits = bits if is_packed else 4
+    if block_size < 1 or block_size * bits % 8:
+        raise OnnxError(f"attribute block_size: expected whole bytes of {bits} bits, found {block_size}")
+    rows, *inner, width = numbers.shape
+    count = -(-width // block_size)
+    of_blocks = (rows, *inner, count)
+    factors = known(scales, "scales").astype(np.float32)
+    centres = None if zeros is None else known(zeros, "zero_points")
     if is_packed:
-        centres = zero_points(None if zeros is None else known(zeros, "zero_points"), bits, rows, factors.shape[1])
-    else:
-        given = np.zeros_like(factors) if zeros is None else known(zeros, "zero_points").reshape(factors.shape)
-        centres = given.astype(np.float32)
-    found = (numbers.astype(np.float32) - centres[:, block]) * factors.astype(np.float32)[:, block]
-    width = numbers.shape[1] // (flat.shape[1] // table.shape[-1]) if data.rank > 1 else numbers.shape[1]
-    whole = constant(found.astype(factors.dtype).reshape(*table.shape[:-1], width))
-    return emit("take", whole, indices, axis=0, mode="raise")
+        centres = None if centres is None else unpacked(centres, bits, count)
+    else:  # of signed numbers the middle is zero
+        middle = np.uint8(8 if data.dtype == "int4" else 0)
+        numbers = numbers + middle & 15
+        centres = np.full(of_blocks, middle) if centres is None else centres.astype(np.int8).view(np.uint8) + middle & 15
+    for name, a in (("scales", factors), ("zero_points", centres)):
+        if a is not None and a.shape != of_blocks:
+            raise OnnxError(f"input {name}: expected {list(of_blocks)} numbers, of blocks of {block_size}, found {list(a.shape)}")
+    whole = np.pad(numbers, [*[(0, 0)] * (numbers.ndim - 1), (0, count * block_size - width)])
+    flat = [None if a is None else a.reshape(rows, -1) for a in (factors, centres)]
+    weights = BlockWeights(in_bytes(whole.reshape(rows, -1, block_size), bits), *flat, bits)
+    found = reshape(block_rows(weights, indices), (*indices.shape, *inner, count * block_size))
+    return cast(last_part(found, 0, width), scales.dtype)

@@ -130,7 +130,7 @@ def GatherBlockQuantized(
     numbers = unpacked(table, bits, table.shape[-1] * 8 // bits) if is_packed else table.astype(np.int8).view(np.uint8)
     bits = bits if is_packed else 4
     if block_size < 1 or block_size * bits % 8:
-        raise OnnxError(f"attribute block_size: expected whole bytes of {bits} bits, found {block_size}")
+        raise OnnxError(f"attribute block_size: expected whole bytes of numbers of {bits} bits, found {block_size}")
     rows, *inner, width = numbers.shape
     count = -(-width // block_size)
     of_blocks = (rows, *inner, count)

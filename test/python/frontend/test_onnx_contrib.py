@@ -206,19 +206,50 @@ def test_another_depth_than_that_of_the_weights_is_refused():
         module["main"](inputs["a"])
 
 
-@pytest.mark.parametrize(("shape", "axes"), [((6, 32), (0, 1)), ((3, 2, 64), (0, -1)), ((3, 2, 64), (-3, 2))])
-@pytest.mark.parametrize("zeros", [False, True])
-def test_rows_of_a_table_of_a_few_bits(shape, axes, zeros):
-    blocks = (*shape[:-1], shape[-1] // 16)
-    inputs = {
-        "data": packed(numbers(*shape, low=0, high=15), 4),
-        "indices": np.array([[2, 0], [1, 1]], np.int64),
-        "scales": np.abs(floats(*blocks, scale=0.1)),
-        "zeros": packed(numbers(*blocks, low=0, high=15, seed=1), 4) if zeros else None,
+def table(shape, block, dtype="uint8", bits=4, zeros=True, scale_dtype=np.float32):
+    """Inputs of GatherBlockQuantized: numbers of `bits` bits in bytes, or integers of 4 bits; indices from either end."""
+    blocks = (*shape[:-1], -(-shape[-1] // block))
+    if dtype == "uint8":
+        made = [packed(numbers(*s, low=0, high=(1 << bits) - 1, seed=i), bits) for i, s in enumerate((shape, blocks))]
+    else:
+        low = -8 if dtype == "int4" else 0
+        made = [numbers(*s, dtype=np.int8, low=low, high=low + 15, seed=i).astype(dtype) for i, s in enumerate((shape, blocks))]
+    return {
+        "data": made[0],
+        "indices": np.array([[2, 0], [1, -shape[0]], [-1, shape[0] - 1]], np.int64),
+        "scales": np.abs(floats(*blocks, scale=0.1, dtype=scale_dtype)),
+        "zeros": made[1] if zeros else None,
     }
-    known = tuple(name for name, a in inputs.items() if a is not None and name != "indices")
-    attributes = {"block_size": 16, "gather_axis": axes[0], "quantize_axis": axes[1]}
-    check("GatherBlockQuantized", inputs, constants=known, bits=4, **attributes)
+
+
+ROWS = [((6, 32), (0, 1)), ((3, 2, 64), (0, -1)), ((3, 5, 48), (-3, 2)), ((7, 88), (0, 1))]
+"""Shapes of tables and their axes: also an odd number of blocks in a row, and a last block that is not whole."""
+
+
+@pytest.mark.parametrize(("shape", "axes"), ROWS)
+@pytest.mark.parametrize(("dtype", "bits"), [("uint8", 4), ("uint8", 8), ("uint4", 4), ("int4", 4)])
+@pytest.mark.parametrize("zeros", [False, True])
+def test_rows_of_a_table_of_a_few_bits(shape, axes, dtype, bits, zeros):
+    """A number less its zero point is exact, and its product with the scale is rounded once, here and there."""
+    inputs = table(shape, 16, dtype, bits, zeros)
+    attributes = {"block_size": 16, "gather_axis": axes[0], "quantize_axis": axes[1], "bits": bits}
+    check("GatherBlockQuantized", inputs, constants=("data", "scales", "zeros"), symbols={3: "n"}, rtol=0, atol=0, **attributes)
+
+
+def test_rows_of_a_table_of_halves():
+    inputs = table((5, 64), 32, scale_dtype=np.float16)
+    check("GatherBlockQuantized", inputs, constants=("data", "scales", "zeros"), rtol=0, atol=0, bits=4, block_size=32)
+
+
+def test_a_table_stays_packed():
+    """As many bytes as the model: numbers, scales, and a byte for each zero point of 4 bits."""
+    inputs = table((64, 256), 32)
+    module = relayc.compile(
+        model("GatherBlockQuantized", inputs, constants=("data", "scales", "zeros"), symbols={3: "n"}, bits=4, block_size=32)
+    )
+    assert sum(a.nbytes for a in module.params.values()) <= 64 * (256 // 2 + 8 * (4 + 1)) + 64
+    with pytest.raises(ValueError, match="index 64 into axis 0"):
+        module["main"](np.array([[0, 64]] * 3))
 
 
 def test_experts():
@@ -448,6 +479,7 @@ def test_quantised_attention():
 # ---- what is refused ------------------------------------------------------------------------------------------------------------------
 
 TABLE = {"data": numbers(4, 16), "indices": np.array([2]), "scales": floats(4, 2)}
+OF_TABLE = {"constants": ("data", "scales"), "block_size": 16}
 PROJECTED = {
     "x": numbers(2, 5, 12),
     "w": numbers(12, 24, dtype=np.int8),
@@ -474,6 +506,9 @@ OF_BITS = {"constants": ("b", "scales"), "K": 32, "N": 4, "block_size": 32}
             ("GatherBlockQuantized", TABLE, {"constants": ("data", "scales"), "gather_axis": rows, "quantize_axis": last}, "rows of axis 0")
             for rows, last in ((1, 1), (0, 0))
         ),
+        ("GatherBlockQuantized", TABLE, {**OF_TABLE, "bits": 3}, "attribute bits: expected 2, 4 or 8, found 3"),
+        ("GatherBlockQuantized", TABLE, {**OF_TABLE, "block_size": 3}, "attribute block_size: expected whole bytes of numbers of 4 bits"),
+        ("GatherBlockQuantized", TABLE, {**OF_TABLE, "bits": 8}, r"input scales: expected \[4, 1\] numbers, .* found \[4, 2\]"),
         ("MatMulNBits", few_bits(4, 32, 32), {**OF_BITS, "bits": 3}, "attribute bits: expected 2, 4 or 8, found 3"),
         (
             "GroupQueryAttention",

@@ -42,7 +42,7 @@ def zero_points(given: np.ndarray | None, bits: int, rows: int, count: int) -> n
 class BlockWeights:
     """Weights [N, depth] of a few bits in blocks along the depth: scale * (number - zero), with the scale and the zero point of a block.
 
-    They are the inputs B, scales and zero_points of MatMulNBits, and `operands` those of nn.dense_blocks:
+    `packed`, `scales` and zeros of floats are the inputs B, scales and zero_points of MatMulNBits; nn.dense_blocks takes them so:
 
         program.op.nn.dense_blocks(x, *weights.operands(), **weights.attributes())
 

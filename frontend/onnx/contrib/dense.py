@@ -127,7 +127,7 @@ def GatherBlockQuantized(
     if gather_axis % max(data.rank, 1) != 0 or quantize_axis % max(data.rank, 1) != data.rank - 1:
         raise OnnxError(f"expected rows of axis 0 in blocks along the last axis, found axes {gather_axis} and {quantize_axis}")
     is_packed = data.dtype == "uint8"
-    numbers = unpacked(table, bits, table.shape[-1] * 8 // bits) if is_packed else table.astype(np.int8).view(np.uint8)
+    numbers = unpacked(table, bits, table.shape[-1] * 8 // max(bits, 1)) if is_packed else table.astype(np.int8).view(np.uint8)
     bits = bits if is_packed else 4
     if block_size < 1 or block_size * bits % 8:
         raise OnnxError(f"attribute block_size: expected whole bytes of numbers of {bits} bits, found {block_size}")
@@ -146,7 +146,7 @@ def GatherBlockQuantized(
         if a is not None and a.shape != of_blocks:
             raise OnnxError(f"input {name}: expected {list(of_blocks)} numbers, of blocks of {block_size}, found {list(a.shape)}")
     whole = np.pad(numbers, [*[(0, 0)] * (numbers.ndim - 1), (0, count * block_size - width)])
-    flat = [None if a is None else a.reshape(rows, -1) for a in (factors, centres)]
-    weights = BlockWeights(in_bytes(whole.reshape(rows, -1, block_size), bits), *flat, bits)
+    in_rows = in_bytes(whole.reshape(rows, -1, block_size), bits)
+    weights = BlockWeights(in_rows, factors.reshape(rows, -1), None if centres is None else centres.reshape(rows, -1), bits)
     found = reshape(block_rows(weights, indices), (*indices.shape, *inner, count * block_size))
     return cast(last_part(found, 0, width), scales.dtype)

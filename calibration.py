@@ -29,13 +29,11 @@ class Histogram:
         self.low = self.high = 0.0
         self.zeros = self.total = 0
 
-    def add(self, values: np.ndarray, name: str) -> None:
-        """Counts values. Raises ValueError where some are not finite."""
+    def add(self, values: np.ndarray) -> None:
+        """Counts values, which are finite."""
         if not values.size:
             return
         low, high = float(values.min()), float(values.max())
-        if not np.isfinite(low) or not np.isfinite(high):
-            raise ValueError(f"quantize: expected finite values in {name}, found {low if not np.isfinite(low) else high}")
         self.low, self.high = min(self.low, low), max(self.high, high)
         zeros = values.size - int(np.count_nonzero(values))
         self.zeros += zeros
@@ -155,7 +153,7 @@ class Largest:
     def __init__(self) -> None:
         self.values = np.zeros(0, np.float32)
 
-    def add(self, values: np.ndarray, name: str) -> None:
+    def add(self, values: np.ndarray) -> None:
         found = np.abs(values.reshape(-1, values.shape[-1])).max(0, initial=0)
         self.values = np.maximum(self.values, found) if self.values.size else found
 
@@ -166,16 +164,32 @@ class Products:
     def __init__(self) -> None:
         self.values = np.zeros((0, 0), np.float32)
 
-    def add(self, values: np.ndarray, name: str) -> None:
+    def add(self, values: np.ndarray) -> None:
         rows = values.reshape(-1, values.shape[-1])
         found = rows.T @ rows
         self.values = self.values + found if self.values.size else found
 
 
+class NotFinite(ValueError):
+    """A tensor has NaN or infinite values."""
+
+    def __init__(self, tensor: str, value: float) -> None:
+        super().__init__(f"expected finite values in {tensor}, found {value}")
+        self.tensor = tensor
+
+
+def is_finite(array: np.ndarray) -> bool:
+    """Whether no value is NaN or infinite; those of types without such values are not."""
+    return array.dtype.kind != "f" or bool(np.isfinite(array).all())
+
+
 def observe(observers: dict[str, Histogram] | dict[str, Largest] | dict[str, Products], results: dict[str, np.ndarray]) -> None:
-    """Adds what a run gave to the observers by name of a tensor."""
+    """Adds what a run gave to the observers by name of a tensor. Raises NotFinite for the first tensor that is not finite."""
     for name, observer in observers.items():
-        observer.add(results[name], name)
+        values = results[name]
+        if not is_finite(values):
+            raise NotFinite(name, float(values[~np.isfinite(values)][0]))
+        observer.add(values)
 
 
 def merged(ranges: Sequence[tuple[float, float]]) -> tuple[float, float]:

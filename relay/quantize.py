@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from relayc.calibration import Histogram, range_of
+from relayc.calibration import Histogram, NotFinite, observe, range_of
 from relayc.dialects.relay.errors import RelayError, check
 from relayc.dialects.relay.qnn import RELAY_ROUNDINGS
 from relayc.frontend.relay.ast import expr as e
@@ -244,12 +244,15 @@ def _ranges(main: e.Function, places: _Places, config: QConfig, dataset: Iterabl
     many = len(activations) if config.calibrate_chunk_by < 0 else config.calibrate_chunk_by
     for first in range(0, len(activations), max(many, 1)):
         part = activations[first : first + many]
-        histograms = [Histogram() for _ in part]
+        histograms = {f"activation {first + i}": Histogram() for i in range(len(part))}
         evaluate = create_executor("graph").evaluate(e.Function(main.params, e.Tuple(part)))
-        for sample in samples:
-            for histogram, array in zip(histograms, evaluate(*_arguments(main, sample)), strict=True):
-                histogram.add(array.numpy(), "an activation")
-        for value, histogram in zip(part, histograms, strict=True):
+        for number, sample in enumerate(samples):
+            arrays = [array.numpy() for array in evaluate(*_arguments(main, sample))]
+            try:
+                observe(histograms, dict(zip(histograms, arrays, strict=True)))
+            except NotFinite as error:
+                raise RelayError(f"quantize: sample {number}: {error}") from None
+        for value, histogram in zip(part, histograms.values(), strict=True):
             low, high = range_of(histogram, _METHODS[config.calibrate_mode], _PERCENTILE)
             found[value] = max(-low, high) or 1.0
     return found

@@ -6,14 +6,14 @@ FakeQuantizationToInteger makes integer kernels of it.
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from onnx import ModelProto
 
-from relayc.calibration import METHODS, Histogram, Largest, Products, Steps, merged, observe, range_of, steps_of
+from relayc.calibration import METHODS, Histogram, Largest, NotFinite, Products, Steps, is_finite, merged, observe, range_of, steps_of
 from relayc.nearest import nearest
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile as compile_
@@ -128,10 +128,16 @@ def quantize(model: Any, data: Any = None, *, metric: Metric | None = None, prog
     Raises:
       TypeError, ValueError: an option, the model or the data are not as expected.
     """
-    settings = Settings(**options)
+    names = [one.name for one in fields(Settings)]
+    for name in options:
+        if name not in names:
+            raise TypeError(f"quantize: expected options ({', '.join(['metric', 'progress', *names])}), found {name}{nearest(name, names)}")
+    settings, where = Settings(**options), "data"
     if isinstance(data, (str, os.PathLike)) and Path(data).is_file() and Path(data).suffix == ".py":
-        names = script_names(Path(data))
-        data, metric = names["data"], metric or names.get("metric")
+        where, found = str(data), script_names(Path(data))
+        data, metric = found["data"], metric or found.get("metric")
+    if metric is not None and not callable(metric):
+        raise TypeError(f"metric: expected a function of outputs and a sample that gives a number, found {metric!r}")
     if metric is not None and data is None:
         raise ValueError("metric: expected data")
     show = progress or (lambda *_: None)
@@ -140,7 +146,7 @@ def quantize(model: Any, data: Any = None, *, metric: Metric | None = None, prog
     samples = None
     if data is not None:
         shapes = settings.compile_options.get("shapes")
-        samples = open_samples(data, graph.inputs, shapes, metric is not None, settings.samples)
+        samples = open_samples(data, graph.inputs, shapes, metric is not None, settings.samples, where)
     elif settings.weight_only is None or settings.gptq or settings.max_drop is not None or settings.times:
         raise ValueError("quantize: expected data to calibrate on, found none")
     return _Work(graph, settings, samples, metric, show).run()
@@ -200,11 +206,24 @@ class _Work:
     def _observe(self, observers: Any, what: str) -> None:
         """Shows tensors of all samples to observers by name."""
         assert self.samples is not None
-        inputs = {value.name for value in self.graph.inputs}
+        inputs = [value.name for value in self.graph.inputs]
         module = self._program([name for name in observers if name not in inputs])
-        for sample in self.samples.tracked(what, self.show):
+        order = [*inputs, *self.graph.producers]
+        ordered = {name: observers[name] for name in order if name in observers}
+        for number, sample in enumerate(self.samples.tracked(what, self.show)):
             given = self.samples.inputs_of(sample)
-            observe(observers, {**given, **module.run(given)})
+            try:
+                observe(ordered, {**given, **module.run(given)})
+            except NotFinite as error:
+                raise ValueError(f"{self.samples.place(number)}: {error}{self._cause(error.tensor, given)}") from None
+
+    def _cause(self, tensor: str, given: Mapping[str, np.ndarray]) -> str:
+        """The end of an error about a tensor that is not finite: the node that computes it, and the inputs that are not finite either."""
+        node = self.graph.producers.get(tensor)
+        if node is None:
+            return ""
+        wrong = [name for name, array in given.items() if not is_finite(array)]
+        return f", the result of {node.op_type} {node.name}" + (f"; the input {wrong[0]} is not finite either" if wrong else "")
 
     def _smooth(self) -> None:
         if self.settings.smooth is None:

@@ -1,17 +1,23 @@
 """Samples: what a model gets in use, as arrays by input name, from files, a script or Python."""
 
+import math
 import os
 import runpy
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from contextlib import contextmanager
+from functools import partial, wraps
 from inspect import signature
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 from onnx import ValueInfoProto, helper
 
+from relayc.files import open_file
 from relayc.nearest import nearest
 from relayc.tools.inputs import UNREADABLE
 
@@ -38,13 +44,19 @@ class Samples:
         self.count: int | None = None
 
     def __iter__(self) -> Iterator[dict[str, np.ndarray]]:
-        count = 0
-        for sample in islice(self.read(), self.limit):
-            yield self._checked(sample, f"{self.where}: sample {count}")
+        count, found = 0, self.read()
+        if not isinstance(found, Iterable):
+            raise TypeError(f"{self.where}: expected samples (dicts of arrays by input name), found {type(found).__name__}")
+        for sample in islice(found, self.limit):
+            yield self._checked(sample, self.place(count))
             count += 1
         if not count:
             raise ValueError(f"{self.where}: expected samples, found none")
         self.count = count
+
+    def place(self, number: int) -> str:
+        """Where a sample comes from, for errors. Samples count from 0."""
+        return f"{self.where}: sample {number}"
 
     def tracked(self, what: str, progress: Callable[..., None]) -> Iterator[dict[str, np.ndarray]]:
         """The samples, with a bar of how many there have been."""
@@ -98,6 +110,7 @@ def open_samples(
     shapes: Mapping[str, Sequence[Any]] | None = None,
     extra: bool = False,
     limit: int | None = None,
+    where: str = "data",
 ) -> Samples:
     """Samples of a folder, a file or a Python object.
 
@@ -107,6 +120,7 @@ def open_samples(
       shapes: of inputs, in place of those in the model.
       extra: whether samples may have arrays that are no inputs, for a metric.
       limit: how many samples are read at most.
+      where: the start of errors about a Python object.
 
     Raises:
       TypeError, ValueError: the data are none of these; as do the samples when they are read, with what was expected.
@@ -127,15 +141,15 @@ def open_samples(
         if any(
             p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in signature(data).parameters.values()
         ):
-            raise TypeError("data: expected a function that is called without arguments and gives samples")
-        return make(data, where="data")
+            raise TypeError(f"{where}: expected a function that is called without arguments and gives samples")
+        return make(data, where=where)
     if not isinstance(data, Iterable) or isinstance(data, (bytes, Mapping, np.ndarray)):
         raise TypeError(
-            f"data: expected samples (dicts of arrays by input name), a function that gives them, or a path, found {_kind(data)}"
+            f"{where}: expected samples (dicts of arrays by input name), a function that gives them, or a path, found {_kind(data)}"
         )
     if isinstance(data, Iterator):
-        raise TypeError("data: expected samples that can be read several times, found an iterator; pass the function that makes it")
-    return make(lambda: data, where="data")
+        raise TypeError(f"{where}: expected samples that can be read several times, found an iterator; pass the function that makes it")
+    return make(lambda: data, where=where)
 
 
 def _kind(data: Any) -> str:
@@ -143,11 +157,44 @@ def _kind(data: Any) -> str:
 
 
 def script_names(path: Path) -> dict[str, Any]:
-    """The names that a script of samples defines: `data`, and it may have `metric`. Raises ValueError without `data`."""
-    names = runpy.run_path(str(path))
+    """The names that a script of samples defines: `data`, and it may have `metric`. Raises ValueError without `data`, and for any error in
+    the script or in these functions, which is the cause of the ValueError."""
+    with _script(path):
+        names = runpy.run_path(str(path))
     if "data" not in names:
         raise ValueError(f"{path}: expected a function `data` that gives samples (dicts of arrays by input name), found none")
-    return names
+    return {name: _guarded(path, names[name]) for name in ("data", "metric") if name in names}
+
+
+@contextmanager
+def _script(path: Path) -> Iterator[None]:
+    """Errors in a script become one error that names the script and the line."""
+    try:
+        yield
+    except Exception as error:
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        lines += [error.lineno] if isinstance(error, SyntaxError) and error.filename == str(path) else []
+        place, text = f", line {lines[-1]}" if lines else "", error.msg if isinstance(error, SyntaxError) else error
+        raise ValueError(f"{path}{place}: {type(error).__name__}: {text}") from error
+
+
+def _guarded(path: Path, function: Any) -> Any:
+    """A function of a script, whose errors name the script, as do those of the generator that it may give. What is no function stays."""
+    if not callable(function):
+        return function
+
+    @wraps(function)
+    def call(*arguments: Any) -> Any:
+        with _script(path):
+            found = function(*arguments)
+        return _each(path, found) if isinstance(found, Iterator) else found
+
+    return call
+
+
+def _each(path: Path, found: Iterator[Any]) -> Iterator[Any]:
+    with _script(path):
+        yield from found
 
 
 def _folder(path: Path, inputs: Sequence[ValueInfoProto]) -> Iterator[Sample]:
@@ -162,31 +209,65 @@ def _folder(path: Path, inputs: Sequence[ValueInfoProto]) -> Iterator[Sample]:
 
 
 def _load(file: Path) -> Any:
-    try:
+    with _readable(file):
         found = np.load(file, allow_pickle=False)
         if isinstance(found, np.ndarray):
             return found
         with found:
             return {name: found[name] for name in found.files}
+
+
+@contextmanager
+def _readable(file: Path) -> Iterator[None]:
+    try:
+        yield
     except UNREADABLE as error:
-        raise ValueError(f"{file}: expected numeric arrays, as numpy.save and numpy.savez write them") from error
+        raise ValueError(f"{file}: expected numeric arrays, as numpy.save and numpy.savez write them: {error}") from error
+
+
+class _Rows:
+    """An array in an .npz file, read along its first axis, so that no more than what is taken is in memory; an array in Fortran order,
+    whose rows are spread over the file, is read whole."""
+
+    def __init__(self, archive: ZipFile, member: str) -> None:
+        self.stream: Any = archive.open(member)
+        version = np.lib.format.read_magic(self.stream)
+        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        self.shape, fortran, self.dtype = read_header(self.stream)
+        if self.dtype.hasobject:
+            raise ValueError(f"{member} has Python objects")
+        if fortran:
+            self.stream = BytesIO(np.lib.format.read_array(archive.open(member)).tobytes())
+
+    def take(self, count: int) -> np.ndarray:
+        """The next rows."""
+        shape = (count, *self.shape[1:])
+        size = math.prod(shape) * self.dtype.itemsize
+        found = bytearray(self.stream.read(size))
+        if len(found) < size:
+            raise EOFError(f"{self.stream.name} ends early")
+        return np.ndarray(shape, self.dtype, found)
 
 
 def _rows(path: Path, samples: Samples) -> Iterator[Sample]:
     """Slices of the arrays of a file along their first axis: single rows, or batches of the size that the model takes."""
-    arrays = _load(path)
-    counts = {name: len(array) if array.ndim else -1 for name, array in arrays.items()}
-    if not counts or len(set(counts.values())) > 1 or -1 in counts.values():
-        found = ", ".join(f"{name}: {count}" for name, count in counts.items()) or "no arrays"
-        raise ValueError(f"{path}: expected arrays of as many samples each along the first axis, found {found}")
-    count = next(iter(counts.values()))
-    batches = {name: samples.shape(name) for name in samples.inputs if name in arrays}
-    rows = {name: shape for name, shape in batches.items() if arrays[name].ndim == len(shape)}
-    sizes = {shape[0] for shape in rows.values() if shape and isinstance(shape[0], int)}
-    size = max(sizes) if sizes else BATCH if rows else 1
-    if count and len(rows) == len(batches) and sizes and count < size:
-        raise ValueError(f"{path}: expected {size} rows or more, as the model takes batches of {size}, found {count}")
-    whole = count - count % size if sizes else count
-    for start in range(0, whole, size):
-        part = slice(start, min(start + size, whole))
-        yield {name: array[part] if name in rows or name not in batches or size > 1 else array[start] for name, array in arrays.items()}
+    with open_file(path) as file:
+        with _readable(path):
+            archive = ZipFile(file)
+            arrays = {member.removesuffix(".npy"): _Rows(archive, member) for member in archive.namelist()}
+        counts = {name: array.shape[0] if array.shape else -1 for name, array in arrays.items()}
+        if not counts or len(set(counts.values())) > 1 or -1 in counts.values():
+            found = ", ".join(f"{name}: {count}" for name, count in counts.items()) or "no arrays"
+            raise ValueError(f"{path}: expected arrays of as many samples each along the first axis, found {found}")
+        count = next(iter(counts.values()))
+        batches = {name: samples.shape(name) for name in samples.inputs if name in arrays}
+        rows = {name: shape for name, shape in batches.items() if len(arrays[name].shape) == len(shape)}
+        sizes = {shape[0] for shape in rows.values() if shape and isinstance(shape[0], int)}
+        size = max(sizes) if sizes else BATCH if rows else 1
+        if count and len(rows) == len(batches) and sizes and count < size:
+            raise ValueError(f"{path}: expected {size} rows or more, as the model takes batches of {size}, found {count}")
+        whole = count - count % size if sizes else count
+        for start in range(0, whole, size):
+            with _readable(path):
+                parts = {name: array.take(min(size, whole - start)) for name, array in arrays.items()}
+            yield {name: part if name in rows or name not in batches or size > 1 else part[0] for name, part in parts.items()}

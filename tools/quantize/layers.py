@@ -180,4 +180,5 @@ def decibels(signal: float, noise: float) -> float:
     """A ratio of powers in dB; infinite without noise."""
     if noise <= 0:
         return float("inf")
-    return 10 * float(np.log10(signal / noise)) if signal > 0 else float("-inf")
+    ratio = signal / noise
+    return 10 * float(np.log10(ratio)) if ratio > 0 else float("-inf")

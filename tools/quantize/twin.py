@@ -3,6 +3,7 @@
 One compilation answers what each layer loses by itself, how that shows in the results of the model, and what any choice of layers gives.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,7 +34,10 @@ class Deviation:
             a, b = np.asarray(value), np.asarray(found[name])
             if a.dtype.kind == "f":
                 a, b = a.astype(np.float64), b.astype(np.float64)
-                pair = [float((a**2).sum()), float(((a - b) ** 2).sum())]
+                with np.errstate(invalid="ignore"):
+                    # Equal infinities have no error, and any other pair with one is infinitely wrong.
+                    error = np.where(a == b, 0, np.nan_to_num(a - b, nan=np.inf, posinf=np.inf, neginf=np.inf))
+                pair = [float((a[np.isfinite(a)] ** 2).sum()), float((error**2).sum())]
             else:
                 pair = [a.size, float(np.count_nonzero(a != b))]
             self.sums[name] = self.sums.get(name, np.zeros(2)) + pair
@@ -81,11 +85,29 @@ Call = Callable[[Mapping[str, np.ndarray]], Mapping[str, Any]]
 def score(samples: Samples, floats: Call, quantised: Call, metric: Metric | None, what: str, progress: Callable[..., None]) -> Score:
     """Both ways on every sample."""
     found = Score()
-    for sample in samples.tracked(what, progress):
+    for number, sample in enumerate(samples.tracked(what, progress)):
         a, b = floats(sample), quantised(sample)
+        for name, value in a.items():
+            array = np.asarray(value)
+            if array.dtype.kind == "f" and np.isnan(array).any():
+                raise ValueError(f"{samples.place(number)}: expected numbers in the result {name} of the model in floats, found nan")
         found.deviation.add(a, b)
         if metric is not None:
-            found.metrics.append((float(metric(a, sample)), float(metric(b, sample))))
+            models = (("model in floats", a), ("quantised model", b))
+            first, second = (_rate(metric, outputs, sample, f"{samples.place(number)}, {which}") for which, outputs in models)
+            found.metrics.append((first, second))
+    return found
+
+
+def _rate(metric: Metric, outputs: Mapping[str, Any], sample: Mapping[str, np.ndarray], place: str) -> float:
+    """What a metric gives. Raises TypeError where it gives no number, ValueError where the number is not finite."""
+    given = metric(outputs, sample)
+    try:
+        found = math.nan if isinstance(given, (str, bytes)) else float(given)
+    except (TypeError, ValueError):
+        raise TypeError(f"{place}: expected a number from the metric, found {given!r}") from None
+    if not math.isfinite(found):
+        raise ValueError(f"{place}: expected a finite number from the metric, found {given!r}")
     return found
 
 

@@ -7,7 +7,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx_models import model_of
 
 import relayc
-from relayc.calibration import BINS, METHODS, Histogram, Steps, merged, range_of, steps_of
+from relayc.calibration import BINS, METHODS, Histogram, Largest, NotFinite, Products, Steps, merged, observe, range_of, steps_of
 from relayc.pipelines.context.target import Target
 from relayc.tools.quantize import Settings
 from relayc.tools.quantize.graph import Graph
@@ -44,7 +44,7 @@ def error(model, found, x):
 def histogram_of(*arrays):
     found = Histogram()
     for array in arrays:
-        found.add(np.asarray(array, np.float32), "x")
+        found.add(np.asarray(array, np.float32))
     return found
 
 
@@ -363,6 +363,14 @@ def test_ratios_at_their_limits():
     assert Deviation().worst.tolist() == [0, 0]
 
 
+@pytest.mark.parametrize("other,noise", [(-np.inf, 0), (np.inf, np.inf), (3.0, np.inf), (np.nan, np.inf)])
+def test_an_infinite_result_is_exact_or_infinitely_wrong(other, noise):
+    found = Deviation()
+    found.add({"a": np.array([2.0, -np.inf])}, {"a": np.array([2.0, other])})
+    assert found.worst.tolist() == [4, noise]
+    assert found.decibels == (np.inf if noise == 0 else -np.inf)
+
+
 def test_a_range_of_as_many_bins_as_levels_is_tried():
     found = Histogram()
     found.reach, found.low, found.high, found.total = 1.0, 0.0, 1.0, 1000
@@ -414,16 +422,22 @@ def test_steps_of_a_range(low, high, dtype, scale, zero):
 def test_histograms_at_limits():
     found = histogram_of([], [0.0, 0.0])
     assert (found.total, found.zeros, found.reach, found.counts.sum()) == (2, 2, 0.0, 0)
-    found.add(np.array([1.0, -1.0, 0.25], np.float32), "x")
+    found.add(np.array([1.0, -1.0, 0.25], np.float32))
     assert found.reach == 1.0 and (found.low, found.high) == (-1.0, 1.0)
     assert np.flatnonzero(found.counts).tolist() == [0, BINS * 5 // 8, BINS - 1]
-    found.add(np.array([2.0], np.float32), "x")  # twice as far
+    found.add(np.array([2.0], np.float32))  # twice as far
     assert found.reach == 2.0 and np.flatnonzero(found.counts).tolist() == [BINS // 4, BINS * 9 // 16, BINS * 3 // 4 - 1, BINS - 1]
-    found.add(np.array([4.5], np.float32), "x")
+    found.add(np.array([4.5], np.float32))
     assert found.reach == 8.0 and found.counts.sum() == 5 and (found.total, found.zeros) == (7, 2)
-    for value in (np.nan, np.inf, -np.inf):
-        with pytest.raises(ValueError, match=f"expected finite values in y, found {value}"):
-            found.add(np.array([0, value], np.float32), "y")
+
+
+@pytest.mark.parametrize("observer", [Histogram, Largest, Products])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_values_that_are_not_finite_are_in_no_statistic(observer, value):
+    results = {"x": np.ones((2, 3), np.float32), "y": np.array([[0, value, 2]], np.float32), "z": np.full((1, 3), np.nan, np.float32)}
+    with pytest.raises(NotFinite, match=f"expected finite values in y, found {value}") as raised:
+        observe({name: observer() for name in results}, results)
+    assert raised.value.tensor == "y"
 
 
 def test_ranges_of_nothing_and_of_one_sign():

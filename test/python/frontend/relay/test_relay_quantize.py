@@ -148,6 +148,8 @@ def test_errors():
         quantized(network(), calibrate_mode="percentile")
     with pytest.raises(RelayError, match="sample: expected an array for x, found z"):
         quantized(network(), [{"z": X}], calibrate_mode="percentile")
+    with pytest.raises(RelayError, match="quantize: sample 1: expected finite values in activation 0, found nan"):
+        quantized(network(), [{"x": X}, {"x": np.full_like(X, np.nan)}], calibrate_mode="percentile")
     with relay.quantize.qconfig(global_scale=2.0):
         with relay.quantize.qconfig(global_scale=3.0):
             assert relay.quantize.current_qconfig().global_scale == 3

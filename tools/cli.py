@@ -403,7 +403,7 @@ def make_parser() -> argparse.ArgumentParser:
     reporter.set_defaults(action=report)
     about = "Quantise an ONNX model in floats, calibrated on samples, and report what each layer loses (docs/quantization.md)."
     quantizer = commands.add_parser("quantize", help="write a model in 8 or 4 bits", description=about)
-    add_compiler_options(quantizer)
+    add_compiler_options(quantizer, "an ONNX model in floats (.onnx)")
     quantizing.add_options(quantizer)
     quantizer.set_defaults(action=quantizing.quantize)
     about = "Show what bounds the kernels of a model, and try options that may make it faster, each timed in turns with the model as it is."

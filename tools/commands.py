@@ -113,11 +113,10 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--size", type=parse_size, action="append", default=[], metavar="NAME=SIZE", help=size_help)
 
 
-def add_compiler_options(parser: argparse.ArgumentParser) -> None:
-    """Options of commands that compile a model."""
-    parser.add_argument(
-        "model", type=Path, help=f"a model: a file that ends in {', '.join(suffixes())}; run and inspect take a library (.so) too"
-    )
+def add_compiler_options(parser: argparse.ArgumentParser, model: str = "") -> None:
+    """Options of commands that compile a model; `model` says which models a command takes, if not all."""
+    every = f"a model: a file that ends in {', '.join(suffixes())}; run and inspect take a library (.so) too"
+    parser.add_argument("model", type=Path, help=model or every)
     shape_help = "shape of an input with symbolic dimensions: sizes, or names for them (x=batch,3,h,w); may be repeated"
     parser.add_argument("--shape", type=parse_shape, action="append", default=[], metavar="NAME=D0,D1,...", help=shape_help)
     dim_help = "size of a symbolic dimension, or its least and largest size (seq=1:512); may be repeated"

@@ -103,8 +103,8 @@ def quantize(model: Any, data: Any = None, *, metric: Metric | None = None, prog
       data: what the model gets in use: samples as dicts of arrays by input name, a function that gives them, or a path: of a folder of .npz
         or .npy files, of an .npz file, or of a Python script with the function `data` (and `metric`); see docs/quantization.md.
         `weight_only` without `gptq` and `max_drop` needs none.
-      metric: a function of the outputs and the sample, each arrays by name, that gives a number, larger for better; its mean over the
-        samples is the quality of a model. With a metric samples may have further arrays beside the inputs, as labels.
+      metric: a function of the outputs and the sample, each arrays by name, that gives a finite number, larger for better; its mean over
+        the samples is the quality of a model. With a metric samples may have further arrays beside the inputs, as labels.
       progress: called with (what is done, how many are done, how many there are or None).
       method: how the range of an activation is chosen: "minmax" (all values), "percentile", "entropy" (the least Kullback-Leibler
         divergence), or "mse" (the least squared error; the default).
@@ -126,7 +126,8 @@ def quantize(model: Any, data: Any = None, *, metric: Metric | None = None, prog
       compile_options: of `relayc.compile`, for the programs that measure: target, shapes, dims, cache, ...
 
     Raises:
-      TypeError, ValueError: an option, the model or the data are not as expected.
+      TypeError, ValueError: an option, the model, the data or what the metric gives are not as expected; ValueError for any exception in
+        a script, which is its cause.
     """
     names = [one.name for one in fields(Settings)]
     for name in options:
@@ -137,7 +138,7 @@ def quantize(model: Any, data: Any = None, *, metric: Metric | None = None, prog
         where, found = str(data), script_names(Path(data))
         data, metric = found["data"], metric or found.get("metric")
     if metric is not None and not callable(metric):
-        raise TypeError(f"metric: expected a function of outputs and a sample that gives a number, found {metric!r}")
+        raise TypeError(f"{where}: metric: expected a function of outputs and a sample that gives a number, found {metric!r}")
     if metric is not None and data is None:
         raise ValueError("metric: expected data")
     show = progress or (lambda *_: None)

@@ -274,7 +274,7 @@ def test_models_that_cannot_be_quantised(model, tmp_path):
         relayc.quantize(model, tmp_path / "script.py")
     with pytest.raises(TypeError, match=r"quantize: expected options \(metric, .*, method, .*\), found methd; did you mean method\?"):
         relayc.quantize(model, data, methd="mse")
-    with pytest.raises(TypeError, match="metric: expected a function of outputs and a sample that gives a number, found 3"):
+    with pytest.raises(TypeError, match="data: metric: expected a function of outputs and a sample that gives a number, found 3"):
         relayc.quantize(model, data, metric=3)
 
 
@@ -359,6 +359,7 @@ def test_an_error_in_a_script_names_its_line(script, what, cause, model, tmp_pat
         ("data = 5\n", ": expected samples (dicts of arrays by input name), a function that gives them, or a path, found int"),
         ("def data():\n    pass\n", ": expected samples (dicts of arrays by input name), found NoneType"),
         ("data = [{'x': [[1.0]]}]\n", ": sample 0: x: expected the shape [2, 12], found [1, 1]"),
+        (SAMPLES + "metric = 3\n", ": metric: expected a function of outputs and a sample that gives a number, found 3"),
         (SAMPLES + "def metric(outputs):\n    return 1\n", ": TypeError: metric() takes 1 positional argument but 2 were given"),
     ],
 )

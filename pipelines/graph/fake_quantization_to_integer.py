@@ -1,7 +1,8 @@
 """FakeQuantizationToInteger: operators between qnn.dequantize and qnn.quantize become operators on integers (Relay's pass of that name).
 
 - A convolution or product of two dequantised tensors, the weight constant, becomes qnn.conv2d (qnn.dense, ...), whose sums of 32 bits are
-  dequantised: the scales move behind the product. Weights have to fit in s8 without their zero point, as symmetric ones do.
+  dequantised: the scales move behind the product. Weights have to fit in s8 without their zero point, as symmetric ones do, except for
+  convolutions without groups.
 - So does a product of matrices of any two dequantised tensors, where each has one scale.
 - A transposed convolution becomes a plain one of all phases first (see ConvTransposeToConv), its bias included.
 - A bias joins the sums where it is a whole number of steps, as quantised biases are.
@@ -87,7 +88,10 @@ def product(op: Linear, rw: Rewriter) -> Found:
     if data is None or weight is None or axis is None or result.dtype != "float32" or not result.is_known:
         return None
     has_padding = isinstance(op, Conv) and any(op.padding)
-    if (has_padding and known(data.input_zero_point, rw) is None) or _fitting(weight, channel, rw) is None:
+    if (has_padding and known(data.input_zero_point, rw) is None) or not _is_by_channel(weight, channel, rw):
+        return None
+    fits = centred_weights(weight.data, weight.input_zero_point, channel, rw) is not None
+    if not fits and not (isinstance(op, Conv) and op.groups == 1 and is_bytes(weight.data) and is_constant(weight.data)):
         return None
     attrs = {name: value for name, value in op.attrs().items() if name != "pad_value"}
     parameters = data.input_zero_point, weight.input_zero_point, data.input_scale, weight.input_scale
@@ -140,7 +144,9 @@ def _of_phases(op: Op, bias: np.ndarray | None, rw: Rewriter) -> Found:
     data, weight = _of_bytes(op.data), _dequantised(op.weight)
     if data is None or weight is None:
         return None
-    scale, array = known(weight.input_scale, rw), _fitting(weight, 1, rw) if op.kernel_layout[:2] == "IO" else None
+    if op.kernel_layout[:2] != "IO" or not _is_by_channel(weight, 1, rw):
+        return None
+    scale, array = known(weight.input_scale, rw), centred_weights(weight.data, weight.input_zero_point, 1, rw)
     if scale is None or array is None:
         return None
     if op.groups > 1 and scale.size > 1:
@@ -167,14 +173,11 @@ def _of_bytes(value: ir.Value) -> Dequantize | None:
     return found if is_found else None
 
 
-def _fitting(weight: Dequantize, channel: int, rw: Rewriter) -> np.ndarray | None:
-    """Constant weights of one scale for each channel, minus their zero point, in int8; None for others."""
+def _is_by_channel(weight: Dequantize, channel: int, rw: Rewriter) -> bool:
+    """Whether weights have one known scale, or one for each channel, and such zero points."""
     parameters = [v for v in (weight.input_scale, weight.input_zero_point) if not _is_one(v)]
-    if known(weight.input_scale, rw) is None:
-        return None
-    if any(_type(v).rank != 1 or weight.axis % _type(weight.data).rank != channel for v in parameters):
-        return None
-    return centred_weights(weight.data, weight.input_zero_point, channel, rw)
+    is_along = all(_type(v).rank == 1 and weight.axis % _type(weight.data).rank == channel for v in parameters)
+    return is_along and all(known(v, rw) is not None for v in (weight.input_scale, weight.input_zero_point))
 
 
 def _none(rw: Rewriter) -> ir.Value:

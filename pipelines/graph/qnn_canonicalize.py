@@ -3,7 +3,8 @@
     %1 = relay.qnn_requantize(%0, ...)   ->   %1 = cast<u8>(clip(round(cast<f32>(%0) * factor) + zero))
 
 What they compute is said in one place, for this pass and for programs of Relay: relayc.frontend.relay.op.composed.qnn. A product of bytes
-and a constant weight that fits in s8 without its zero point is one of 8-bit integers, and so is one of matrices of bytes.
+and a constant weight that fits in s8 without its zero point is one of 8-bit integers, and so are products of matrices of bytes, and
+convolutions without groups.
 """
 
 from typing import Any

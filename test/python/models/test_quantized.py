@@ -133,6 +133,20 @@ def test_convolutions_between_quantised_tensors(form, zero):
     check(model, {"x": bytes_of((1, 16, 12, 11), zero.dtype.type)}, 1, () if "group" in attributes else ("int8",))
 
 
+@pytest.mark.parametrize("zeros", [np.uint8(131), np.int8(3), np.arange(96, 144, 2, np.uint8)], ids=["u8", "s8", "by channel"])
+@pytest.mark.parametrize(("zero", "form"), [(ACTIVATIONS[1], "3x3"), (ACTIVATIONS[3], "strided"), (ACTIVATIONS[0], "1x1")])
+def test_weights_that_need_nine_bits_without_their_zero_point(zeros, zero, form):
+    """The batch is that of the call, and rows and columns of the weights differ in their sums."""
+    needs_exact_bytes()
+    shape, attributes = CONVOLUTIONS[form]
+    g = Graph()
+    w = g.dequantized(bytes_of(shape, zeros.dtype.type, 5), np.linspace(0.002, 0.01, 24) if zeros.ndim else 0.01, zeros, axis=0)
+    y = g.quantized(g.node("Conv", g.dequantized("x", 0.02, zero), w, **attributes), 0.05, zero)
+    model = g.model({"x": (("n", 16, 12, 11), zero.dtype.type)}, y, ("n", 24, "h", "w"), zero.dtype.type)
+    module = check(model, {"x": bytes_of((3, 16, 12, 11), zero.dtype.type)}, 1)
+    assert not [kernel.schedule for kernel in module.kernels if kernel.schedule.startswith("contraction")]
+
+
 @pytest.mark.parametrize("limit", ["Relu", "Clip"])
 def test_limits_before_the_result_is_quantised(limit):
     g = Graph()

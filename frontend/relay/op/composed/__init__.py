@@ -15,6 +15,7 @@ from relayc.frontend.relay.op.composed import (  # each registers its operators
     layouts,
     nn,
     qnn,
+    qnn_products,
     random,
     signal,
     sparse,

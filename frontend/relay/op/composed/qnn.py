@@ -1,11 +1,11 @@
 """Operators on quantized tensors, (data - zero point) * scale, in arithmetic on integers and floats.
 
-These functions write out calls in programs of Relay, and by the pass QnnCanonicalize the operators of the dialect. Products are those of
-int32, and are rounded once, by `qnn.requantize`. Scales and zero points are scalars, or have a value for each element of an axis.
+These functions write out calls in programs of Relay, and by the pass QnnCanonicalize the operators of the dialect. `qnn_products` has the
+products. Scales and zero points are scalars, or have a value for each element of an axis.
 """
 
 import contextvars
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,12 +15,10 @@ from ml_dtypes import iinfo
 from relayc.dialects.relay.attributes import REQUIRED
 from relayc.dialects.relay.errors import check
 from relayc.dialects.relay.kinds import FLOAT
-from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.narrow import widened
-from relayc.dialects.relay.qnn import COMPUTE_DTYPES, FUNCTIONS, RELAY_ROUNDINGS, centred
-from relayc.dialects.relay.types import BYTES
+from relayc.dialects.relay.qnn import COMPUTE_DTYPES, FUNCTIONS, RELAY_ROUNDINGS
 from relayc.frontend.converter import Tensor, axis_of, constant, emit
-from relayc.frontend.relay.op.composed.registry import CONV, composed
+from relayc.frontend.relay.op.composed.registry import composed
 from relayc.frontend.relay.op.composed.terms import Term
 from relayc.frontend.steps import cast, cast_as, reshape
 
@@ -44,7 +42,7 @@ def requantize_config(rounding: str = "UPWARD", compute_dtype: str = "int64") ->
 # ---- to and from real numbers ----------------------------------------------------------------------------------------------------------
 
 
-def _along(parameter: Tensor, data: Tensor, axis: int) -> Tensor:
+def along(parameter: Tensor, data: Tensor, axis: int) -> Tensor:
     """A scalar, a value for each element of an axis, or for blocks of elements, as it broadcasts to data."""
     if parameter.rank == 0 or parameter.shape == (1,):
         return reshape(parameter, ())
@@ -70,7 +68,7 @@ def _saturated(x: Term, dtype: str) -> Tensor:
     return cast(emit("clip", x.tensor, a_min=float(low), a_max=float(high)), dtype)
 
 
-def _is_zero(zero: Tensor) -> bool:
+def is_zero(zero: Tensor) -> bool:
     return zero.is_known and not widened(zero.array).any()
 
 
@@ -81,22 +79,22 @@ def _nearest(x: Tensor, zero: Tensor, axis: int, dtype: str, saturate: bool = Tr
     """
     is_real = dtype.startswith("float")
     found = x if is_real else emit("round", x)
-    if not _is_zero(zero):
-        found = emit("add", found, cast(_along(zero, x, axis), x.dtype))
+    if not is_zero(zero):
+        found = emit("add", found, cast(along(zero, x, axis), x.dtype))
     return cast_as(found, dtype, saturate) if is_real else _saturated(Term(found), dtype)
 
 
-def _centred(data: Tensor, zero: Tensor, axis: int, dtype: str) -> Term:
+def minus_zero_point(data: Tensor, zero: Tensor, axis: int, dtype: str) -> Term:
     """data - zero point in a wider type."""
-    if _is_zero(zero):
+    if is_zero(zero):
         return Term(cast(data, dtype))
-    return Term(cast(data, dtype)) - Term(cast(_along(zero, data, axis), dtype))
+    return Term(cast(data, dtype)) - Term(cast(along(zero, data, axis), dtype))
 
 
 @composed("qnn.dequantize", "data input_scale input_zero_point axis out_dtype")
 def dequantize(data: Tensor, input_scale: Tensor, input_zero_point: Tensor, *, out_dtype: str = "float32", axis: int = -1) -> Tensor:
     """(data - zero point) * scale."""
-    return (_real(data, input_zero_point, axis) * Term(cast(_along(input_scale, data, axis), "float32"))).cast(out_dtype).tensor
+    return (_real(data, input_zero_point, axis) * Term(cast(along(input_scale, data, axis), "float32"))).cast(out_dtype).tensor
 
 
 @composed("qnn.quantize", "data output_scale output_zero_point axis out_dtype")
@@ -112,10 +110,10 @@ def quantize(
 ) -> Tensor:
     """round(data / scale) + zero point, with halves away from zero or to even (TONEVEN), limited to the numbers of the element type."""
     FLOAT.require("data", data.type)
-    steps = emit("divide", data, cast(_along(output_scale, data, axis), data.dtype))
+    steps = emit("divide", data, cast(along(output_scale, data, axis), data.dtype))
     if rounding == "TONEVEN":
         return _nearest(cast(steps, "float32"), output_zero_point, axis, out_dtype, saturate)
-    found, zero = Term(steps), _along(output_zero_point, data, axis)
+    found, zero = Term(steps), along(output_zero_point, data, axis)
     below_half = np.nextafter(np.array(0.5, data.dtype), np.array(0, data.dtype)).item()  # 0.5 makes 1 of the number before 0.5
     whole = emit("add", emit("trunc", (found + Term(emit("sign", found.tensor)) * below_half).tensor), cast(zero, data.dtype))
     return _saturated(Term(whole), out_dtype)
@@ -134,7 +132,7 @@ def code_of(dtype: str) -> int:
 @composed("qnn.simulated_quantize")
 def simulated_quantize(data: Tensor, out_dtype: Tensor, output_scale: Tensor, output_zero_point: Tensor, *, axis: int = -1) -> Tensor:
     """As quantize, in the element type of the data; the program says the type by a number: 0 leaves the data as it is."""
-    scale, zero = (Term(cast(_along(p, data, axis), data.dtype)) for p in (output_scale, output_zero_point))
+    scale, zero = (Term(cast(along(p, data, axis), data.dtype)) for p in (output_scale, output_zero_point))
     code = Term(out_dtype)
     found = Term(emit("round", (Term(data) / scale).tensor)) + zero
     limited = found
@@ -147,7 +145,7 @@ def simulated_quantize(data: Tensor, out_dtype: Tensor, output_scale: Tensor, ou
 @composed("qnn.simulated_dequantize")
 def simulated_dequantize(data: Tensor, in_dtype: Tensor, input_scale: Tensor, input_zero_point: Tensor, *, axis: int = -1) -> Tensor:
     """As dequantize, of data in a floating-point type; 0 as the number of the type leaves the data as it is."""
-    scale, zero = (Term(cast(_along(p, data, axis), data.dtype)) for p in (input_scale, input_zero_point))
+    scale, zero = (Term(cast(along(p, data, axis), data.dtype)) for p in (input_scale, input_zero_point))
     return Term(in_dtype).eq(0).where(Term(data), (Term(data) - zero) * scale).tensor
 
 
@@ -197,16 +195,16 @@ def requantize(
         return _nearest((_real(data, input_zero_point, axis) * factor).tensor, output_zero_point, axis, out_dtype)
     scales = [np.float64(s.array) if s.is_known else None for s in (input_scale, output_scale)]
     ratio = None if scales[0] is None or scales[1] is None else _shaped(scales[0], data, axis) / _shaped(scales[1], data, axis)
-    zero = Term(_along(output_zero_point, data, axis))
+    zero = Term(along(output_zero_point, data, axis))
     is_up, kind = _ways(rounding, compute_dtype)
     if ratio is not None and np.all(ratio == 1):
-        return _saturated(_centred(data, input_zero_point, axis, "int64") + zero.cast("int64"), out_dtype)
+        return _saturated(minus_zero_point(data, input_zero_point, axis, "int64") + zero.cast("int64"), out_dtype)
     if ratio is not None and kind == "int64":
-        found = _fixed_point(_centred(data, input_zero_point, axis, "int64"), ratio, is_up)
+        found = _fixed_point(minus_zero_point(data, input_zero_point, axis, "int64"), ratio, is_up)
         return _saturated(found + zero.cast("int64"), out_dtype)
     kind = "float32" if kind == "int64" else kind
     factor = _ratio(input_scale, output_scale, data, axis, kind) if ratio is None else Term(constant(ratio, kind))
-    found = _centred(data, input_zero_point, axis, kind) * factor
+    found = minus_zero_point(data, input_zero_point, axis, kind) * factor
     above = Term(emit("floor", (found + 0.5).tensor))
     rounded = above if is_up else (found >= 0).where(above, Term(emit("ceil", (found - 0.5).tensor)))
     return _saturated(rounded + zero.cast(kind), out_dtype)
@@ -214,12 +212,12 @@ def requantize(
 
 def _ratio(scale: Tensor, by: Tensor, data: Tensor, axis: int, dtype: str = "float32") -> Term:
     """The quotient of two scales of data."""
-    return Term(cast(_along(scale, data, axis), dtype)) / Term(cast(_along(by, data, axis), dtype))
+    return Term(cast(along(scale, data, axis), dtype)) / Term(cast(along(by, data, axis), dtype))
 
 
 def _real(data: Tensor, zero: Tensor, axis: int) -> Term:
     """data - zero point, subtracted in int32, or of floats in float32, in float32."""
-    return _centred(data, zero, axis, "float32" if data.dtype.startswith("float") else "int32").cast("float32")
+    return minus_zero_point(data, zero, axis, "float32" if data.dtype.startswith("float") else "int32").cast("float32")
 
 
 def configured(rounding: str, compute_dtype: str) -> tuple[str, str]:
@@ -258,153 +256,6 @@ def _fixed_point(x: Term, ratio: np.ndarray, is_up: bool) -> Term:
     half = Term(constant(1 << (right - 1).astype(np.int64), "int64"))
     added = half if is_up else (x >= 0).where(half, half - 1)
     return Term(emit("right_shift", (product + added).tensor, constant(right, "int64")))
-
-
-# ---- products ----------------------------------------------------------------------------------------------------------------------------
-
-
-_QUANTIZED = "input_zero_point kernel_zero_point input_scale kernel_scale"
-_CONV_ATTRS = "strides padding dilation groups data_layout kernel_layout out_layout"
-_INT_CONV = {**CONV, "out_dtype": "int32"}
-_DENSE = {"units": REQUIRED, "out_dtype": "int32"}
-_TRANSPOSED = {"transpose_a": False, "transpose_b": False, "out_dtype": "int32"}
-_MATRICES = ("dense", "matmul", "batch_matmul")
-
-
-class _Emitting:
-    """Builds on tensors, where the ambient builder builds: what `apply` needs of an Emitter."""
-
-    emit = staticmethod(emit)
-
-    @staticmethod
-    def type_of(tensor: Tensor) -> Any:
-        return tensor.type
-
-
-def _plain(name: str, data: Tensor, weight: Tensor, attrs: Mapping[str, Any]) -> Tensor:
-    """The operator nn.`name` of Relay on integers."""
-    from relayc.frontend.relay.op.rules import apply
-
-    found: Tensor = apply(_Emitting, f"nn.{name}", [data, weight], attrs, ())  # type: ignore[arg-type] # see _Emitting
-    return found
-
-
-def _of_bytes(
-    name: str, data: Tensor, weight: Tensor, zero: Tensor, integers: np.ndarray, axis: int, attrs: dict[str, Any]
-) -> Tensor | None:
-    """The product of bytes and a constant weight, `integers` of int8 without its zero point; None where the operands do not allow it.
-
-    The zero point of the data is the padding, and what it adds is subtracted: zero times the sums of the weights.
-    """
-    output, kernel = attrs.get("out_layout") or attrs.get("data_layout", ""), attrs.get("kernel_layout", "")
-    if kernel and (
-        not kernel.isalpha() or integers.shape[kernel.index("I")] * attrs["groups"] != data.shape[attrs["data_layout"].index("C")]
-    ):
-        return None  # a form that only Relay has
-    if zero.type.num_elements != 1:
-        return None
-    if not _is_zero(zero):
-        has_padding = any(attrs.get("padding", ()))
-        if (has_padding and not zero.is_known) or (output and layout(output).blocks):
-            return None
-        attrs = {**attrs, "pad_value": int(zero.array.item())} if has_padding else attrs
-    total: Tensor = emit(f"nn.{name}", data, constant(integers), **attrs)
-    if _is_zero(zero):
-        return total
-    sums = constant(integers.sum(tuple(a for a in range(integers.ndim) if a != axis % integers.ndim), dtype=np.int32))
-    channel = layout(output).index("C") if output else total.rank - 1
-    if sums.shape != (total.shape[channel],):
-        return None
-    excess = emit("multiply", sums, cast(reshape(zero, ()), "int32"))
-    return emit("subtract", total, reshape(excess, [total.shape[channel], *(1,) * (total.rank - channel - 1)]))
-
-
-def _of_two(name: str, data: Tensor, weight: Tensor, zeros: tuple[Tensor, Tensor], attrs: dict[str, Any]) -> Tensor:
-    """The product of two tensors of bytes, unsigned ones by signed ones. What the zero points z add is subtracted:
-
-    sum (a - za) (b - zb) = sum a b - za sum (b - zb) - zb sum a
-    """
-    (a, data_zero), (b, weight_zero) = _with_sign(data, zeros[0], False), _with_sign(weight, zeros[1], True)
-    transposes = attrs.get("transpose_a", False), attrs.get("transpose_b", name == "dense")
-    found = Term(emit(f"nn.{name}", a, b, **attrs))
-    if not _is_zero(data_zero):
-        found -= _sums(_centred(b, weight_zero, -1, "int32").tensor, -2, transposes[1]) * Term(cast(reshape(data_zero, ()), "int32"))
-    if not _is_zero(weight_zero):
-        found -= _sums(cast(a, "int32"), -1, transposes[0]) * Term(cast(reshape(weight_zero, ()), "int32"))
-    return found.tensor
-
-
-def _sums(x: Tensor, axis: int, is_transposed: bool) -> Term:
-    """Sums of matrices along -2 or -1, which is the other axis of transposed matrices; the axis stays, of size 1."""
-    found = emit("sum", x, axis=(-3 - axis if is_transposed else axis,), keepdims=True)
-    return Term(emit("transpose", found, axes=(*range(x.rank - 2), x.rank - 1, x.rank - 2)) if is_transposed else found)
-
-
-def _with_sign(data: Tensor, zero: Tensor, signed: bool) -> tuple[Tensor, Tensor]:
-    """Bytes that are signed or not, and their zero point: both are moved by 128 where they are the other way."""
-    if (data.dtype == "int8") == signed:
-        return data, zero
-    dtype, half = ("int8", 128) if signed else ("uint8", -128)
-    flipped = emit("bitwise_xor", data, constant(half, data.dtype))
-    wide = Term(cast(zero, "int32")) - Term(constant(half, "int32"))
-    return cast(flipped, dtype), wide.tensor
-
-
-def _product(name: str, operands: str, order: str, attributes: Mapping[str, Any], weight_layout: str = "") -> None:
-    """Registers a product of data and a weight without their zero points: the padding of a convolution is that of the data.
-
-    Args:
-      weight_layout: of the operator on real numbers, where there are several of a quantized weight.
-    """
-    plain = name.removeprefix("contrib_").removesuffix("_pack")
-
-    @composed(f"qnn.{name}", order, operands=operands, attributes=attributes)
-    def product(data: Tensor, weight: Tensor, data_zero: Tensor, weight_zero: Tensor, *scales: Tensor, **attrs: Any) -> Tensor:
-        for what, operand in (("data", data), ("weight", weight)):
-            check(not operand.type.is_float, what, "integers", operand.dtype)
-        layout = attrs.pop("weight_layout", weight_layout)
-        if layout != weight_layout:
-            weight = emit("layout_transform", weight, src_layout=layout, dst_layout=weight_layout)
-        axis = 0 if plain == "dense" else -1
-        if plain == "matmul":
-            axis = 0 if attrs["transpose_b"] else 1
-        elif "kernel_layout" in attrs:
-            axis = attrs["kernel_layout"].index("O")
-        has_constant_weight = weight.is_known and weight_zero.is_known and data.dtype in BYTES and attrs["out_dtype"] == "int32"
-        if has_constant_weight and not plain.endswith("transpose") and plain != "batch_matmul":
-            integers = centred(weight.array, weight_zero.array, axis)
-            found = None if integers is None else _of_bytes(plain, data, weight, data_zero, integers, axis, attrs)
-            if found is not None:
-                return found
-        are_bytes = data.dtype in BYTES and weight.dtype in BYTES and attrs["out_dtype"] == "int32"
-        if plain in _MATRICES and are_bytes and data.rank > 1 and data_zero.type.num_elements == weight_zero.type.num_elements == 1:
-            return _of_two(plain, data, weight, (data_zero, weight_zero), attrs)
-        if not (data.dtype in BYTES and weight.dtype == "int8" and _is_zero(data_zero) and _is_zero(weight_zero)):
-            data, weight = (_centred(x, zero, at, "int32").tensor for x, zero, at in ((data, data_zero, -1), (weight, weight_zero, axis)))
-        return _plain(plain, data, weight, attrs)
-
-
-for _n in (1, 2, 3):
-    _axes = "DHW"[3 - _n :]
-    _layouts = {} if _n == 2 else {"strides": (1,) * _n, "padding": (0,) * _n, "dilation": (1,) * _n, "data_layout": f"NC{_axes}"}
-    _own = {**_INT_CONV, **_layouts, "kernel_layout": f"OI{_axes}"}
-    _product(f"conv{_n}d", f"data kernel {_QUANTIZED}", f"data kernel {_QUANTIZED} kernel_size channels {_CONV_ATTRS} out_dtype", _own)
-    _product(
-        f"conv{_n}d_transpose",
-        f"data weight {_QUANTIZED}",
-        f"data weight {_QUANTIZED} {_CONV_ATTRS} channels kernel_size output_padding out_dtype",
-        {**_own, "output_padding": (0,) * _n, "kernel_layout": f"IO{_axes}"},
-    )
-_product("dense", f"data weight {_QUANTIZED}", "", _DENSE)
-_product(
-    "contrib_dense_pack",
-    f"data weight {_QUANTIZED}",
-    f"data weight {_QUANTIZED} weight_layout units out_dtype",
-    {**_DENSE, "units": None, "weight_layout": "NC"},
-    "NC",
-)
-_product("matmul", f"data weight {_QUANTIZED}", "", {"units": None, **_TRANSPOSED})
-_product("batch_matmul", "x y x_zero_point y_zero_point x_scale y_scale", "", {**_TRANSPOSED, "transpose_b": True})
 
 
 # ---- element by element ------------------------------------------------------------------------------------------------------------------
@@ -462,14 +313,14 @@ def _subtract(lhs: _Side, rhs: _Side, scale: Tensor, zero: Tensor, **ways: Any) 
 @_binary("qnn.mul")
 def _multiply(lhs: _Side, rhs: _Side, scale: Tensor, zero: Tensor, **ways: Any) -> Tensor:
     """The product, brought to the scale of the result."""
-    a, b = (_centred(x, z, axis, "int32") for x, _, z, axis in (lhs, rhs))
+    a, b = (minus_zero_point(x, z, axis, "int32") for x, _, z, axis in (lhs, rhs))
     of_product = _known_product(*(_spread(s, x, axis) for x, s, _, axis in (lhs, rhs)))
     return requantize((a * b).tensor, of_product, constant(0, "int32"), scale, zero, **ways)
 
 
 def _spread(scale: Tensor, data: Tensor, axis: int) -> Tensor:
     """A scale of data as it broadcasts to the data, known where it is."""
-    return constant(_shaped(scale.array, data, axis), "float32") if scale.is_known else _along(scale, data, axis)
+    return constant(_shaped(scale.array, data, axis), "float32") if scale.is_known else along(scale, data, axis)
 
 
 def _known_product(a: Tensor, b: Tensor) -> Tensor:
@@ -575,7 +426,7 @@ def avg_pool2d(data: Tensor, scale: Tensor, zero_point: Tensor, output_scale: Te
 
     attrs = signature("nn.avg_pool2d").attributes(attrs)
     attrs.pop("out_layout")
-    means = emit("nn.avg_pool2d", _centred(data, zero_point, -1, "float32").tensor, **attrs)
+    means = emit("nn.avg_pool2d", minus_zero_point(data, zero_point, -1, "float32").tensor, **attrs)
     factor = Term(cast(scale, "float32")) / Term(cast(output_scale, "float32"))
     found = Term(emit("round", (Term(means) * factor).tensor)) + Term(cast(output_zero_point, "float32"))
     return _saturated(found, data.dtype)

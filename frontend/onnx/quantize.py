@@ -4,24 +4,13 @@ from typing_extensions import Unpack
 
 from relayc.dialects.relay.types import DTYPES, is_narrow
 from relayc.frontend.common.products import matmul, number, quantised_product
-from relayc.frontend.converter import Tensor, assume, axis_of, constant, emit
+from relayc.frontend.common.quantized import parameter
+from relayc.frontend.converter import Tensor, axis_of, constant, emit
 from relayc.frontend.onnx.conv import ConvAttributes, convolution, with_bias
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.model import dtype_name
 from relayc.frontend.steps import cast, multiply, reshape
-
-
-def _parameter(parameter: Tensor, x: Tensor, axis: int, block_size: int = 0) -> Tensor:
-    """A scale or zero point (a scalar, one per position along `axis`, or one per block) as the operators on quantised tensors take it."""
-    if parameter.type.num_elements == 1 and parameter.rank <= 1:
-        return reshape(parameter, ())
-    axis = axis_of(axis, x.rank)
-    if not block_size:
-        return assume(parameter, (x.shape[axis],))
-    repeated = emit("repeat", parameter, repeats=block_size, axis=axis)
-    return emit("strided_slice", repeated, begin=(0,), end=(x.shape[axis],), strides=(1,), axes=(axis,))
-
 
 _INTEGERS = ("int8", "uint8", "int16", "uint16", "int4", "uint4", "int2", "uint2")
 _FLOATS = tuple(name for name in DTYPES if is_narrow(name) and name.startswith("float") and name != "float8_e8m0fnu")
@@ -50,8 +39,8 @@ def QuantizeLinear(
     if given not in (None, dtype):
         raise OnnxError(f"attribute output_dtype: expected {dtype}, the type of the zero point, found {given}")
     wide = dtype_name(precision, "attribute precision") if precision else y_scale.dtype if y_scale.is_float else "float32"
-    scale = cast(_parameter(y_scale, x, axis, block_size), wide)
-    zero = constant(0, dtype) if y_zero_point is None else _parameter(y_zero_point, x, axis, block_size)
+    scale = cast(parameter(y_scale, x, axis, block_size), wide)
+    zero = constant(0, dtype) if y_zero_point is None else parameter(y_zero_point, x, axis, block_size)
     return emit("qnn.quantize", cast(x, wide), scale, zero, axis=axis, out_dtype=dtype, saturate=saturate, rounding="TONEVEN")
 
 
@@ -59,9 +48,9 @@ def QuantizeLinear(
 def DequantizeLinear(
     x: Tensor, x_scale: Tensor, x_zero_point: Tensor | None = None, *, axis: int = 1, block_size: int = 0, output_dtype: int = 0
 ) -> Tensor:
-    zero = constant(0, x.dtype) if x_zero_point is None else _parameter(x_zero_point, x, axis, block_size)
+    zero = constant(0, x.dtype) if x_zero_point is None else parameter(x_zero_point, x, axis, block_size)
     dtype = dtype_name(output_dtype, "attribute output_dtype") if output_dtype else x_scale.dtype
-    return emit("qnn.dequantize", x, cast(_parameter(x_scale, x, axis, block_size), "float32"), zero, axis=axis, out_dtype=dtype)
+    return emit("qnn.dequantize", x, cast(parameter(x_scale, x, axis, block_size), "float32"), zero, axis=axis, out_dtype=dtype)
 
 
 def requantized(x: Tensor, scale: Tensor, y_scale: Tensor, y_zero: Tensor | None, dtype: str, axis: int) -> Tensor:
@@ -137,5 +126,5 @@ def QLinearConv(
     **window: Unpack[ConvAttributes],
 ) -> Tensor:
     product = with_bias(integer_convolution(x, w, x_zero, w_zero, window), b)
-    scale = multiply(reshape(x_scale, ()), _parameter(w_scale, product, 1))
+    scale = multiply(reshape(x_scale, ()), parameter(w_scale, product, 1))
     return requantized(product, scale, y_scale, y_zero, y_zero.dtype, 1)

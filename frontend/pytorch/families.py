@@ -18,6 +18,7 @@ from relayc.frontend.pytorch import (  # noqa: F401 (they register converters)
     norm,
     polynomials,
     pool,
+    quantized,
     random,
     recurrent,
     reduce,

@@ -28,6 +28,8 @@ CONVERTERS: dict[str, Converter] = {}
 """By the name of an operator ("aten.add"), or of one overload of it ("aten.add.Scalar")."""
 OF_COMPLEX: dict[str, Converter] = {}
 """The same of operators that take or give complex numbers (relayc.frontend.common.complex)."""
+NAMESPACES = ("prims", "torchvision", "quantized_decomposed", "torchao")
+"""Other namespaces than aten that have operators with converters."""
 KEPT: set[str] = set()
 """The operators that torch's decompositions leave alone."""
 
@@ -88,7 +90,7 @@ def aten(*names: str, keep: bool = False, of_complex: bool = False) -> Callable[
 
     def register(function: Converter) -> Converter:
         for name in names:
-            full = name if name.split(".")[0] in ("prims", "torchvision") else f"aten.{name}"
+            full = name if name.split(".")[0] in NAMESPACES else f"aten.{name}"
             (OF_COMPLEX if of_complex else CONVERTERS)[full] = function
             if keep:
                 KEPT.add(full)

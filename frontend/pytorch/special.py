@@ -1,4 +1,4 @@
-"""Operators of other packages and of quantised models."""
+"""Operators of other packages."""
 
 from math import prod
 from typing import Any
@@ -55,11 +55,3 @@ def histc(self: Tensor, bins: int, min: Any, max: Any) -> Tensor:
     ones = filled(x.shape, 1, x.dtype)
     found = emit("scatter_elements", filled((bins + 1,), 0, x.dtype), places, ones, axis=0, reduction="add", in_bounds=True)
     return strided_slice(found, (0,), (bins,), (1,), (0,))
-
-
-@aten("fake_quantize_per_tensor_affine", keep=True)
-def fake_quantize(self: Tensor, scale: Any, zero_point: Any, quant_min: int, quant_max: int) -> Tensor:
-    s, z = operand(scale, "float32"), operand(zero_point, "float32")
-    whole = emit("add", emit("round", emit("divide", cast(self, "float32"), s)), z)
-    bounded = emit("clip", whole, a_min=float(quant_min), a_max=float(quant_max))
-    return cast(emit("multiply", emit("subtract", bounded, z), s), self.dtype)

@@ -7,6 +7,8 @@ with, and relayc.frontend.common for what other formats have, too). PyTorch is i
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 from relayc.dialects.relay.module import IRModule
@@ -81,6 +83,8 @@ def import_program(
     from relayc.frontend.pytorch.program import Import
 
     if isinstance(model, (str, os.PathLike)):
+        with suppress(ImportError):  # it registers the operators of quantised models, which torch.export.load has to know
+            import_module("torch.ao.quantization.fx._decomposed")
         try:
             model = torch.export.load(os.fspath(model))
         except FileNotFoundError:

@@ -5,7 +5,7 @@ or tensors of one element or of one for each position along an axis. Torch multi
 divides: numbers halfway between two steps may go to the other one.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,26 +25,43 @@ def _zero(given: Any) -> Tensor:
     """A zero point in int32. Raises ModelError for one that is not known to be a whole number."""
     if isinstance(given, Tensor) and given.is_float:
         if not (given.is_known and (given.array == np.rint(given.array)).all()):
-            raise ModelError(f"expected whole numbers as zero points, found {given.label} of type {given.type}")
+            raise ModelError(f"expected whole numbers as zero points, found {given.label} of type {given.dtype}")
         return constant(given.array.astype(np.int32))
     return operand(0 if given is None else given, "int32")
 
 
-def _quantised(x: Tensor, scale: Tensor, zero: Tensor, ends: tuple[Any, Any], dtype: str, axis: int = 0) -> Tensor:
-    """The numbers of x's steps from `ends[0]` to `ends[1]`. Raises ModelError for a dtype of no integers."""
+class Steps(NamedTuple):
+    """The scale in float32 and the zero point in int32 of a tensor, as qnn.quantize takes them: vectors go along `axis`."""
+
+    scale: Tensor
+    zero: Tensor
+    axis: int = 0
+
+
+def _steps(x: Tensor, scale: Any, zero_point: Any, axis: int = 0) -> Steps:
+    """Of numbers or tensors, of one element or of one for each position along `axis`."""
+    return Steps(parameter(operand(scale, "float32"), x, axis), parameter(_zero(zero_point), x, axis), axis)
+
+
+def _quantised(x: Tensor, steps: Steps, low: Any, high: Any, dtype: str) -> Tensor:
+    """The numbers of x's steps from `low` to `high`. Raises ModelError for a dtype of no integers."""
     if dtype not in _INTEGERS:
         raise ModelError(f"expected numbers of steps of type {', '.join(_INTEGERS)}, found {dtype}")
-    numbers = emit("qnn.quantize", cast(x, "float32"), scale, zero, axis=axis, out_dtype=dtype, rounding="TONEVEN")
-    low, high = (int(scalar(end, "quant_min and quant_max")) if isinstance(end, Tensor) else end for end in ends)
+    scale, zero, axis = steps
+    numbers: Tensor = emit("qnn.quantize", cast(x, "float32"), scale, zero, axis=axis, out_dtype=dtype, rounding="TONEVEN")
+    low, high = (int(scalar(end, "quant_min and quant_max")) if isinstance(end, Tensor) else end for end in (low, high))
     limits = np.iinfo(dtype)
     if (low, high) == (limits.min, limits.max):
         return numbers
-    return emit("clip", numbers, a_min=float(low), a_max=float(high))
+    found: Tensor = emit("clip", numbers, a_min=float(low), a_max=float(high))
+    return found
 
 
-def _real(numbers: Tensor, scale: Tensor, zero: Tensor, axis: int = 0, dtype: str | None = None) -> Tensor:
+def _real(numbers: Tensor, steps: Steps, dtype: str | None = None) -> Tensor:
     """What numbers of steps stand for, in `dtype`: by default that of the node's result."""
-    return emit("qnn.dequantize", numbers, scale, zero, axis=axis, out_dtype=dtype or node().dtype)
+    scale, zero, axis = steps
+    found: Tensor = emit("qnn.dequantize", numbers, scale, zero, axis=axis, out_dtype=dtype or node().dtype)
+    return found
 
 
 # ---- quantized_decomposed ---------------------------------------------------------------------------------------------------------------
@@ -52,35 +69,33 @@ def _real(numbers: Tensor, scale: Tensor, zero: Tensor, axis: int = 0, dtype: st
 
 @aten("quantized_decomposed.quantize_per_tensor")
 def quantize_per_tensor(input: Tensor, scale: Any, zero_point: Any, quant_min: Any, quant_max: Any) -> Tensor:
-    ways = (parameter(t, input, 0) for t in (operand(scale, "float32"), _zero(zero_point)))
-    return _quantised(input, *ways, (quant_min, quant_max), node().dtype)
+    return _quantised(input, _steps(input, scale, zero_point), quant_min, quant_max, node().dtype)
 
 
 @aten("quantized_decomposed.dequantize_per_tensor")
 def dequantize_per_tensor(input: Tensor, scale: Any, zero_point: Any) -> Tensor:
-    return _real(input, *(parameter(t, input, 0) for t in (operand(scale, "float32"), _zero(zero_point))))
+    return _real(input, _steps(input, scale, zero_point))
 
 
 @aten("quantized_decomposed.quantize_per_channel")
 def quantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor, axis: int, quant_min: int, quant_max: int) -> Tensor:
-    ways = (parameter(t, input, axis) for t in (cast(scales, "float32"), _zero(zero_points)))
-    return _quantised(input, *ways, (quant_min, quant_max), node().dtype, axis)
+    return _quantised(input, _steps(input, scales, zero_points, axis), quant_min, quant_max, node().dtype)
 
 
 @aten("quantized_decomposed.dequantize_per_channel")
 def dequantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor | None, axis: int) -> Tensor:
-    return _real(input, *(parameter(t, input, axis) for t in (cast(scales, "float32"), _zero(zero_points))), axis)
+    return _real(input, _steps(input, scales, zero_points, axis))
 
 
 @aten("quantized_decomposed.quantize_per_token")
 def quantize_per_token(input: Tensor, scales: Tensor, zero_points: Tensor, quant_min: int, quant_max: int) -> Tensor:
     """Each row has a scale and a zero point, which are [..., 1]."""
-    return _quantised(input, cast(scales, "float32"), cast(zero_points, "int32"), (quant_min, quant_max), node().dtype)
+    return _quantised(input, Steps(cast(scales, "float32"), cast(zero_points, "int32")), quant_min, quant_max, node().dtype)
 
 
 @aten("quantized_decomposed.dequantize_per_token")
 def dequantize_per_token(input: Tensor, scales: Tensor, zero_points: Tensor) -> Tensor:
-    return _real(input, cast(scales, "float32"), cast(zero_points, "int32"))
+    return _real(input, Steps(cast(scales, "float32"), cast(zero_points, "int32")))
 
 
 @aten("quantized_decomposed.dequantize_per_channel_group")
@@ -126,42 +141,42 @@ def dequantize_affine(input: Tensor, block_size: tuple[Size, ...], scale: Tensor
             return reshape(given, (counts[along[0]],))
         return of_blocks(reshape(given, counts), input, block_size)
 
-    return _real(input, shaped(cast(scale, "float32")), shaped(zero), along[0] if along else 0)
+    return _real(input, Steps(shaped(cast(scale, "float32")), shaped(zero), along[0] if along else 0))
 
 
 # ---- fake quantisation -----------------------------------------------------------------------------------------------------------------
 
 
-def _fake(x: Tensor, scale: Any, zero_point: Any, ends: tuple[int, int], axis: int = 0) -> tuple[Tensor, Tensor | None]:
-    """x rounded to steps from `ends[0]` to `ends[1]`, and which elements are between these, where the node's second result is used."""
+def _fake(x: Tensor, scale: Any, zero_point: Any, low: int, high: int, axis: int = 0) -> tuple[Tensor, Tensor | None]:
+    """x rounded to steps from `low` to `high`, and which elements are between these, where the node's second result is used."""
     limits = ((name, np.iinfo(name)) for name in _INTEGERS)
-    dtype = next((name for name, of in limits if of.min <= ends[0] and ends[1] <= of.max), None)
+    dtype = next((name for name, of in limits if of.min <= low and high <= of.max), None)
     if dtype is None:
-        raise ModelError(f"expected quant_min and quant_max of 32 bits, found {ends[0]} and {ends[1]}")
-    s, z = (parameter(t, x, axis) for t in (operand(scale, "float32"), _zero(zero_point)))
-    rounded = _real(_quantised(x, s, z, ends, dtype, axis), s, z, axis, x.dtype)
+        raise ModelError(f"expected quant_min and quant_max of 32 bits, found {low} and {high}")
+    steps = _steps(x, scale, zero_point, axis)
+    rounded = _real(_quantised(x, steps, low, high, dtype), steps, x.dtype)
     if not isinstance(node().dtype, tuple) or not node().used(1):
         return rounded, None
-    wide = emit("qnn.quantize", cast(x, "float32"), s, z, axis=axis, out_dtype="int32", rounding="TONEVEN")
-    inside = (emit(name, wide, constant(end, "int32")) for name, end in zip(("greater_equal", "less_equal"), ends, strict=True))
+    wide = emit("qnn.quantize", cast(x, "float32"), steps.scale, steps.zero, axis=axis, out_dtype="int32", rounding="TONEVEN")
+    inside = emit("greater_equal", wide, constant(low, "int32")), emit("less_equal", wide, constant(high, "int32"))
     return rounded, emit("logical_and", *inside)
 
 
 @aten("fake_quantize_per_tensor_affine", keep=True)
 def fake_quantize(self: Tensor, scale: Any, zero_point: Any, quant_min: int, quant_max: int) -> Tensor:
-    return _fake(self, scale, zero_point, (quant_min, quant_max))[0]
+    return _fake(self, scale, zero_point, quant_min, quant_max)[0]
 
 
 @aten("fake_quantize_per_channel_affine", keep=True)
 def fake_quantize_per_channel(self: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int) -> Tensor:
-    return _fake(self, scale, zero_point, (quant_min, quant_max), axis)[0]
+    return _fake(self, scale, zero_point, quant_min, quant_max, axis)[0]
 
 
 @aten("fake_quantize_per_tensor_affine_cachemask", "fake_quantize_per_channel_affine_cachemask", keep=True)
 def fake_quantize_with_mask(
     self: Tensor, scale: Any, zero_point: Any, quant_min: int, quant_max: int, axis: int = 0
 ) -> tuple[Tensor, Tensor | None]:
-    return _fake(self, scale, zero_point, (quant_min, quant_max), axis)
+    return _fake(self, scale, zero_point, quant_min, quant_max, axis)
 
 
 @aten("_fake_quantize_per_tensor_affine_cachemask_tensor_qparams", keep=True)
@@ -169,8 +184,8 @@ def fake_quantize_where_enabled(
     self: Tensor, scale: Tensor, zero_point: Tensor, fake_quant_enabled: Tensor, quant_min: int, quant_max: int
 ) -> tuple[Tensor, Tensor | None]:
     """Of the elements as they are where `fake_quant_enabled`, one number, is 0."""
-    found, inside = _fake(self, scale, zero_point, (quant_min, quant_max))
+    found, inside = _fake(self, scale, zero_point, quant_min, quant_max)
     if fake_quant_enabled.is_known and fake_quant_enabled.array.item():
         return found, inside
     enabled = cast(reshape(fake_quant_enabled, ()), "bool")
-    return where(enabled, found, self), inside and emit("logical_or", inside, emit("logical_not", enabled))
+    return where(enabled, found, self), None if inside is None else emit("logical_or", inside, emit("logical_not", enabled))

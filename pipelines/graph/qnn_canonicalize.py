@@ -45,15 +45,15 @@ def centred_weights(weight: ir.Value, zero_point: ir.Value, channel: int, rw: Re
 @numpy_operator("qnn_quantize")
 def _quantize(op: Op, data: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> np.ndarray:
     """Of float32, to the nearest step and half to even: what `known` needs of weights that a trained model has in floats."""
-    if data.dtype != np.float32 or op.rounding != "TONEVEN" or not op.saturate or op.out_dtype not in BYTES:
+    if data.dtype != np.float32 or op.rounding != "TONEVEN" or not op.saturate or op.out_dtype not in (*BYTES, "int16", "uint16"):
         raise Unfoldable
     scale, zero = (_along(op, data, v) for v in (scale, zero))
-    byte = np.iinfo(op.out_dtype)
+    limits = np.iinfo(op.out_dtype)
     with np.errstate(all="ignore"):
         found = np.rint(data / scale.astype(np.float32)) + zero.astype(np.float32)
     if np.isnan(found).any():
         raise Unfoldable
-    return np.clip(found, byte.min, byte.max).astype(op.out_dtype)
+    return np.clip(found, limits.min, limits.max).astype(op.out_dtype)
 
 
 @numpy_operator("qnn_dequantize")

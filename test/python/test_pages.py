@@ -31,6 +31,7 @@ NEEDS = {
     "an NVIDIA GPU": shutil.which("nvidia-smi") is not None,
     "ptxas": importlib.util.find_spec("nvidia") is not None and importlib.util.find_spec("llvmlite") is not None,
     "torch": importlib.util.find_spec("torch") is not None,
+    "torchao": importlib.util.find_spec("torchao") is not None,
     "jax": importlib.util.find_spec("jax") is not None,
     "flax": importlib.util.find_spec("flax") is not None,
     "keras": importlib.util.find_spec("keras") is not None and importlib.util.find_spec("jax") is not None,

@@ -1,4 +1,7 @@
-"""Models of PyTorch with weights of 8 and 4 bits: torch's packed weights, integer products, torchao's quantised layers."""
+"""Quantised models of PyTorch: PT2E, fake quantisation, torch's packed weights of 8 and 4 bits, integer products, torchao's layers."""
+
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -6,10 +9,16 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
+from torch.ao.quantization.fx import _decomposed  # noqa: E402, F401 (it registers quantized_decomposed)
 
 import relayc  # noqa: E402
 
-aten = torch.ops.aten
+aten, pt2e = torch.ops.aten, torch.ops.quantized_decomposed
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
 
 
 class Int4(nn.Module):
@@ -103,3 +112,283 @@ def test_pytorch_layers_that_torchao_quantises(name, given):
     module = relayc.compile(relayc.from_pytorch(torch.export.export(model, (x,))))
     # Numbers that lie between two steps of the 8 bits may go to either: a step of one activation, times a weight.
     torch.testing.assert_close(module(x), wanted, rtol=0, atol=1e-3 * wanted.abs().max().item())
+
+
+# ---- PT2E -------------------------------------------------------------------------------------------------------------------------------
+
+
+class Function(nn.Module):
+    """Calls a function, with tensors that the module holds."""
+
+    def __init__(self, function, **held):
+        super().__init__()
+        self.function = function
+        for name, tensor in held.items():
+            self.register_buffer(name, tensor)
+
+    def forward(self, *args):
+        return self.function(*args, **dict(self.named_buffers()))
+
+
+def compiled(model, *args):
+    return relayc.compile(relayc.from_pytorch(model, args))
+
+
+def agree(function, *args, **held):
+    """What relayc and torch give of a function is equal."""
+    model = Function(function, **held)
+    found, wanted = compiled(model, *args)(*args), model(*args)
+    pairs = zip(found, wanted, strict=True) if isinstance(wanted, tuple) else [(found, wanted)]
+    for a, b in pairs:
+        assert a.dtype == b.dtype
+        assert torch.equal(a, b), (a, b)
+
+
+def between_steps(shape, scale):
+    """Numbers that are nowhere near halfway between two steps, where a quotient and a product with the reciprocal may differ."""
+    whole = torch.randint(-400, 400, shape)
+    return (whole + torch.rand(shape) * 0.8 - 0.4) * scale
+
+
+RANGES = [
+    (torch.uint8, 0, 255, 128),
+    (torch.uint8, 0, 127, 3),
+    (torch.int8, -128, 127, -5),
+    (torch.int8, -127, 127, 0),
+    (torch.int8, -8, 7, 1),
+    (torch.int16, -32768, 32767, -300),
+    (torch.uint16, 0, 600, 500),
+    (torch.int32, -250, 2**31 - 1, 7),
+]
+
+
+@pytest.mark.parametrize(("dtype", "low", "high", "zero"), RANGES)
+@pytest.mark.parametrize("overload", ["default", "tensor", "tensor2"])
+def test_steps_of_a_tensor(dtype, low, high, zero, overload):
+    x = between_steps((3, 5, 7), 0.02)
+    quantize, dequantize = (getattr(op, overload) for op in (pt2e.quantize_per_tensor, pt2e.dequantize_per_tensor))
+
+    def both(x, **ways):
+        given = [t.reshape(()) for t in ways.values()] if ways else [0.02, zero]
+        ends = given[2:] if len(given) > 2 else (low, high)
+        numbers = quantize(x, *given[:2], *ends, dtype)
+        return numbers, dequantize(numbers, *given[:2], *ends, dtype)
+
+    held = {
+        "default": {},
+        "tensor": {"s": torch.tensor([0.02]), "z": torch.tensor([zero])},
+        "tensor2": {"s": torch.tensor([0.02]), "z": torch.tensor([zero]), "a": torch.tensor([low]), "b": torch.tensor([high])},
+    }
+    agree(both, x, **held[overload])
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize(("dtype", "low", "high", "zero"), [RANGES[1], RANGES[3], RANGES[5]])
+def test_steps_of_channels(axis, dtype, low, high, zero):
+    shape = (3, 5, 7)
+    scales = torch.linspace(0.01, 0.05, shape[axis])
+    x = between_steps(shape, scales.reshape([-1 if i == axis else 1 for i in range(3)]))
+
+    def both(x, s, z):
+        numbers = pt2e.quantize_per_channel(x, s, z, axis, low, high, dtype)
+        none = pt2e.dequantize_per_channel(numbers, s, None, axis, low, high, dtype)
+        return numbers, pt2e.dequantize_per_channel(numbers, s, z, axis, low, high, dtype), none
+
+    agree(both, x, s=scales, z=zero + torch.arange(shape[axis]))
+
+
+def test_steps_of_rows_and_groups():
+    x = between_steps((2, 5, 32), 0.02)
+    rows = torch.linspace(0.015, 0.03, 10).reshape(2, 5, 1), torch.arange(-5, 5, dtype=torch.int32).reshape(2, 5, 1)
+
+    def tokens(x, s, z):
+        numbers = pt2e.quantize_per_token(x, s, z, -128, 127, torch.int8)
+        return numbers, pt2e.dequantize_per_token(numbers, s, z, -128, 127, torch.int8, torch.float32)
+
+    agree(tokens, (x / 0.02) * rows[0], s=rows[0], z=rows[1])
+    numbers = torch.randint(-8, 8, (6, 32), dtype=torch.int8)
+    for zeros in (torch.randint(-3, 3, (6, 2)), torch.randint(-3, 3, (6, 2)).float()):
+        agree(
+            lambda x, s, z: pt2e.dequantize_per_channel_group(x, s, z, -8, 7, torch.int8, 16, torch.float32),
+            numbers,
+            s=torch.rand(6, 2),
+            z=zeros,
+        )
+
+
+@pytest.mark.parametrize("operator", ["choose_qparams", "choose_qparams_symmetric"])
+@pytest.mark.parametrize(("dtype", "low", "high"), [r[:3] for r in RANGES[:4]])
+@pytest.mark.parametrize("shift", [-5, 0, 5])
+def test_scales_of_data(operator, dtype, low, high, shift):
+    choose = getattr(pt2e, operator).tensor
+    agree(lambda x: choose(x, low, high, 1e-5, dtype), torch.randn(4, 9) + shift)
+    agree(lambda x: choose(x, low, high, 1e-5, dtype), torch.zeros(3))
+
+
+def test_steps_of_bfloat16():
+    x = between_steps((4, 9), 0.25).bfloat16()
+
+    def both(x):
+        numbers = pt2e.quantize_per_tensor(x, 0.25, 3, 0, 255, torch.uint8)
+        return pt2e.dequantize_per_tensor(numbers, 0.25, 3, 0, 255, torch.uint8, out_dtype=torch.bfloat16)
+
+    agree(both, torch.round(x * 4) / 4)
+
+
+def test_steps_that_are_refused():
+    x, zeros = torch.randn(3, 4), torch.tensor([0.0, 1.5, 2.0])
+    model = Function(lambda x, z: torch.fake_quantize_per_channel_affine(x, torch.ones(3), z, 0, 0, 15), z=zeros)
+    with pytest.raises(relayc.ModelError, match=r"expected whole numbers as zero points, found 'z' of type float32"):
+        relayc.from_pytorch(model, (x,))
+    float8 = torch.float8_e5m2
+    model = Function(lambda x: pt2e.quantize_per_tensor(x, 1.0, 0, -100, 100, float8).to(torch.float32))
+    with pytest.raises(relayc.ModelError, match=r"expected numbers of steps of type uint8, .*found float8_e5m2"):
+        relayc.from_pytorch(model, (x,))
+
+
+def integer_kernels(module):
+    return [kernel.schedule.split()[0] for kernel in module.kernels if kernel.schedule.startswith("int8")]
+
+
+class Steps(nn.Module):
+    """A convolution network as convert_pt2e writes it: a convolution, a sum, a mean and a product; only the last result is no number."""
+
+    STEP = 0.04
+
+    def __init__(self, per_channel):
+        super().__init__()
+        self.per_channel = per_channel
+        for name, shape in (("a", (16, 3, 3, 3)), ("b", (16, 16, 1, 1)), ("c", (10, 16))):
+            self.register_buffer(name, torch.randint(-127, 128, shape).to(torch.int8))
+            self.register_buffer(f"{name}_scales", torch.rand(shape[0] if per_channel else 1) * 2e-3 + 1e-3)
+            self.register_buffer(f"{name}_zeros", torch.zeros(shape[0] if per_channel else 1, dtype=torch.int64))
+            self.register_buffer(f"{name}_bias", torch.randn(shape[0]))
+
+    def weight(self, name):
+        numbers, scales, zeros = (getattr(self, f"{name}{end}") for end in ("", "_scales", "_zeros"))
+        if self.per_channel:
+            return pt2e.dequantize_per_channel(numbers, scales, zeros, 0, -127, 127, torch.int8)
+        return pt2e.dequantize_per_tensor.tensor(numbers, scales, zeros, -127, 127, torch.int8)
+
+    def steps(self, x, scale=STEP, zero=0):
+        return pt2e.dequantize_per_tensor(pt2e.quantize_per_tensor(x, scale, zero, 0, 255, torch.uint8), scale, zero, 0, 255, torch.uint8)
+
+    def forward(self, x):
+        x = self.steps(x, 0.02, 128)
+        x = self.steps(torch.relu(nn.functional.conv2d(x, self.weight("a"), self.a_bias, padding=1)))
+        y = self.steps(nn.functional.conv2d(x, self.weight("b"), self.b_bias), self.STEP, 100)
+        x = self.steps(torch.relu(x + y))
+        x = self.steps(nn.functional.adaptive_avg_pool2d(x, 1).flatten(1))
+        return self.steps(nn.functional.linear(x, self.weight("c"), self.c_bias), self.STEP, 128)
+
+
+@pytest.mark.parametrize("per_channel", [True, False])
+@pytest.mark.parametrize("size", [(1, 8, 8), (3, 7, 13)])
+def test_pt2e_networks_compute_in_integers(per_channel, size):
+    model, x = Steps(per_channel).eval(), torch.randn(size[0], 3, *size[1:])
+    module = compiled(model, x)
+    assert len(integer_kernels(module)) == 3, [k.schedule for k in module.kernels]
+    found, wanted = module(x), model(x)
+    # Sums are exact here and rounded once; torch's are of floats, which may go to the other one of two steps.
+    steps = ((found - wanted) / model.STEP).abs()
+    assert steps.max() <= 1.001
+    assert (steps > 0.001).float().mean() < 0.05
+    assert wanted.unique().numel() > 4
+
+
+class FakeSteps(nn.Module):
+    """A network in training, whose weights are rounded to 8 and 4 bits as it runs."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.linear = nn.Conv2d(3, 16, 3), nn.Linear(16, 24)
+        self.register_buffer("enabled", torch.ones(1))
+
+    def forward(self, x):
+        x = torch.fake_quantize_per_tensor_affine(x, 0.02, 128, 0, 255)
+        zeros = torch.zeros(24, dtype=torch.int32)
+        weight = torch.fake_quantize_per_channel_affine(self.conv.weight, torch.linspace(0.001, 0.003, 16), zeros[:16], 0, -127, 127)
+        x = torch.fake_quantize_per_tensor_affine(torch.relu(nn.functional.conv2d(x, weight, self.conv.bias)), 0.02, 0, 0, 127)
+        x = torch.fake_quantize_per_tensor_affine(x.mean((2, 3)), torch.tensor(0.01), torch.tensor(0, dtype=torch.int32), 0, 127)
+        weight = torch.fake_quantize_per_channel_affine(self.linear.weight, torch.full((24,), 0.03), zeros, 0, -8, 7)
+        return torch.fake_quantize_per_tensor_affine(nn.functional.linear(x, weight, self.linear.bias), 0.01, 40, 0, 127)
+
+
+def test_fake_quantised_networks_compute_in_integers():
+    model, x = FakeSteps().eval(), torch.randn(2, 3, 9, 12)
+    module = compiled(model, x)
+    assert len(integer_kernels(module)) == 2
+    steps = ((module(x) - model(x)) / 0.01).abs()
+    assert steps.max() <= 1.001
+    assert (steps > 0.001).float().mean() < 0.05
+
+
+@pytest.mark.parametrize(("low", "high", "zero"), [(0, 255, 128), (-8, 7, 1), (-127, 127, 0), (0, 1023, 500), (-40000, 40000, 0)])
+def test_fake_quantised_tensors_and_masks(low, high, zero):
+    x, scales, zeros = between_steps((3, 5, 7), 0.02), torch.full((5,), 0.02), torch.full((5,), zero, dtype=torch.int32)
+    agree(lambda x: torch.fake_quantize_per_tensor_affine(x, 0.02, zero, low, high), x)
+    agree(lambda x: aten.fake_quantize_per_tensor_affine_cachemask(x, 0.02, zero, low, high), x)
+    agree(lambda x, s, z: torch.fake_quantize_per_channel_affine(x, s, z, 1, low, high), x, s=scales, z=zeros)
+    agree(lambda x, s, z: aten.fake_quantize_per_channel_affine_cachemask(x, s, z, 1, low, high), x, s=scales, z=zeros)
+
+
+@pytest.mark.parametrize("enabled", [0, 1])
+@pytest.mark.parametrize("is_input", [False, True])
+def test_fake_quantisation_that_may_be_off(enabled, is_input):
+    x, switch = between_steps((3, 5), 0.02), torch.tensor([enabled])
+
+    def function(x, on):
+        one = torch.tensor([0.02]), torch.tensor([3], dtype=torch.int32)
+        return aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams(x, *one, on, 0, 127)
+
+    agree(function, x, switch) if is_input else agree(function, x, on=switch)
+
+
+def test_products_of_data_that_are_quantised_as_they_come():
+    """Dynamic quantisation: the scale is that of the data of each call."""
+    weights, scales, zeros = torch.randint(-127, 128, (48, 64)).to(torch.int8), torch.rand(48) * 0.01, torch.zeros(48, dtype=torch.int64)
+
+    def function(x, w, s, z):
+        scale, zero = pt2e.choose_qparams.tensor(x, 0, 255, 1e-5, torch.uint8)
+        numbers = pt2e.quantize_per_tensor.tensor(x, scale, zero, 0, 255, torch.uint8)
+        x = pt2e.dequantize_per_tensor.tensor(numbers, scale, zero, 0, 255, torch.uint8)
+        return nn.functional.linear(x, pt2e.dequantize_per_channel(w, s, z, 0, -127, 127, torch.int8))
+
+    model, x = Function(function, w=weights, s=scales, z=zeros), torch.randn(7, 64)
+    module = compiled(model, x)
+    assert len(integer_kernels(module)) == 1
+    for data in (x, x * 3 + 1):
+        wanted = model(data)
+        # Of 64 numbers one may be halfway between two steps, 1 / 255 of the range.
+        torch.testing.assert_close(module(data), wanted, rtol=0, atol=5e-3 * wanted.abs().max().item())
+
+
+def test_files_of_pt2e_programs(tmp_path):
+    """A process that knows nothing of these operators reads the file."""
+    model, x = Steps(True).eval(), torch.randn(1, 3, 8, 8)
+    torch.export.save(torch.export.export(model, (x,)), tmp_path / "model.pt2")
+    np.save(tmp_path / "x.npy", x.numpy())
+    script = "import numpy as np, relayc; m = relayc.compile('model.pt2'); x = np.load('x.npy'); np.save('y.npy', np.asarray(m['main'](x)))"
+    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)
+    assert np.abs(np.load(tmp_path / "y.npy") - model(x).numpy()).max() <= model.STEP * 1.001
+
+
+@pytest.mark.parametrize("is_dynamic", [False, True])
+def test_models_that_torchao_converts(is_dynamic):
+    steps = pytest.importorskip("torchao.quantization.pt2e.quantize_pt2e")
+    x86 = pytest.importorskip("torchao.quantization.pt2e.quantizer.x86_inductor_quantizer")
+    quantizer = x86.X86InductorQuantizer()
+    quantizer.set_global(x86.get_default_x86_inductor_quantization_config(is_dynamic=is_dynamic))
+    layers = [nn.Linear(64, 96), nn.ReLU(), nn.Linear(96, 32, bias=False)]
+    if not is_dynamic:
+        layers = [nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 16, 3), nn.Flatten(), nn.Linear(256, 8)]
+    model, shape = nn.Sequential(*layers).eval(), (5, 64) if is_dynamic else (2, 3, 6, 6)
+    prepared = steps.prepare_pt2e(torch.export.export(model, (torch.randn(shape),)).module(), quantizer)
+    for _ in range(4):
+        prepared(torch.randn(shape))
+    converted, x = steps.convert_pt2e(prepared), torch.randn(shape)
+    module = compiled(converted, x)
+    assert len(integer_kernels(module)) == (2 if is_dynamic else 3)
+    wanted = converted(x)
+    # A number that is halfway between two steps of 8 bits may go to either.
+    torch.testing.assert_close(module(x), wanted, rtol=0, atol=2e-2 * wanted.abs().max().item())

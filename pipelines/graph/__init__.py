@@ -30,6 +30,7 @@ from relayc.pipelines.graph.simplify_inference import simplify_inference
 from relayc.pipelines.graph.sink_reshapes import sink_reshapes
 from relayc.pipelines.graph.specialize import specialize
 from relayc.pipelines.graph.to_mixed_precision import to_mixed_precision
+from relayc.pipelines.graph.weight_only_to_dense_blocks import weight_only_to_dense_blocks
 from relayc.pipelines.graph.winograd import winograd, winograd_by_size
 
 
@@ -42,6 +43,7 @@ def graph_pipeline() -> Sequential:
         simplify_inference,
         canonicalize_ops,
         fake_quantization_to_integer,
+        weight_only_to_dense_blocks,
         qnn_canonicalize,
         byte_tables,
         fold_constant,

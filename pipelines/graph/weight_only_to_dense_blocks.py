@@ -1,0 +1,115 @@
+"""WeightOnlyToDenseBlocks: products of floats with constant weights of 8 bits or less keep these weights as they are.
+
+    dense(x, dequantize(numbers))   ->   dense_blocks(x, packed numbers, scales, zeros)
+
+The weights have a scale for each output, or for each block of inputs of an output, and may be transposed; numbers that are cast to floats
+have the scale 1. Such are torchao's weight-only layers and ONNX's DequantizeLinear before MatMul and Gemm. It runs after
+FakeQuantizationToInteger, which makes products of integers where the data are quantised, too.
+"""
+
+from math import gcd
+
+import numpy as np
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.dense import Dense, Matmul
+from relayc.dialects.relay.dense_blocks import STRIP
+from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.names import build
+from relayc.dialects.relay.qnn import Dequantize
+from relayc.dialects.relay.transform import Transpose, permutation
+from relayc.dialects.relay.types import TensorType
+from relayc.frontend.common.dense_blocks import in_strips, in_words
+from relayc.pipelines.context.passes import PassContext, module_pass
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.graph.qnn_canonicalize import known
+from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
+
+RULES = Rules("WeightOnlyToDenseBlocks")
+
+NUMBERS = ("int8", "uint8", "int4", "uint4", "int2", "uint2")
+FLOATS = ("float32", "float16", "bfloat16")
+
+_type = TensorType.of
+
+
+@RULES.on(Dense, Matmul)
+def product(op: Dense | Matmul, rw: Rewriter) -> Found:
+    """A product of floats and numbers that are dequantised -> nn.dense_blocks."""
+    data, weight = op.operation.operands
+    dtype = _type(op.operation.results[0]).dtype
+    if dtype not in FLOATS or _type(data).dtype != dtype or (isinstance(op, Matmul) and op.transpose_a):
+        return None
+    channel = op.weight_channels(of_result=True).axis
+    while isinstance(weight.owner, Transpose):
+        channel = permutation(weight.owner.axes, 2)[channel]
+        weight = weight.owner.data
+    found = _steps(weight, rw)
+    if found is None:
+        return None
+    numbers, scales, zeros = (v.T if channel == 1 else v for v in found)
+    block, bits, least = _block_size(numbers.shape[1], scales, zeros), *_form(numbers)
+    if block % STRIP or not bits:
+        return None
+    scales, zeros = (np.broadcast_to(v, numbers.shape)[:, ::block] for v in (scales, zeros))
+    zeros = zeros.astype(np.int64) - least
+    zeros = zeros.astype(np.uint8 if zeros.min() >= 0 and zeros.max() < 256 else np.float32)
+    shared = zeros[None, :1, :1] if (zeros == zeros[0, 0]).all() else in_strips(zeros)
+    operands = in_words(_packed(numbers, bits, least)), in_strips(scales.astype(np.float32)), shared
+    wide = data if dtype == "float32" else build("cast", data, dtype="float32")
+    attributes = {"units": len(numbers), "bits": bits, "block_size": block}
+    total = build("nn.dense_blocks", wide, *(rw.mod.constant(v) for v in operands), **attributes)
+    return total if dtype == "float32" else build("cast", total, dtype=dtype)
+
+
+def _steps(weight: ir.Value, rw: Rewriter) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """The numbers of a constant matrix, with scales and zero points of as many dimensions; None where there are none."""
+    op = weight.owner
+    is_cast = isinstance(op, Op) and op.relay_name == "cast"
+    if not (is_cast or isinstance(op, Dequantize)) or _type(weight).rank != 2 or _type(op.data).dtype not in NUMBERS:
+        return None
+    given = (op.data,) if is_cast else (op.data, op.input_scale, op.input_zero_point)
+    arrays = [known(v, rw) for v in given]
+    if any(v is None for v in arrays):
+        return None
+    numbers, *parameters = (np.asarray(v) for v in arrays)
+    if not numbers.size:
+        return None
+    parameters = parameters or [np.ones((), np.float32), np.zeros((), np.int32)]
+    along = (1, -1) if not is_cast and op.axis % 2 == 1 else (-1, 1)
+    scales, zeros = (v.reshape((1, 1) if v.size == 1 else along if v.ndim == 1 else v.shape) for v in parameters)
+    return numbers, scales, zeros
+
+
+def _block_size(depth: int, *parameters: np.ndarray) -> int:
+    """Of the largest blocks of equal size along the depth in each of which the parameters stay the same."""
+    found = depth
+    for v in parameters:
+        changes = (v[:, 1:] != v[:, :-1]).any(axis=0).nonzero()[0] + 1
+        found = gcd(found, *changes.tolist())
+    return found
+
+
+def _form(numbers: np.ndarray) -> tuple[int, int]:
+    """The bits that numbers need, and the least number of so many bits: signed ones, or unsigned ones. 0 bits where 8 are too few."""
+    low, high = (int(v) for v in (numbers.min(), numbers.max()))
+    for bits in (2, 4, 8):
+        for least in (-(1 << (bits - 1)), 0):
+            if least <= low and high < least + (1 << bits):
+                return bits, least
+    return 0, 0
+
+
+def _packed(numbers: np.ndarray, bits: int, least: int) -> np.ndarray:
+    """Numbers [N, depth] in bytes, the first in the lowest bits."""
+    found = np.zeros((len(numbers), numbers.shape[1] * bits // 8), np.uint8)
+    for i in range(8 // bits):
+        found |= (numbers[:, i :: 8 // bits].astype(np.int16) - least).astype(np.uint8) << (i * bits)
+    return found
+
+
+@module_pass(opt_level=2, name="WeightOnlyToDenseBlocks")
+def weight_only_to_dense_blocks(mod: IRModule, ctx: PassContext) -> IRModule:
+    """Products with dequantised constant weights read these as they are stored. GPUs, which have no kernels for them, read floats."""
+    return mod if (ctx.get("target") or Target("cpu")).is_gpu else RULES.apply(mod)

@@ -1,0 +1,127 @@
+"""WeightOnlyToDenseBlocks: products of floats with constant weights that a model dequantises keep these as they are stored."""
+
+import ml_dtypes
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import relayc
+from relayc.frontend import import_model
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.graph import weight_only_to_dense_blocks
+
+FLOATS = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.float16): TensorProto.FLOAT16}
+LIMITS = {"int4": (-8, 8), "uint4": (0, 16), "int8": (-128, 128), "uint8": (0, 256), "int16": (-9000, 9000)}
+
+
+def drawn(dtype, shape, seed=0):
+    numbers = np.random.default_rng(seed).integers(*LIMITS[dtype], shape)
+    return numbers.astype(getattr(ml_dtypes, dtype) if dtype.endswith("int4") else dtype)
+
+
+def model_of(weight, scales, zeros, data, gemm=None, **attributes):
+    """DequantizeLinear of constants, then MatMul, or Gemm with the attributes `gemm`."""
+    inputs = {"w": weight, "s": scales, **({} if zeros is None else {"z": zeros})}
+    nodes = [
+        helper.make_node("DequantizeLinear", list(inputs), ["f"], **attributes),
+        helper.make_node("MatMul" if gemm is None else "Gemm", ["x", "f"], ["y"], **(gemm or {})),
+    ]
+    info = [helper.make_tensor_value_info(name, FLOATS[data.dtype], shape) for name, shape in (("x", data.shape), ("y", None))]
+    graph = helper.make_graph(nodes, "g", info[:1], info[1:], [numpy_helper.from_array(v, name) for name, v in inputs.items()])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def keeps_weights(module):
+    return any("nn.dense_blocks" in kernel.ops for kernel in module.kernels)
+
+
+def check(model, data, whole, in_blocks=True):
+    """Sums of `depth` products in float32, in which a weight is off by some roundings of its scale, against the same weights as float64."""
+    module = relayc.compile(model)
+    assert keeps_weights(module) == in_blocks
+    found = np.asarray(module["main"](data))
+    expected = data.astype(np.float64) @ whole
+    assert found.dtype == data.dtype and found.shape == expected.shape
+    bound = np.abs(data).astype(np.float64) @ np.abs(whole)
+    step = 2.0**-11 * np.abs(expected) if data.dtype == np.float16 else 0
+    assert np.all(np.abs(found - expected) <= 2e-6 * (bound + bound.max()) + step)
+    return found
+
+
+@pytest.mark.parametrize("dtype", ["int4", "uint4", "int8", "uint8"])
+@pytest.mark.parametrize("zero", [False, True])
+@pytest.mark.parametrize(("depth", "units", "rows"), [(48, 16, 1), (64, 33, 5), (160, 5, 40)])
+def test_a_scale_for_each_output(dtype, zero, depth, units, rows):
+    weight, zeros = drawn(dtype, (depth, units)), drawn(dtype, (units,), 1) if zero else None
+    scales = np.random.default_rng(2).random(units, np.float32) + 0.1
+    data = np.random.default_rng(3).standard_normal((rows, depth), np.float32)
+    whole = (weight.astype(np.float64) - (0 if zeros is None else zeros.astype(np.float64))) * scales
+    model = model_of(weight, scales, zeros, data, axis=1)
+    found = check(model, data, whole)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    np.testing.assert_allclose(found, session.run(None, {"x": data})[0], rtol=0, atol=1e-5 * np.abs(found).max())
+
+
+@pytest.mark.parametrize("block", [16, 32, 48])
+@pytest.mark.parametrize("dtype", ["int4", "uint8"])
+@pytest.mark.parametrize("gemm", [None, {"transB": 1}])
+def test_a_scale_for_each_block(block, dtype, gemm):
+    """Along the inputs of MatMul, and of Gemm with transposed weights."""
+    axis, shape = (1, (40, 96)) if gemm else (0, (96, 40))
+    counts = [96 // block if i == axis else 40 for i in range(2)]
+    weight, zeros = drawn(dtype, shape), drawn(dtype, counts, 1)
+    scales = np.random.default_rng(2).random(counts, np.float32) + 0.1
+    data = np.random.default_rng(3).standard_normal((7, 96), np.float32)
+    whole = (weight.astype(np.float64) - zeros.astype(np.float64).repeat(block, axis)) * scales.repeat(block, axis)
+    check(model_of(weight, scales, zeros, data, gemm, axis=axis, block_size=block), data, whole.T if gemm else whole)
+
+
+def test_one_scale():
+    weight, data = drawn("int8", (64, 24)), np.random.default_rng(3).standard_normal((2, 3, 64), np.float32)
+    check(model_of(weight, np.float32(0.25), np.int8(3), data), data, (weight.astype(np.float64) - 3) * 0.25)
+
+
+def test_halves():
+    weight, scales = drawn("int8", (64, 24)), np.linspace(0.125, 0.5, 24).astype(np.float16)
+    data = np.random.default_rng(3).standard_normal((3, 64)).astype(np.float16)
+    check(model_of(weight, scales, None, data, axis=1), data, weight.astype(np.float64) * scales.astype(np.float64))
+
+
+RANGES = [(-2, 2, 2), (0, 4, 2), (-3, 2, 4), (0, 5, 4), (-8, 8, 4), (0, 16, 4), (-9, 8, 8), (0, 17, 8)]
+
+
+@pytest.mark.parametrize(("low", "high", "bits"), RANGES)
+def test_as_few_bits_as_the_numbers_need(low, high, bits):
+    weight = np.random.default_rng(0).integers(low, high, (128, 64)).astype(np.int8)
+    weight[0, :2] = low, high - 1
+    data = np.random.default_rng(3).standard_normal((2, 128), np.float32)
+    model = model_of(weight, np.float32(0.5), None, data)
+    assert f"bits = {bits} : " in str(weight_only_to_dense_blocks(import_model(model)))
+    check(model, data, weight * 0.5)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "axis", "block"),
+    [("int8", 0, 0), ("int4", 0, 8), ("int16", 1, 0), ("int8", 1, 0)],
+)
+def test_weights_that_are_floats_in_the_program(dtype, axis, block):
+    """A scale for each input, blocks that are too small, numbers of 16 bits; and a depth of no whole blocks."""
+    depth = 40 if (dtype, axis) == ("int8", 1) else 64
+    weight = drawn(dtype, (depth, 32))
+    counts = (depth // block, 32) if block else (weight.shape[axis],)
+    scales = np.random.default_rng(2).random(counts, np.float32) + 0.1
+    data = np.random.default_rng(3).standard_normal((3, depth), np.float32)
+    along = scales.repeat(block, 0) if block else scales.reshape((-1, 1) if axis == 0 else (1, -1))
+    model = model_of(weight, scales, None, data, axis=axis, **({"block_size": block} if block else {}))
+    check(model, data, weight * along.astype(np.float64), False)
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+def test_programs_for_gpus_read_floats(target):
+    weight, data = drawn("int8", (64, 32)), np.zeros((3, 64), np.float32)
+    mod = import_model(model_of(weight, np.float32(0.5), None, data))
+    with relayc.PassContext(config={"target": Target(target)}):
+        assert ("dense_blocks" in str(weight_only_to_dense_blocks(mod))) == (target == "cpu")

@@ -53,8 +53,8 @@ def product(op: Dense | Matmul, rw: Rewriter) -> Found:
     if block % STRIP or not bits:
         return None
     scales, zeros = (np.broadcast_to(v, numbers.shape)[:, ::block] for v in (scales, zeros))
-    zeros = zeros.astype(np.int64) - least
-    zeros = zeros.astype(np.uint8 if zeros.min() >= 0 and zeros.max() < 256 else np.float32)
+    offsets = np.asarray(zeros, np.int64) - least
+    zeros = offsets.astype(np.uint8 if ((offsets >= 0) & (offsets < 256)).all() else np.float32)
     shared = zeros[None, :1, :1] if (zeros == zeros[0, 0]).all() else in_strips(zeros)
     operands = in_words(_packed(numbers, bits, least)), in_strips(scales.astype(np.float32)), shared
     wide = data if dtype == "float32" else build("cast", data, dtype="float32")

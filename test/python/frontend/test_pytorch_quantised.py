@@ -1,5 +1,6 @@
 """Quantised models of PyTorch: PT2E, fake quantisation, torch's packed weights of 8 and 4 bits, integer products, torchao's layers."""
 
+import importlib
 import subprocess
 import sys
 
@@ -94,24 +95,75 @@ def test_int_mm_of_pytorch_is_exact(rows, depth, columns):
 
 
 @pytest.mark.parametrize(
-    ("name", "given"),
+    ("name", "given", "product"),
     [
-        ("Int8WeightOnlyConfig", {}),
-        ("Int8DynamicActivationInt8WeightConfig", {}),
-        ("IntxWeightOnlyConfig", {"weight_dtype": torch.int4}),
-        ("Int8DynamicActivationIntxWeightConfig", {"weight_dtype": torch.int4}),
+        ("Int8WeightOnlyConfig", {}, "nn.dense_blocks"),
+        ("Int8DynamicActivationInt8WeightConfig", {}, "int8"),
+        ("IntxWeightOnlyConfig", {"weight_dtype": torch.int4}, "nn.dense_blocks"),
+        ("IntxWeightOnlyConfig", {"weight_dtype": torch.int2, "granularity": 32}, "nn.dense_blocks"),
+        ("Int8DynamicActivationIntxWeightConfig", {"weight_dtype": torch.int4, "weight_granularity": 32}, "nn.dense_blocks"),
     ],
 )
-def test_pytorch_layers_that_torchao_quantises(name, given):
+def test_pytorch_layers_that_torchao_quantises(name, given, product):
     quantization = pytest.importorskip("torchao.quantization")
-    model = nn.Sequential(nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 32)).eval()
-    quantization.quantize_(model, getattr(quantization, name)(**given))
-    x = torch.randn(5, 128)
+    model = nn.Sequential(nn.Linear(288, 256), nn.ReLU(), nn.Linear(256, 272)).eval()
+    ways = {key: quantization.PerGroup(value) if isinstance(value, int) else value for key, value in given.items()}
+    quantization.quantize_(model, getattr(quantization, name)(**ways))
+    x = torch.randn(5, 288)
     with torch.no_grad():
         wanted = model(x)
     module = relayc.compile(relayc.from_pytorch(torch.export.export(model, (x,))))
+    assert sum(product in kernel.ops or kernel.schedule.startswith(product) for kernel in module.kernels) == 2
     # Numbers that lie between two steps of the 8 bits may go to either: a step of one activation, times a weight.
     torch.testing.assert_close(module(x), wanted, rtol=0, atol=1e-3 * wanted.abs().max().item())
+
+
+@pytest.fixture(scope="module")
+def affine():
+    """torchao's operator on blocks that have a scale each, which is declared here where torchao is not installed."""
+    if importlib.util.find_spec("torchao") is not None:
+        importlib.import_module("torchao.quantization")
+        yield torch.ops.torchao.dequantize_affine
+        return
+    library = torch.library.Library("torchao", "DEF")
+    library.define(
+        "dequantize_affine(Tensor input, SymInt[] block_size, Tensor scale, Tensor? zero_point, ScalarType input_dtype, "
+        "Scalar? quant_min=None, Scalar? quant_max=None, ScalarType output_dtype=6) -> Tensor"
+    )
+
+    def dequantize(x, blocks, scale, zero, dtype, low=None, high=None, output_dtype=torch.float32):
+        counts = [size // block for size, block in zip(x.shape, blocks, strict=True)]
+        for i, block in enumerate(blocks):
+            scale, zero = (t if t is None else t.reshape(counts if i == 0 else t.shape).repeat_interleave(block, i) for t in (scale, zero))
+        return ((x.to(output_dtype) - (0 if zero is None else zero.to(output_dtype))) * scale).to(output_dtype)
+
+    library.impl("dequantize_affine", dequantize, "CompositeExplicitAutograd")
+    yield torch.ops.torchao.dequantize_affine
+    library._destroy()
+
+
+@pytest.mark.parametrize("blocks", [(48, 64), (1, 64), (48, 1), (1, 32), (1, 16), (6, 16), (1, 4), (1, 1)])
+@pytest.mark.parametrize("zero", [None, torch.int8, torch.float32])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_weights_of_blocks(affine, blocks, zero, dtype):
+    shape, counts = (48, 64), (48 // blocks[0], 64 // blocks[1])
+    weight, x = torch.randint(-8, 8, shape, dtype=torch.int8), torch.randn(3, 64, dtype=dtype)
+    held = {"w": weight, "s": (torch.rand(counts) + 0.1).to(dtype), "z": None if zero is None else torch.randint(-3, 3, counts).to(zero)}
+
+    def whole(w, s, z):
+        return affine(w, blocks, s, z, torch.int8, -8, 7, output_dtype=dtype)
+
+    held = {name: tensor for name, tensor in held.items() if tensor is not None}
+    function = Function(lambda x, w, s, z=None: nn.functional.linear(x, whole(w, s, z)), **held)
+    module = compiled(function, x)
+    assert ("nn.dense_blocks" in kernels(module)) == (blocks[1] % 16 == 0)
+    exact = whole(weight, held["s"], held.get("z"))
+    agree(lambda w, s, z=None: whole(w, s, z), weight, **{name: held[name] for name in ("s", "z") if name in held})
+    wanted, found = x.double() @ exact.double().T, module(x).double()
+    # float32 sums of 64 products; for bfloat16, weights and the result are rounded to 8 bits, in torch and perhaps not here.
+    error = 1e-6 if dtype == torch.float32 else 2.0**-8
+    bound = (x.double().abs() @ exact.double().abs().T) * error
+    assert ((found - wanted).abs() <= bound + bound.max() * 0.1).all()
 
 
 # ---- PT2E -------------------------------------------------------------------------------------------------------------------------------

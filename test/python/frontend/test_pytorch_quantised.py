@@ -375,6 +375,17 @@ def test_fake_quantised_networks_compute_in_integers():
     assert (steps > 0.001).float().mean() < 0.05
 
 
+def test_fake_quantised_weights_of_floats_stay_in_few_bits():
+    weight, scales, x = between_steps((24, 64), 0.02), torch.full((24,), 0.02), torch.randn(3, 64)
+    zeros = torch.arange(24, dtype=torch.int32) % 5
+    model = Function(
+        lambda x, w, s, z: nn.functional.linear(x, torch.fake_quantize_per_channel_affine(w, s, z, 0, 0, 15)), w=weight, s=scales, z=zeros
+    )
+    module = compiled(model, x)
+    assert "nn.dense_blocks" in kernels(module)
+    torch.testing.assert_close(module(x), model(x), rtol=0, atol=1e-5 * model(x).abs().max().item())
+
+
 @pytest.mark.parametrize(("low", "high", "zero"), [(0, 255, 128), (-8, 7, 1), (-127, 127, 0), (0, 1023, 500), (-40000, 40000, 0)])
 def test_fake_quantised_tensors_and_masks(low, high, zero):
     x, scales, zeros = between_steps((3, 5, 7), 0.02), torch.full((5,), 0.02), torch.full((5,), zero, dtype=torch.int32)

@@ -20,12 +20,13 @@ def drawn(dtype, shape, seed=0):
     return numbers.astype(getattr(ml_dtypes, dtype) if dtype.endswith("int4") else dtype)
 
 
-def model_of(weight, scales, zeros, data, gemm=None, **attributes):
-    """DequantizeLinear of constants, then MatMul, or Gemm with the attributes `gemm`."""
+def model_of(weight, scales, zeros, data, gemm=None, transposed=False, **attributes):
+    """DequantizeLinear of constants, perhaps Transpose, then MatMul, or Gemm with the attributes `gemm`."""
     inputs = {"w": weight, "s": scales, **({} if zeros is None else {"z": zeros})}
     nodes = [
         helper.make_node("DequantizeLinear", list(inputs), ["f"], **attributes),
-        helper.make_node("MatMul" if gemm is None else "Gemm", ["x", "f"], ["y"], **(gemm or {})),
+        *([helper.make_node("Transpose", ["f"], ["t"])] if transposed else []),
+        helper.make_node("MatMul" if gemm is None else "Gemm", ["x", "t" if transposed else "f"], ["y"], **(gemm or {})),
     ]
     info = [helper.make_tensor_value_info(name, FLOATS[data.dtype], shape) for name, shape in (("x", data.shape), ("y", None))]
     graph = helper.make_graph(nodes, "g", info[:1], info[1:], [numpy_helper.from_array(v, name) for name, v in inputs.items()])
@@ -77,6 +78,28 @@ def test_a_scale_for_each_block(block, dtype, gemm):
     data = np.random.default_rng(3).standard_normal((7, 96), np.float32)
     whole = (weight.astype(np.float64) - zeros.astype(np.float64).repeat(block, axis)) * scales.repeat(block, axis)
     check(model_of(weight, scales, zeros, data, gemm, axis=axis, block_size=block), data, whole.T if gemm else whole)
+
+
+@pytest.mark.parametrize("scaled", ["outputs", "inputs", "blocks"])
+@pytest.mark.parametrize("gemm", [None, {"transB": 1}])
+def test_weights_that_are_transposed(scaled, gemm):
+    """Square ones, of which an axis may be taken for the other."""
+    outputs = 1 if gemm else 0
+    axis, block = outputs if scaled == "outputs" else 1 - outputs, 32 if scaled == "blocks" else 1
+    counts = [64 // block if i == axis else 64 if scaled == "blocks" else 1 for i in range(2)]
+    weight, scales = drawn("int8", (64, 64)), np.random.default_rng(2).random(counts, np.float32) + 0.1
+    data = np.random.default_rng(3).standard_normal((5, 64), np.float32)
+    whole = weight * scales.repeat(block, axis).astype(np.float64)
+    ways = {"block_size": block} if scaled == "blocks" else {}
+    model = model_of(weight, scales if ways else scales.reshape(-1), None, data, gemm, transposed=True, axis=axis, **ways)
+    check(model, data, whole if gemm else whole.T, scaled != "inputs")
+
+
+def test_blocks_that_differ_in_one_output_alone():
+    weight, scales = drawn("int4", (96, 20)), np.full((3, 20), 0.5, np.float32)
+    scales[1, 7] = 0.25
+    data = np.random.default_rng(3).standard_normal((2, 96), np.float32)
+    check(model_of(weight, scales, None, data, axis=0, block_size=32), data, weight.astype(np.float64) * scales.repeat(32, 0))
 
 
 def test_one_scale():

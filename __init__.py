@@ -13,8 +13,8 @@ from relayc.interrupts import deferred
 
 if TYPE_CHECKING:
     from relayc.dialects.relay import IRModule, RelayError, TensorType
+    from relayc.dialects.relay.block_weights import BlockWeights
     from relayc.frontend import import_model, register_frontend, remove_frontend
-    from relayc.frontend.common.dense_blocks import BlockWeights
     from relayc.frontend.errors import ModelError
     from relayc.frontend.gguf import gguf_weights
     from relayc.frontend.keras import from_keras
@@ -95,7 +95,7 @@ __all__ = [
 _HOMES = {
     "relayc.dialects.relay": ("IRModule", "RelayError", "TensorType"),
     "relayc.frontend": ("import_model", "register_frontend", "remove_frontend"),
-    "relayc.frontend.common.dense_blocks": ("BlockWeights",),
+    "relayc.dialects.relay.block_weights": ("BlockWeights",),
     "relayc.frontend.errors": ("ModelError",),
     "relayc.frontend.gguf": ("gguf_weights",),
     "relayc.frontend.onnx": ("OnnxError", "from_onnx"),

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from relayc.frontend.common.dense_blocks import BlockWeights, in_bytes
+from relayc.dialects.relay.block_weights import BlockWeights, in_bytes
 from relayc.frontend.errors import ModelError
 
 

@@ -7,8 +7,9 @@ import numpy as np
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
+from relayc.dialects.relay.block_weights import BlockWeights
 from relayc.dialects.relay.dense_blocks import STRIP
-from relayc.frontend.common.dense_blocks import BlockWeights, dense_blocks
+from relayc.frontend.common.dense_blocks import dense_blocks
 from relayc.frontend.common.products import einsum, matmul, quantised_product
 from relayc.frontend.converter import Tensor, emit, known
 from relayc.frontend.pytorch.operands import operand

@@ -322,7 +322,7 @@ def move(op: Op, rw: Rewriter) -> Found:
     numbers, axis = [first.input_scale, first.input_zero_point], -1
     if _is_one(*numbers):
         numbers = [reshape_to(v, ()) for v in numbers]
-    elif isinstance(op, Transpose):
+    elif isinstance(op, Transpose) and all(_type(v).rank <= 1 for v in numbers):
         rank = _type(op.result).rank
         axis = [axis % rank for axis in op.axes or range(-1, -rank - 1, -1)].index(first.axis % rank)
     else:

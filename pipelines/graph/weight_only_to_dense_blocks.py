@@ -13,6 +13,7 @@ import numpy as np
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.block_weights import BlockWeights, in_bytes
 from relayc.dialects.relay.dense import Dense, Matmul
 from relayc.dialects.relay.dense_blocks import STRIP
 from relayc.dialects.relay.module import IRModule
@@ -20,7 +21,6 @@ from relayc.dialects.relay.names import build
 from relayc.dialects.relay.qnn import Dequantize
 from relayc.dialects.relay.transform import Transpose, permutation
 from relayc.dialects.relay.types import TensorType
-from relayc.frontend.common.dense_blocks import in_strips, in_words
 from relayc.pipelines.context.passes import PassContext, module_pass
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.graph.qnn_canonicalize import known
@@ -55,11 +55,10 @@ def product(op: Dense | Matmul, rw: Rewriter) -> Found:
     scales, zeros = (np.broadcast_to(v, numbers.shape)[:, ::block] for v in (scales, zeros))
     offsets = np.asarray(zeros, np.int64) - least
     zeros = offsets.astype(np.uint8 if ((offsets >= 0) & (offsets < 256)).all() else np.float32)
-    shared = zeros[None, :1, :1] if (zeros == zeros[0, 0]).all() else in_strips(zeros)
-    operands = in_words(_packed(numbers, bits, least)), in_strips(scales.astype(np.float32)), shared
+    packed = in_bytes((numbers.astype(np.int16) - least).astype(np.uint8).reshape(*scales.shape, block), bits)
+    weights = BlockWeights(packed, scales.astype(np.float32), zeros, bits)
     wide = data if dtype == "float32" else build("cast", data, dtype="float32")
-    attributes = {"units": len(numbers), "bits": bits, "block_size": block}
-    total = build("nn.dense_blocks", wide, *(rw.mod.constant(v) for v in operands), **attributes)
+    total = build("nn.dense_blocks", wide, *map(rw.mod.constant, weights.operands()), **weights.attributes())
     return total if dtype == "float32" else build("cast", total, dtype=dtype)
 
 
@@ -99,14 +98,6 @@ def _form(numbers: np.ndarray) -> tuple[int, int]:
             if least <= low and high < least + (1 << bits):
                 return bits, least
     return 0, 0
-
-
-def _packed(numbers: np.ndarray, bits: int, least: int) -> np.ndarray:
-    """Numbers [N, depth] in bytes, the first in the lowest bits."""
-    found = np.zeros((len(numbers), numbers.shape[1] * bits // 8), np.uint8)
-    for i in range(8 // bits):
-        found |= (numbers[:, i :: 8 // bits].astype(np.int16) - least).astype(np.uint8) << (i * bits)
-    return found
 
 
 @module_pass(opt_level=2, name="WeightOnlyToDenseBlocks")

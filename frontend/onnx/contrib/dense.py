@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from relayc.dialects.relay.block_weights import BlockWeights, in_bytes
 from relayc.dialects.relay.dense_blocks import STRIP
-from relayc.frontend.common.dense_blocks import BlockWeights, block_rows, dense_blocks, in_bytes, unpacked, zero_points
+from relayc.frontend.common.dense_blocks import block_rows, dense_blocks, unpacked, zero_points
 from relayc.frontend.converter import Tensor, assume, constant, emit, known
 from relayc.frontend.onnx import dense
 from relayc.frontend.onnx.contrib.activation import activated

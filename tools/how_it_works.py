@@ -65,6 +65,7 @@ PARAGRAPHS = {
     "RecognizePatterns": """Operators that together form a larger one (a normalisation, an activation) become that operator.""",
     "RecognizeAttention": """Products around a softmax become one operator, attention.""",
     "FakeQuantizationToInteger": """Operators between dequantisation and quantisation become operators on integers.""",
+    "WeightOnlyToDenseBlocks": """Products of floats with dequantised constant weights read the weights as they are stored.""",
     "QnnCanonicalize": """Operators on quantised tensors are written as arithmetic on integers and floats.""",
     "ByteTables": """Functions of the elements of one 8-bit tensor become tables of 256 results.""",
     "ConvTransposeToConv": """A transposed convolution becomes ordinary convolutions.""",

@@ -21,6 +21,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.operation_set import OperationSet
 from relayc.dialects.operations import last_operation
 from relayc.dialects.relay.base import Op, Precision
+from relayc.dialects.relay.dense_blocks import DenseBlocks
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.structure import Constant, Fused, Yield
@@ -42,6 +43,8 @@ EXACT = frozenset([Precision.EXACT])
 NARROW = {"bf16": "bfloat16", "f16": "float16"}
 """The dtype of factors by precision."""
 WIDE = "float32"
+LEVELS = {"bf16": 3, "f16": 2}
+"""The accuracy_level of nn.dense_blocks by precision: those of MatMulNBits."""
 
 
 class Reader(enum.Enum):
@@ -275,6 +278,14 @@ def _widen_body(block: ir.Block, narrow: set[ir.Value], products: OperationSet, 
                 use.owner.operation.operands[use.operand_number] = wide
 
 
+def _relax(block: ir.Block, level: int) -> None:
+    """Products with weights in blocks, whose operands stay f32, may be as inexact as a precision."""
+    for op in block.operations:
+        for member in op.members() if isinstance(op, Fused) else ():
+            if isinstance(member, DenseBlocks) and member.accuracy_level < level:
+                member.operation.attributes["accuracy_level"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), level)
+
+
 @module_pass(opt_level=0, name="ToMixedPrecision")
 def to_mixed_precision(mod: IRModule, ctx: PassContext) -> IRModule:
     """Computes products and convolutions with bf16 operands, accumulated in f32, or with f16 operands, if the configuration requests it."""
@@ -283,6 +294,7 @@ def to_mixed_precision(mod: IRModule, ctx: PassContext) -> IRModule:
         for func in functions(mod):
             for block in list(graph_blocks(func)):
                 _Precision(block, mod, precision).run()
+                _relax(block, LEVELS[precision])
             erase_dead(func)
         drop_unused_params(mod)
     return mod

@@ -148,3 +148,11 @@ def test_programs_for_gpus_read_floats(target):
     mod = import_model(model_of(weight, np.float32(0.5), None, data))
     with relayc.PassContext(config={"target": Target(target)}):
         assert ("dense_blocks" in str(weight_only_to_dense_blocks(mod))) == (target == "cpu")
+
+
+@pytest.mark.parametrize(("precision", "level"), [("f32", 0), ("bf16", 3)])
+def test_a_precision_is_the_least_accuracy_of_the_products(precision, level):
+    weight, data = drawn("int8", (64, 24)), np.random.default_rng(3).standard_normal((5, 64), np.float32)
+    model = model_of(weight, np.float32(0.25), np.int8(3), data)
+    module = relayc.compile(model, target="cpu -mcpu=sapphirerapids", precision=precision, cache=False, keep_ir=True)
+    assert f"accuracy_level = {level} " in module.ir["relay"]

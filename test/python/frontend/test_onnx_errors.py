@@ -30,6 +30,11 @@ def test_a_number_of_more_than_64_bits_is_an_error(data):
     assert message(data) == "model: the file is truncated or not an ONNX model"
 
 
+def test_a_field_of_another_type_than_the_graph_is_unknown():
+    data = weighted(8)[0].SerializeToString()
+    assert str(from_onnx(b"\x38\x01" + data)) == str(from_onnx(data))  # a number of the field of the graph
+
+
 def test_a_missing_file_is_named(tmp_path):
     assert "nowhere.onnx: No such file" in message(tmp_path / "nowhere.onnx")
 
@@ -199,6 +204,20 @@ def test_every_unsupported_operator_is_listed_once_with_its_first_node():
     assert "2 operator(s)" in found
     assert "Mystery (opset 13), first in node 'first'" in found
     assert "own.Frobnicate (opset 3), first in node 'Frobnicate#2'" in found
+
+
+def test_unsupported_operators_of_every_overload_of_a_function_are_listed():
+    imports = [helper.make_opsetid("", 20)]
+    bodies = {"first": "Mystery", "second": "Frobnicate"}
+    functions = [
+        helper.make_function("own", "F", ["a"], ["b"], [helper.make_node(op_type, ["a"], ["b"])], imports, overload=overload)
+        for overload, op_type in bodies.items()
+    ]
+    nodes = [helper.make_node("F", [given], [made], domain="own", overload=o) for given, made, o in (("x", "m", "first"), ("m", "y", "second"))]
+    model = model_of(nodes, {"x": [2]}, functions=functions)
+    model.opset_import.append(helper.make_opsetid("own", 1))
+    found = message(model)
+    assert all(f"{op_type} (opset 20)" in found for op_type in bodies.values())
 
 
 def test_a_number_of_dimensions_that_depends_on_an_input_names_node_and_input():

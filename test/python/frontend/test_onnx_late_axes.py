@@ -8,6 +8,7 @@ from onnx import TensorProto, helper
 from onnx_models import model_of
 
 import relayc
+from relayc.frontend.onnx import OnnxError, from_onnx
 
 X = np.random.default_rng(0).standard_normal((3, 4, 5)).astype(np.float32)
 
@@ -68,6 +69,12 @@ def test_a_running_sum_along_any_axis():
         np.testing.assert_allclose(main(X, np.array(axis)), expected, rtol=1e-5, atol=1e-6)
     with pytest.raises(ValueError, match="expected 0 or more, found -1"):
         main(X, np.array(3))
+
+
+def test_a_signal_of_which_an_input_says_the_axis_has_parts():
+    node = helper.make_node("DFT", ["x", "", "axis"], ["y"])
+    with pytest.raises(OnnxError, match=r"expected a signal whose last dimension is 1 or 2, found \[3, 4, 5\]"):
+        from_onnx(model_of([node], {"x": [3, 4, 5], "axis": (TensorProto.INT64, [])}, opset=20))
 
 
 def test_resizing_by_factors_that_are_an_input():

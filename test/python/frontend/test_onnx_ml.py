@@ -373,6 +373,12 @@ def test_features():
     agree(model_of(nodes, feeds, version=1), feeds)
 
 
+def test_the_number_of_rows_is_the_one_that_an_input_states():
+    model = model_of([node("FeatureVectorizer", ["x", "one"], ["joined"])], {"x": data(), "one": data(seed=1)[:, :1]}, version=1)
+    model.graph.input[1].type.tensor_type.shape.dim[0].dim_value = ROWS
+    assert [spec.shape for spec in relayc.compile(model).outputs] == [(ROWS, FEATURES + 1)]
+
+
 def test_extraction():
     feeds = {"x": data(), "indices": np.array([4, 0, 4])}
     model = model_of([node("ArrayFeatureExtractor", ["x", "indices"], ["y"])], feeds)

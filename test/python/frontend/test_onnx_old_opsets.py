@@ -121,6 +121,12 @@ def test_old_forms(name):
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
+def test_a_matrix_is_added_to_the_product_with_a_transposed_one():
+    wide = np.concatenate([MATRIX, -MATRIX])
+    bias = RNG.standard_normal((3, 6)).astype(np.float32)
+    np.testing.assert_allclose(run("Gemm", [MATRIX, wide, bias], 6, transB=1), MATRIX @ wide.T + bias, rtol=1e-5, atol=1e-6)
+
+
 def test_batches_are_normalised_by_themselves_in_training():
     scale, bias, before = CHANNELS, CHANNELS - 1, CHANNELS + 1
     found = run("BatchNormalization", [X, scale, bias, before, before], 6, 5, epsilon=0.5, momentum=0.75)

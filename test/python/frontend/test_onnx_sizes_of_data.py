@@ -57,6 +57,14 @@ def test_an_axis_of_one_element_expands_to_a_size_that_it_never_is():
         main(ramp(3))
 
 
+def test_an_axis_of_several_elements_expands_to_a_size_that_is_1():
+    nodes = [node("Shape", ["k"], ["s"]), node("Expand", ["x", "s"], ["y"])]
+    main = relayc.compile(model_of(nodes, {"x": [3], "k": ["n"]}), dims={"n": (1, 2)})["main"]
+    np.testing.assert_array_equal(main(ramp(3), ramp(1)), ramp(3))
+    with pytest.raises(ValueError, match="n is 2"):
+        main(ramp(3), ramp(2))
+
+
 def test_an_axis_expands_to_a_number():
     model = model_of([node("Expand", ["x", "s"], ["y"])], {"x": ["n", 3]}, initializers={"s": np.array([4, 3])})
     check(model, [({"x": ramp(n, 3)}, None if n in (1, 4) else f"n is {n}") for n in (1, 4, 2, 0)])

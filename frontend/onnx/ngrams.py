@@ -142,4 +142,4 @@ def _ends(trie: Trie, rows: Tensor, most_skipped: int) -> Tensor:
         at = emit("take", padded, add(ahead, reshape(positions(length), (1, length))), axis=1)
         nodes = follow(add(multiply(nodes, len(tokens) + 1), at))
         found.append(reshape(nodes, (count, (most_skipped + 1) * length)))
-    return emit("concatenate", *found, axis=1) if len(found) > 1 else found[0]
+    return emit("concatenate", *found, axis=1)

@@ -86,12 +86,17 @@ class Unifier:
         if len(a.arg_types) != len(b.arg_types):
             self._fail(a, b)
         # What has more type parameters is an instance of the other.
-        general, kept = (a, b) if len(a.type_params) > len(b.type_params) else (b, a)
-        if general.type_params:
-            same = kept.type_params if len(kept.type_params) == len(general.type_params) else ()
-            general, _ = self.instantiate(general, same)
-        args = [self.unify(p, q) for p, q in zip(general.arg_types, kept.arg_types, strict=True)]
-        return t.FuncType(args, self.unify(general.ret_type, kept.ret_type), kept.type_params)
+        kept = b if len(a.type_params) > len(b.type_params) else a
+
+        def instance(type_: t.FuncType) -> t.FuncType:
+            if type_ is kept or not type_.type_params:
+                return type_
+            return self.instantiate(type_, kept.type_params if len(kept.type_params) == len(type_.type_params) else ())[0]
+
+        # In the order of the operands, which errors state.
+        a, b = instance(a), instance(b)
+        args = [self.unify(p, q) for p, q in zip(a.arg_types, b.arg_types, strict=True)]
+        return t.FuncType(args, self.unify(a.ret_type, b.ret_type), kept.type_params)
 
     def _tensors(self, a: t.TensorType, b: t.TensorType) -> t.Type:
         if a.dtype != b.dtype or len(a.shape) != len(b.shape):

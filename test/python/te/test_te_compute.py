@@ -88,6 +88,14 @@ def test_a_guard_that_is_the_bound_of_an_index_is_a_padding():
         np.testing.assert_array_equal(found, np.pad(x, ((0, 0), (1, 2), (2, 0)), constant_values=0.5))
 
 
+def test_paddings_of_several_lengths_are_inputs_of_their_own():
+    a = values(8)
+    A = te.placeholder((8,), name="A")
+    shifted = lambda i, by: te.if_then_else(i >= by, A[i - by], 0.0)  # noqa: E731 (two words)
+    (found,) = computed([A, te.compute((8,), lambda i: shifted(i, 1) - shifted(i, 2))], a)
+    np.testing.assert_array_equal(found, np.pad(a, (1, 0))[:8] - np.pad(a, (2, 0))[:8])
+
+
 def test_guards_of_every_form():
     a, b = values(8), values(8)
     A, B = te.placeholder((8,), name="A"), te.placeholder((8,), name="B")

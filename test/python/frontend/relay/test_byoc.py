@@ -277,6 +277,11 @@ def test_what_openvino_does_not_take_is_relaycs():
     assert not partitions(openvino.partition_for_openvino(relay.Function([image], nhwc)))
 
 
+def test_sizes_that_are_not_known_are_relaycs():
+    x, w = relay.var("x", shape=(relay.Any(), 4)), relay.var("w", shape=(3, 4))
+    assert not partitions(openvino.partition_for_openvino(relay.Function([x, w], relay.nn.dense(x, w))))
+
+
 def test_branches_in_openvino():
     pytest.importorskip("openvino")
     x, c = relay.var("x", shape=(3,)), relay.var("c", "bool")

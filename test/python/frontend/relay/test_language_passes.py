@@ -51,6 +51,8 @@ def test_cells_go_through_functions_and_branches():
         transform.LazyGradientInit()(relay.parse(boxed))
     with pytest.raises(relayc.RelayError, match=r"LazyGradientInit: expected tensors and tuples of them, found ref\(float32\)"):
         transform.LazyGradientInit()(relay.parse("def @main(%r: ref(float32)) -> ref(float32) { %r }"))
+    with pytest.raises(relayc.RelayError, match=r"LazyGradientInit: expected tensors and tuples of them, found ref\(float32\)"):
+        transform.LazyGradientInit()(relay.parse("def @main(%x: float32) { ref(%x) }"))
 
 
 def test_macs_are_counted_by_terms_and_results():

@@ -152,6 +152,12 @@ def test_padding_of_a_quantized_convolution_is_folded():
         assert operators(main_of(relay.Function([x, v], conv), transform.FoldExplicitPadding())) == ["nn.pad", "qnn.conv2d"]
 
 
+def test_other_forms_of_an_operator_become_the_operator():
+    x, y = relay.var("x", shape=(6,)), relay.var("y", shape=(3, 2))
+    program = relay.Function([x, y], relay.reshape_like(relay.exp(x), y))
+    assert operators(main_of(program, transform.FoldExplicitPadding())) == ["exp", "reshape"]
+
+
 def test_blocks_around_a_convolution_are_a_dilation():
     x, w = relay.var("x", shape=(1, 5, 7, 2)), relay.var("w", shape=(3, 2, 2, 4))
 

@@ -187,6 +187,11 @@ def test_metadata(array, item, message):
             parse_expr(text)
 
 
+def test_metadata_alone():
+    text = round_trip(relay.const(np.arange(3, dtype=np.float32)))
+    assert not parse_module(text[text.index("\n#[metadata]") :]).functions
+
+
 def test_what_metadata_cannot_hold():
     with pytest.raises(ParseError, match="1:12: expected an expression, found metadata of type Dim"):
         parse_module("def @f() { meta[tir.SizeVar][0] }", init_metadata={"tir.SizeVar": [symbol("n")]})

@@ -15,6 +15,7 @@ from onnx_models import weighted
 
 import relayc
 from relayc.runtime import threads
+from relayc.runtime import deep
 from relayc.runtime.deep import on_deep_stack
 from relayc.tools.inputs import random_inputs
 
@@ -291,6 +292,14 @@ def test_torch_has_no_threads_that_wait_beside_a_call():
     ):
         pytest.skip("torch has no OpenMP runtime that can pause")
     assert run_script(code) == ["2", "0", "3", "True"] * 2
+
+
+def test_a_thread_of_deep_calls_that_has_ended_gets_no_call(monkeypatch):
+    monkeypatch.setattr(deep, "_idle", [])
+    monkeypatch.setattr(deep, "_IDLE_SECONDS", 0.01)
+    thread = on_deep_stack(threading.current_thread, ())
+    thread.join(10)
+    assert not thread.is_alive() and not deep._idle
 
 
 def test_a_process_does_not_wait_for_the_threads_of_deep_calls():

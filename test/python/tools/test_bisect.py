@@ -421,6 +421,18 @@ def test_a_model_that_does_not_fail_is_said_nothing_of(model, tmp_path, capsys):
     assert (code, err) == (0, "") and "does not fail" in out and not (tmp_path / "out").exists()
 
 
+def test_a_program_that_fails_and_is_no_onnx_model_has_no_part():
+    program = relayc.Program()
+
+    @program.function(x=relayc.TensorType((2, 3), "float32"))
+    def main(x):
+        return program.op.tanh(x)
+
+    with PassContext(config={"pipelines.add_pass": [("after:SimplifyExpr", failing("tanh", refuse))]}):
+        found = command.find_failure(program.module(), Compiler(), Compiler(), {"x": np.ones((2, 3), np.float32)}, print)
+    assert found == command.Failure("ValueError: expected of found", None)
+
+
 def test_symptoms_are_those_of_a_process():
     assert symptom_of(lambda: None) is None
     assert symptom_of(refuse) == "ValueError: expected of found"

@@ -94,6 +94,12 @@ def test_kernels_have_their_times_and_the_arrows_of_the_graph() -> None:
     assert [box.name for box in kernels] == [row.kernel.name for row in profile.rows]
 
 
+def test_kernels_are_coloured_by_their_share_of_the_slowest_time() -> None:
+    drawing = Drawing([Box(f"k{seconds}", "kernel", seconds=seconds) for seconds in (1.0, 0.5, 0.1, 0.05)])
+    found = re.findall(r'fillcolor="(#\w+)",\s*label=<<b>k([\d.]+)</b>', Picture(drawing).render("dot").decode())
+    assert found == [("#f4b6a8", "1.0"), ("#f9d4c4", "0.5"), ("#fcebe2", "0.1"), ("#e8eefc", "0.05")]
+
+
 def test_arrows_from_each_box_of_a_repetition_lead_back() -> None:
     """Of boxes a b c d a b c d: the second a reads the first a."""
     drawing = Drawing()

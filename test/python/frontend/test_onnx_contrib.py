@@ -268,7 +268,14 @@ def test_experts():
 
 def test_experts_whose_gates_are_the_first_half():
     """ONNX Runtime on the CPU takes rows of gates and of factors in turns only: theirs is the result of the same rows in that order."""
-    turns = {"x": floats(6, 8), "router": floats(6, 4), "fc1": floats(4, 16, 8), "b1": floats(4, 16), "fc2": floats(4, 8, 8), "b2": floats(4, 8)}
+    turns = {
+        "x": floats(6, 8),
+        "router": floats(6, 4),
+        "fc1": floats(4, 16, 8),
+        "b1": floats(4, 16),
+        "fc2": floats(4, 8, 8),
+        "b2": floats(4, 8),
+    }
     halves = {n: np.concatenate([a[:, ::2], a[:, 1::2]], 1) if n in ("fc1", "b1") else a for n, a in turns.items()}
     attributes = {"k": 2, "activation_type": "swiglu", "activation_alpha": 1.5, "swiglu_limit": 1.0}
     feeds = {name: turns[name] for name in ("x", "router")}

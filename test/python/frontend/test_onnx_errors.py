@@ -213,7 +213,9 @@ def test_unsupported_operators_of_every_overload_of_a_function_are_listed():
         helper.make_function("own", "F", ["a"], ["b"], [helper.make_node(op_type, ["a"], ["b"])], imports, overload=overload)
         for overload, op_type in bodies.items()
     ]
-    nodes = [helper.make_node("F", [given], [made], domain="own", overload=o) for given, made, o in (("x", "m", "first"), ("m", "y", "second"))]
+    nodes = [
+        helper.make_node("F", [given], [made], domain="own", overload=o) for given, made, o in (("x", "m", "first"), ("m", "y", "second"))
+    ]
     model = model_of(nodes, {"x": [2]}, functions=functions)
     model.opset_import.append(helper.make_opsetid("own", 1))
     found = message(model)

@@ -2,6 +2,7 @@
 
 import copy
 import re
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,7 +15,7 @@ from pytorch_models import Decoder, Inverted, UNet, ViT, agrees, resnet, same, s
 from torch import nn  # noqa: E402
 
 import relayc  # noqa: E402
-from relayc.frontend.pytorch import UnsupportedOperators  # noqa: E402
+from relayc.frontend.pytorch import UnsupportedOperators, supported_operators  # noqa: E402
 from relayc.frontend.pytorch.graph import user_line  # noqa: E402
 from relayc.frontend.pytorch.guards import check_guards  # noqa: E402
 from relayc.frontend.pytorch.values import Symbols  # noqa: E402
@@ -339,6 +340,10 @@ def test_slices_begin_at_sizes():
     agrees(Ends(), given(9, 4), dynamic_shapes=(dims, dims, None), more=[given(1, 1), given(39, 7), given(5, 5)])
 
 
+def test_slices_end_at_numbers():
+    agrees(model_of(lambda x: x[:130] + 1), (torch.randn(200),))
+
+
 def test_what_is_written_into_a_tensor_becomes_its_type():
     def function(x, bits, rows):
         written = (
@@ -415,6 +420,12 @@ def test_progress_counts_nodes():
 
 def test_one_result_in_a_tuple():
     agrees(model_of(lambda x: (x + 1,)), (torch.randn(3),))
+
+
+def test_without_torch_there_are_no_operators(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ModuleNotFoundError, match="expected PyTorch for a PyTorch model, found none: pip install"):
+        supported_operators()
 
 
 def test_converters_of_the_caller():

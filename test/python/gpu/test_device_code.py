@@ -221,6 +221,7 @@ def test_several_architectures_side_by_side() -> None:
         ("sm_80", 128, 255, 0, 2),
         ("sm_80", 128, 32, 48 << 10, 3),
         ("sm_80", 32, 16, 0, 32),
+        ("sm_80", 128, 32, 82 << 10, 1),  # the system has 1 KiB for each block
         ("sm_86", 256, 32, 0, 6),
         ("sm_75", 1024, 64, 0, 1),
         ("sm_90a", 384, 168, 196672, 1),

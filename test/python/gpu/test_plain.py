@@ -120,6 +120,11 @@ def test_grids_and_blocks_of_three_dimensions_and_launches_in_order():
         ("%g0 = %c3, ", "%g0 = %zero, ", "kernel k_1 at .*: grid size x: expected at least 1, found 0"),
         ("%s1 = %c1, ", "%s1 = %zero, ", "kernel k_1 at .*: block size y: expected at least 1, found 0"),
         (
+            "gpu.launch blocks",
+            "gpu.launch clusters(%u0, %u1, %u2) in (%v0 = %c1, %v1 = %c1, %v2 = %c1) blocks",
+            "kernel k_1 at .*: expected a launch of blocks, found one of clusters of blocks",
+        ),
+        (
             "%warp = gpu.lane_id",
             "%warp = gpu.cluster_block_id x",
             "kernel k_0 at .*: expected operations that .*, found gpu.cluster_block_id",

@@ -356,7 +356,9 @@ def test_settings_at_their_limits():
 
 def test_ratios_at_their_limits():
     with np.errstate(divide="raise"):  # a model that gives zeros is no reason for a warning
-        assert decibels(100.0, 1.0) == 20 and decibels(1.0, 0.0) == decibels(0.0, 0.0) == float("inf") and decibels(0.0, 1.0) == float("-inf")
+        assert (
+            decibels(100.0, 1.0) == 20 and decibels(1.0, 0.0) == decibels(0.0, 0.0) == float("inf") and decibels(0.0, 1.0) == float("-inf")
+        )
     found = Deviation()
     found.add({"a": np.array([3.0, 4.0]), "b": np.array([1, 2, 3, 4])}, {"a": np.array([3.0, 3.0]), "b": np.array([1, 2, 3, 5])})
     assert found.worst.tolist() == [4, 1]  # of integers, those that differ

@@ -1,5 +1,6 @@
 """The interpreter of the te stage against numpy, and what it refuses."""
 
+import re
 from collections.abc import Sequence
 from math import prod
 from typing import Any
@@ -277,6 +278,17 @@ func.func @main(%x: tensor<4xf32>, %i: index, %v: f32) -> tensor<4xf32> {
     else:
         with pytest.raises(Outside, match=rf"tensor.insert at \({at},\) of a tensor of \(4,\)"):
             run(text, x, np.int64(at), np.float32(5))
+
+
+@pytest.mark.parametrize("at", [(-1, 2), (1, -1), (2, 0), (0, 3)])
+def test_places_beyond_one_dimension_are_not_written(at: tuple[int, int]) -> None:
+    text = """
+func.func @main(%x: tensor<2x3xf32>, %i: index, %j: index, %v: f32) -> tensor<2x3xf32> {
+  %y = tensor.insert %v into %x[%i, %j] : tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}"""
+    with pytest.raises(Outside, match=re.escape(f"tensor.insert at {at} of a tensor of (2, 3)")):
+        run(text, np.zeros((2, 3), np.float32), *map(np.int64, at), np.float32(5))
 
 
 @pytest.mark.parametrize(("at", "fits"), [(0, True), (3, True), (4, False), (-1, False)])

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import tuning_faults
 
 from relayc.pipelines.context.target import Target
 from relayc.tools.timing import Comparison
@@ -47,6 +48,11 @@ def test_a_kernel_with_a_symbol():
     assert task.shapes == ((33, 64), ()) and task.params == (1,) and task.name == "product"
     found = Bench().measure(task, DEFAULT, rows(3), 0.02)
     assert found.outcome == "measured", found.message
+
+
+def test_a_candidate_that_gives_other_values_is_not_timed(task):
+    wrong = tuning_faults.Bench().measure(task, DEFAULT, rows(4), 0.02)
+    assert wrong.outcome == "wrong" and "found a difference of" in wrong.message
 
 
 def test_a_process_measures_and_survives_what_candidates_do(task):

@@ -181,8 +181,7 @@ def _say_of_arguments(function: ir.Operation, kernel: _Kernel) -> None:
         if i in kernel.maps:
             attributes = _by_value()
         elif isinstance(type_, ir.MemRefType):
-            if bytes_ > 1:
-                attributes["llvm.align"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), bytes_)
+            attributes["llvm.align"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), bytes_)
             if distinct:
                 attributes["llvm.noalias"] = ir.UnitAttr.get()
         found.append(ir.DictAttr.get(attributes))

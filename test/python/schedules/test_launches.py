@@ -219,11 +219,18 @@ def test_what_is_not_legal_is_an_error(case: str) -> None:
 
 
 def test_shared_memory_may_be_all_that_a_block_has() -> None:
-    words = Target("cuda", arch="sm_80").l1_bytes // 4
-    text = f'big = T.alloc_buffer(({{}},), scope="shared")\n{J}  t: big[vj] = A[0, vj]\n  B: B[0, vj] = big[vj]'
-    lower(written(text.format(words)))
-    with pytest.raises(ScheduleError, match=f"expected at most {4 * words} bytes for a block of threads, found {4 * words + 4}"):
-        lower(written(text.format(words + 1)))
+    most = Target("cuda", arch="sm_80").l1_bytes
+    steps = most // (4 * 32)
+
+    def of(count: int) -> IRModule:
+        big = f'big = T.alloc_buffer((32, {count}), scope="shared")\n'
+        return written(
+            f"{big}{J}  for k in range({count}):\n    t: big[vj, vk] = A[0, vj]\n  for q in range({count}):\n    B: B[0, vj] = big[vj, vq]"
+        )
+
+    lower(of(steps))
+    with pytest.raises(ScheduleError, match=f"expected at most {most} bytes for a block of threads, found {most + 4 * 32}"):
+        lower(of(steps + 1))
 
 
 GIVEN = np.random.default_rng(5).integers(-9, 10, (64, 32)).astype(np.float32)

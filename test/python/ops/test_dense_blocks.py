@@ -135,6 +135,12 @@ def test_levels_of_accuracy(name, level, case):
         assert not shows or error.max() > 1e-3 * bound.max()
 
 
+def test_blocks_that_are_longer_than_a_piece():
+    operands, whole = weights(16, 2, 4, "one", 1024)
+    data = values((20, 2048), "float32")
+    assert_product(run_program(product(operands, 16, 4, 1024), [data, *map(Const, operands)], target=target_of("amx"))[0], data, whole)
+
+
 def test_the_last_part_of_a_datum_is_rounded():
     """At level 2 it has two parts of 8 bits; what is left, 0x7FFF of units of 2^-23, is next to 2^-8 and not to 0x7F80 units."""
     operands, whole = weights(20, 2, 4, "one")

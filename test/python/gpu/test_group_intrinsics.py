@@ -127,6 +127,12 @@ def test_tiles_of_groups_are_products(kind, across, shape, options):
     np.testing.assert_array_equal(kernel(a, b), 2 * (x @ y.T))
 
 
+def test_tiles_of_two_lines_are_copied_line_by_line():
+    a, b = (RNG.integers(-3, 4, (n, 128)).astype(np.float16) for n in (64, 8))
+    kernel = relayc.compile_kernel(product(64, 8, 128, "f16"), schedule=one_group(columns=8, depth=128), target=EMULATED)
+    np.testing.assert_array_equal(kernel(a, b), 2 * (a.astype(np.float32) @ b.T.astype(np.float32)))
+
+
 def test_operands_that_lie_across_the_depth_are_described_so():
     """d0 is a row, d1 a column and d2 a step. (Sizes that no other test has, as an intrinsic is described once.)"""
     for a, b in ((False, False), (True, False), (False, True), (True, True)):

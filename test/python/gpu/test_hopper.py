@@ -118,6 +118,12 @@ def test_channels_fill_half_of_a_line_by_whole_chunks(case: Case, is_taken: bool
     assert ("wgmma" in strategies_of(channels_last(case))) is is_taken
 
 
+@pytest.mark.parametrize(("strides", "is_taken"), [((8, 1), True), ((9, 1), False), ((1, 9), False)])
+def test_windows_have_steps_that_the_driver_takes(strides: tuple[int, int], is_taken: bool) -> None:
+    case = channels_last(convolution((1, 64, 44, 44), (64, 64, 3, 3), strides=strides, dtype="float16"), strides=strides)
+    assert ("wgmma" in strategies_of(case)) is is_taken
+
+
 def test_products_of_f32_are_no_products_of_tf32() -> None:
     assert "wgmma" not in strategies_of(matrix_product(128, 128, 128, transpose_b=True))
 

@@ -12,6 +12,7 @@ from relayc import te
 from relayc.bench import tensor_core_product
 from relayc.bench.tensor_core_product import on_tensor_cores
 from relayc.dialects.mlir import ir
+from relayc.dialects.relay import IRModule
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.tir.lower.function import lower_function
@@ -140,6 +141,15 @@ def with_hint(key, value):
 def test_what_is_not_legal_is_an_error(schedule, options, message):
     with pytest.raises(ScheduleError, match=message):
         lowered(schedule, **options)
+
+
+def test_sums_that_do_not_start_at_zero_are_an_error():
+    text, zero = str(Schedule(product(32, 16, 96, "f16", False)).mod), "arith.constant 0.000000e+00 : f32"
+    assert text.count(zero) == 1
+    s = Schedule(IRModule.parse(text.replace(zero, zero.replace("0.0", "1.0"))))
+    one_warp()(s)
+    with pytest.raises(ScheduleError, match="block C_o: expected sums in registers of a warp that start at 0, found 1.0"):
+        lowered_for_gpu(s)
 
 
 @pytest.mark.parametrize(

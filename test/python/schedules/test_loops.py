@@ -226,6 +226,16 @@ def test_what_is_not_legal_is_refused() -> None:
     _refused("total", lambda s: s.rfactor("k", 3), "factor_axis: expected a number from -3 to 2, found 3")
 
 
+def test_a_sum_beside_a_selection_is_no_commutative_operation() -> None:
+    a, k = te.placeholder((3, 10), name="A"), te.reduce_axis((0, 10), name="k")
+    both = te.comm_reducer(
+        lambda x, y: (x[0] + y[0], te.if_then_else(x[1] > y[1], x[1], y[1])), lambda s, t: (te.const(0, s), te.min_value(t)), name="both"
+    )
+    schedule = Schedule(te.create_prim_func([a, *te.compute((3,), lambda i: both((a[i, k], a[i, k]), axis=k), name="both")]))
+    with pytest.raises(ScheduleError, match="expected a reduction by one commutative operation, found arith.addf and arith.cmpf and arith.select"):
+        schedule.vectorize("k")
+
+
 def test_reordering_keeps_a_fused_reduction_in_order() -> None:
     schedule = Schedule(KERNELS["product"]().mod)
     outer, inner = schedule.split(schedule.fuse("j", "k"), [None, 4])

@@ -23,7 +23,7 @@ from relayc import TensorType, relay
 from relayc.pipelines.targets.cpu import engine
 from relayc.pipelines.targets.cpu.export import linker
 from relayc.pipelines.targets.cpu.export.library import export_library
-from relayc.pipelines.targets.cpu.export.objects import Data, write_data_object
+from relayc.pipelines.targets.cpu.export.objects import Data, _Object, with_names, write_data_object
 from relayc.runtime import Module
 from relayc.runtime.elf import read_headers
 from relayc.runtime.export import ExportedProgram, ExportRequest
@@ -286,6 +286,16 @@ def test_kernels_that_were_compiled_in_parts_are_linked(monkeypatch, tmp_path):
     assert len(module._artifact.code.parts) >= 2
     module.export_library(tmp_path / "parts.so")
     np.testing.assert_array_equal(relayc.load_module(tmp_path / "parts.so")["main"](FLOATS), module["main"](FLOATS))
+
+
+def test_symbols_that_become_internal_keep_their_kinds():
+    def kinds(content):
+        found = _Object(content)
+        return {found.name(symbol): symbol[1] & 15 for symbol in found.symbols[1:]}
+
+    content = relayc.compile(model_of([helper.make_node("Exp", ["x"], ["y"])], {"x": [3, 8]}))._artifact.code.root
+    found = kinds(content)
+    assert kinds(with_names(content, {})) == found and set(found.values()) >= {1, 2}  # objects and functions
 
 
 def test_a_library_that_is_replaced_is_loaded_anew(tmp_path):

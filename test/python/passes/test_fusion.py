@@ -111,6 +111,11 @@ def test_constraints_hold_for_rules_from_outside():
     assert names(text, config={"relay.FuseOps.max_depth": 1}) == [["cumsum"], ["cumsum"], ["exp"], ["topk"]]
 
 
+def test_what_nothing_reads_is_a_group_of_its_own():
+    text = CHAIN.replace("  %2 =", '  %unread = "relay.exp"(%1) : (tensor<4x8xf32>) -> tensor<4x8xf32>\n  %2 =')
+    assert names(text) == [["exp"], ["nn.dense"], ["exp"], ["nn.softmax", "abs"]]
+
+
 def test_a_rule_stands_where_it_was_put():
     asked = []
 

@@ -666,6 +666,23 @@ def test_parameters_are_packed() -> None:
         np.testing.assert_array_equal(run(s.mod, [a, packed, bias])[0], kernel.expected)
 
 
+def test_a_parameter_of_any_number_of_rows_is_packed() -> None:
+    source = from_source("""
+def main(A: T.Buffer(("n", 6), "float32"), B: T.Buffer(("n", 6), "float32")):
+    n = T.int64()
+    for i, j in T.grid(n, 6):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] + 1.0
+""")
+    s = Schedule(IRModule.parse(str(source).replace('tir.buffer = "A"', 'tir.buffer = "A", relay.param = "weights"')))
+    s.transform_layout("B", ("read", "A"), lambda i, j: [i // 4, j, i % 4], pad_value=0)
+    assert 'tir.shape = ["(n + 3)//4", 6, 4]' in str(s.mod)
+    a = np.arange(60, dtype=np.float32).reshape(10, 6)
+    packed = np.pad(a, ((0, 2), (0, 0))).reshape(3, 4, 6).transpose(0, 2, 1)
+    np.testing.assert_array_equal(run(s.mod, [packed], {"n": 10})[0], a + 1)
+
+
 def test_a_block_of_which_not_all_results_are_read_moves() -> None:
     x = te.placeholder((6, 4), name="X")
     a, _ = te.compute((6, 4), lambda i, j: (x[i, j] + 1.0, x[i, j] * 2.0), name="A")

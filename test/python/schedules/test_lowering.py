@@ -327,6 +327,29 @@ def test_sums_that_nothing_reads_are_kept_between_steps() -> None:
         np.testing.assert_array_equal(kernel(values), values.argmax(1))
 
 
+def test_a_block_may_write_registers_and_memory() -> None:
+    source = from_source("""
+def main(A: T.Buffer((8, 6), "float32"), B: T.Buffer((8, 6), "float32"), C: T.Buffer((8,), "float32")):
+    r = T.alloc_buffer((8, 1), scope="local")
+    for i in range(8):
+        with T.block("r"):
+            vi = T.axis.S(8, i)
+            r[vi, 0] = 1.0
+        for k in range(6):
+            with T.block("S"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                r[vi, 0] = r[vi, 0] + A[vi, vk]
+                B[vi, vk] = A[vi, vk] * 2.0
+        with T.block("C"):
+            vi = T.axis.S(8, i)
+            C[vi] = r[vi, 0]
+""")
+    a = np.arange(48, dtype=np.float32).reshape(8, 6)
+    twice, sums = relayc.compile_kernel(source)(a)
+    np.testing.assert_array_equal(twice, 2 * a)
+    np.testing.assert_array_equal(sums, a.sum(1) + 1)
+
+
 def test_what_guards_leave_out_has_no_consumer() -> None:
     """Of extents of 1 no point says in which iteration of a loop that is longer there is something."""
     a = te.placeholder((1,), name="A")

@@ -215,6 +215,29 @@ def test_a_rule_that_leaves_a_block_alone_is_not_used(is_inlined):
     assert choices and ("auto_inline" in sketch.used) == bool(is_inlined)
 
 
+@pytest.mark.parametrize("where", [0, 1, 2])
+def test_a_rule_that_computes_a_block_in_loops_of_another_is_used(where):
+    kernel = heat()
+    (found,) = sketches(kernel)
+    numbers, _ = found.sample(kernel, 0)
+    choices = {name: 0 for name in numbers if name.endswith("_inline")}
+    separate, _ = Sketch(found.target, found.rules).sample(kernel, 0, choices)
+    choices |= {name: where for name in separate if name.endswith("_at")}
+    sketch = Sketch(found.target, found.rules)
+    sketch.sample(kernel, 0, choices)
+    assert ("random_compute_location" in sketch.used) == (where > 0)
+
+
+@pytest.mark.parametrize(("loads", "may_be_inlined"), [(32, True), (33, False)])
+def test_a_block_that_would_load_so_many_elements_is_not_inlined(loads, may_be_inlined):
+    x = te.placeholder((32, 64), name="x")
+    y = te.compute((32, 16), lambda i, j: sum((x[i, j + n] for n in range(1, loads)), x[i, j]), name="y")
+    kernel = te.create_prim_func([x, te.compute((32, 16), lambda i, j: y[i, j] * 2.0, name="z")])
+    (sketch,) = sketches(kernel)
+    numbers, _ = sketch.sample(kernel, 0)
+    assert ("y_inline" in numbers) is may_be_inlined
+
+
 def test_a_rule_from_outside():
     @relayc.tune.sketch_rule(optional=True)
     def whole_rows(state, block):

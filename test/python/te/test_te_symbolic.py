@@ -112,6 +112,23 @@ def test_a_convolution_over_any_image():
         check_sums(kernel(x, weights), expected, magnitude, 18)
 
 
+def test_a_convolution_along_the_diagonal_of_an_image():
+    """Rows move along two dimensions, with padding at the ends of one."""
+    n = te.var("n")
+    X, W = te.placeholder((n, n, 16), name="X"), te.placeholder((40, 16, 3), name="W")
+    c, s = te.reduce_axis((0, 16), "c"), te.reduce_axis((0, 3), "s")
+
+    def tap(i):
+        return te.if_then_else(te.all(i + s >= 1, i + s <= n), X[i, i + s - 1, c], 0.0)
+
+    kernel = compiled([X, W, te.compute((n, 40), lambda i, o: te.sum(tap(i) * W[o, c, s], axis=[c, s]), name="Y")])
+    for size in (1, 5, 37):
+        x, w = values(size, size, 16), values(40, 16, 3)
+        taps = np.stack([np.pad(x, ((0, 0), (1, 1), (0, 0)))[np.arange(size), np.arange(size) + k] for k in range(3)], axis=2)
+        expected, magnitude = (np.einsum("ics,ocs->io", of(taps), of(w)) for of in (np.float64, np.abs))
+        check_sums(kernel(x, w), expected, magnitude, 48)
+
+
 def test_a_size_that_no_argument_tells_is_an_error():
     n, m = te.var("n"), te.var("m")
     A = te.placeholder((n,), name="A")

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from attention_reference import Case, attentions
 from jitted import call
+from support import program
 
 import relayc
 from relayc.dialects.mlir import func, ir, make_context
-from relayc.dialects.relay import IRModule
+from relayc.dialects.relay import IRModule, build
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
@@ -201,6 +202,21 @@ def test_sums_of_anything_but_products_are_no_attention() -> None:
         parsed = IRModule.parse(changed)
         with parsed.context:
             assert (match(read_kernel(parsed.module.body.operations[0])) is not None) == found
+
+
+def test_operands_of_which_each_query_reads_another_row_are_no_attention() -> None:
+    """Where scores are those of a query with its own key, all keys weigh alike; a query whose values are all one row gives this row."""
+    q, k, v = (np.random.default_rng(seed).standard_normal((1, 2, 12, 16), np.float32) for seed in range(3))
+    text = str(relayc.compile(program(lambda *given: [build("nn.attention", *given, scale=0.25)], [q, k, v]), stop_after="te"))
+    of_query = "affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d1, d3, d5)>"
+    for before, after, expected in (
+        ("[#map1, #map2, #map3]", f"[#map1, {of_query}, #map3]", np.broadcast_to(v.mean(2, keepdims=True), v.shape)),
+        ("[#map3, #map2, #map6]", f"[#map3, {of_query}, #map6]", v),
+    ):
+        assert text.count(before) == 1
+        kernel = relayc.compile_kernel(text.replace(before, after), name="fused_attention")
+        np.testing.assert_allclose(kernel(q, k, v), expected, rtol=0, atol=1e-5)
+        assert not kernel.info.schedule.startswith("attention")
 
 
 @pytest.mark.parametrize("kinds", [("arg",), ("view", "arg"), ("slice", "view", "arg"), ("generic", "arg"), ("view", "generic", "arg")])

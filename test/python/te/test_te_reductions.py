@@ -6,6 +6,7 @@ from accuracy import UNIT, check_sums
 from oracle import values
 from tensor_expressions import compiled, computed, ir_of, numpy_dtype
 
+import relayc
 from relayc import te
 from relayc.dialects.relay import RelayError
 
@@ -128,6 +129,18 @@ def test_a_window_each_of_whose_results_is_read_twice():
     (found,) = computed([X, B, te.compute((2, 3, 32, 32), lambda n, c, y, z: P[c, y, z] * B[n], name="twice")], x, b)
     largest = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (1, 2)).max((3, 4))
     np.testing.assert_array_equal(found, largest * b[:, None, None, None])
+
+
+def test_a_window_over_products_of_three_tensors_of_bytes():
+    x, w, v = (np.random.default_rng(s).integers(-128, 128, shape).astype(np.int8) for s, shape in enumerate([(3, 70), (3, 5), (5,)]))
+    X, W, V = (te.placeholder(a.shape, "int8", name) for name, a in zip("XWV", (x, w, v), strict=True))
+    k = te.reduce_axis((0, 5), "k")
+    product = lambda c, i: X[c, i + k].astype("int32") * W[c, k].astype("int32") * V[k].astype("int32")  # noqa: E731 (an argument)
+    Y = te.compute((3, 66), lambda c, i: te.sum(product(c, i), axis=k), name="Y")
+    kernel = relayc.compile_kernel(te.create_prim_func([X, W, V, Y]), target="cpu -mcpu=x86-64-v3")
+    windows = np.lib.stride_tricks.sliding_window_view(x.astype(np.int32), 5, axis=1)
+    np.testing.assert_array_equal(kernel(x, w, v), (windows * w[:, None] * v.astype(np.int32)).sum(-1))
+    assert kernel.info.schedule.startswith("window_columns")
 
 
 def test_a_product_is_scheduled_as_one():

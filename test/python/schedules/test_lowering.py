@@ -572,6 +572,30 @@ def main(A: T.Buffer(("n",), "float32"), B: T.Buffer(("n",), "float32")):
     assert "step %c32 " in text and ("vector.create_mask" in text) == is_masked
 
 
+def test_tiles_of_two_heights_in_one_loop() -> None:
+    source = from_source("""
+def main(A: T.Buffer(("n",), "float32"), B: T.Buffer(("n",), "float32"), C: T.Buffer(("n",), "float32")):
+    n = T.int64()
+    for o in range((n + 3) // 4):
+        for i in T.unroll(4):
+            with T.block("B"):
+                v = T.axis.S(n, o * 4 + i)
+                T.where(o * 4 + i < n)
+                B[v] = A[v] + 1.0
+        for j in T.unroll(8):
+            with T.block("C"):
+                v = T.axis.S(n, o * 8 + j)
+                T.where(o * 8 + j < n)
+                C[v] = A[v] * 2.0
+""")
+    kernel = relayc.compile_kernel(source)
+    for n in (1, 3, 4, 8, 13, 31):
+        a = np.arange(n, dtype=np.float32)
+        b, c = kernel(a)
+        np.testing.assert_array_equal(b, a + 1)
+        np.testing.assert_array_equal(c, a * 2)
+
+
 def test_starts_that_load_one_element_for_each_tile() -> None:
     source = from_source("""
 def main(A: T.Buffer(("n", 6), "float32"), first: T.Buffer(("(n + 15)//16",), "float32"), C: T.Buffer(("n",), "float32")):

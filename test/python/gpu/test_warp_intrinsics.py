@@ -148,7 +148,7 @@ def test_sums_that_do_not_start_at_zero_are_an_error():
     s, zero = Schedule(product(32, 16, 96, "f16", False)), "arith.constant 0.000000e+00 : f32"
     one_warp()(s)
     assert str(s.mod).count(zero) == 1
-    with pytest.raises(ScheduleError, match="block C_o: expected sums in registers of a warp that start at 0, found 1.0"):
+    with pytest.raises(ScheduleError, match=r"block C_o: expected sums in registers of a warp that start at 0, found 1\.0"):
         lowered_for_gpu(Schedule(IRModule.parse(str(s.mod).replace(zero, zero.replace("0.0", "1.0")))))
 
 

@@ -14,8 +14,7 @@ import pytest
 from onnx_models import weighted
 
 import relayc
-from relayc.runtime import threads
-from relayc.runtime import deep
+from relayc.runtime import deep, threads
 from relayc.runtime.deep import on_deep_stack
 from relayc.tools.inputs import random_inputs
 

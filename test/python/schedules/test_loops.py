@@ -232,9 +232,7 @@ def test_a_sum_beside_a_selection_is_no_commutative_operation() -> None:
         lambda x, y: (x[0] + y[0], te.if_then_else(x[1] > y[1], x[1], y[1])), lambda s, t: (te.const(0, s), te.min_value(t)), name="both"
     )
     schedule = Schedule(te.create_prim_func([a, *te.compute((3,), lambda i: both((a[i, k], a[i, k]), axis=k), name="both")]))
-    with pytest.raises(
-        ScheduleError, match="expected a reduction by one commutative operation, found arith.addf and arith.cmpf and arith.select"
-    ):
+    with pytest.raises(ScheduleError, match=r"commutative operation, found arith\.addf and arith\.cmpf and arith\.select"):
         schedule.vectorize("k")
 
 

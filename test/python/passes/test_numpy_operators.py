@@ -231,3 +231,18 @@ def test_multipliers_of_transforms_are_complex():
     wide, before, after = (a @ [1, 1j] for a in (x, first.T, second.T))
     wanted = np.fft.fft(wide * before) * after
     np.testing.assert_allclose(found @ [1, 1j], wanted, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
+def test_quantisation(dtype):
+    """Halves go to even, numbers beyond the last step stay there, and each row has a scale."""
+    info = np.iinfo(dtype)
+    scales, zero = np.linspace(0.25, 2, 5, dtype=np.float32), np.array(3, np.int32)
+    steps = np.random.default_rng(0).integers(info.min - 9, info.max + 9, (5, 64)) + np.resize([0.5, 0.25, -0.5, 0], 64)
+    ways = {"axis": 0, "out_dtype": dtype, "rounding": "TONEVEN"}
+
+    def body(x, scales, zero):
+        numbers = build("qnn.quantize", x, scales, zero, **ways)
+        return [numbers, build("qnn.dequantize", numbers, scales, zero, axis=0)]
+
+    check(body, [(steps * scales[:, None]).astype(np.float32), scales, zero])

@@ -179,8 +179,8 @@ class NotFinite(ValueError):
 
 
 def is_finite(array: np.ndarray) -> bool:
-    """Whether no value is NaN or infinite; those of types without such values are not."""
-    return array.dtype.kind != "f" or bool(np.isfinite(array).all())
+    """Whether all values are finite. Integers always are."""
+    return array.dtype.kind in "iub" or bool(np.isfinite(array).all())
 
 
 def observe(observers: dict[str, Histogram] | dict[str, Largest] | dict[str, Products], results: dict[str, np.ndarray]) -> None:

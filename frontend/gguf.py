@@ -9,14 +9,14 @@ from relayc.frontend.errors import ModelError
 
 
 def gguf_weights(data: np.ndarray, kind: str) -> BlockWeights:
-    """The weights of a quantised tensor, with blocks of 32: the same numbers, unpacked nowhere.
+    """The weights of a quantised tensor in blocks of 32, still packed.
 
     Args:
       data: uint8 [N, bytes of a row], as `gguf.GGUFReader(path).tensors[i].data` has it.
       kind: the type of the tensor, `tensors[i].tensor_type.name`: "Q4_0", "Q8_0" or "Q4_K".
 
     Raises:
-      ModelError: another type, or data that are no rows of its blocks.
+      ModelError: another type, or data whose rows are not whole blocks.
     """
     if kind not in _FORMATS:
         raise ModelError(f"gguf_weights: expected a tensor of type {', '.join(_FORMATS)}, found {kind}")

@@ -44,7 +44,7 @@ def _steps(x: Tensor, scale: Any, zero_point: Any, axis: int = 0) -> Steps:
 
 
 def _quantised(x: Tensor, steps: Steps, low: Any, high: Any, dtype: str) -> Tensor:
-    """The numbers of x's steps from `low` to `high`. Raises ModelError for a dtype of no integers."""
+    """The numbers of x's steps from `low` to `high`. Raises ModelError for a dtype that is not one of `_INTEGERS`."""
     if dtype not in _INTEGERS:
         raise ModelError(f"expected numbers of steps of type {', '.join(_INTEGERS)}, found {dtype}")
     scale, zero, axis = steps
@@ -183,7 +183,7 @@ def fake_quantize_with_mask(
 def fake_quantize_where_enabled(
     self: Tensor, scale: Tensor, zero_point: Tensor, fake_quant_enabled: Tensor, quant_min: int, quant_max: int
 ) -> tuple[Tensor, Tensor | None]:
-    """Of the elements as they are where `fake_quant_enabled`, one number, is 0."""
+    """Fake quantisation; elements stay unchanged where `fake_quant_enabled`, one number, is 0."""
     found, inside = _fake(self, scale, zero_point, quant_min, quant_max)
     if fake_quant_enabled.is_known and fake_quant_enabled.array.item():
         return found, inside

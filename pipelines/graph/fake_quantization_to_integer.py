@@ -73,7 +73,9 @@ def _equal(a: ir.Value, b: ir.Value, rw: Rewriter) -> bool:
 def _has_steps_of(op: Dequantize, end: Quantize, rw: Rewriter) -> bool:
     """Whether equal numbers stand for equal values before and after, as is known: numbers of the type that is quantised to."""
     same = _equal(op.input_scale, end.output_scale, rw) and _equal(op.input_zero_point, end.output_zero_point, rw)
-    return same and _type(op.data).dtype == end.out_dtype
+    rank = _type(op.data).rank
+    is_along = _is_one(end.output_scale, end.output_zero_point) or op.axis % rank == end.axis % rank
+    return same and is_along and _type(op.data).dtype == end.out_dtype
 
 
 # ---- products -------------------------------------------------------------------------------------------------------------------------
@@ -313,6 +315,9 @@ def move(op: Op, rw: Rewriter) -> Found:
     if isinstance(op, ImageOp) and not isinstance(op, MaxPool) and not _takes_the_nearest(op):
         return None
     first, *others = sources
+    scale = known(first.input_scale, rw) if isinstance(op, MaxPool) else None
+    if scale is not None and not (scale > 0).all():
+        return None  # the largest number would be that of the least integer
     is_shared = op.is_view and not rw.used_once(values[0])
     if is_shared and not any(isinstance(user, (*PRODUCTS, BatchMatmul, Quantize)) for user in rw.users(op.result)):
         return None  # a view of floats that are computed anyway costs nothing
@@ -351,9 +356,9 @@ def relu(op: Op, rw: Rewriter) -> Found:
         return None  # their integers are limited
     source = _of_bytes(op.data)
     scale, zero = (None, None) if source is None else (known(source.input_scale, rw), known(source.input_zero_point, rw))
-    if source is None or scale is None or zero is None or not (scale > 0).all():
+    byte = None if source is None else np.iinfo(_type(source.data).dtype)
+    if source is None or byte is None or scale is None or zero is None or not (scale > 0).all() or zero.item() > byte.max:
         return None
-    byte = np.iinfo(_type(source.data).dtype)
     if zero.item() <= byte.min:
         return op.data
     limited = build("clip", source.data, a_min=float(zero.item()), a_max=float(byte.max))
@@ -363,8 +368,10 @@ def relu(op: Op, rw: Rewriter) -> Found:
 def _padded(last: Pad, op: Quantize, rw: Rewriter) -> ir.Value | None:
     """quantize(pad(dequantize(x))) as pad(x) with one scale and zero point."""
     source, value = _dequantised(last.data), rw.scalar(last.pad_value)
-    steps = None if value is None else _steps(value, op, rw)
-    if source is None or steps is None or not _has_steps_of(source, op, rw):
+    if source is None or value is None or not _is_one(op.output_scale, op.output_zero_point) or not _has_steps_of(source, op, rw):
+        return None
+    steps = _steps(value, op, rw)
+    if steps is None:
         return None
     return build("nn.pad", source.data, rw.mod.constant(np.array(steps, op.out_dtype)), **last.attrs())
 

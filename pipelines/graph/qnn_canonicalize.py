@@ -4,7 +4,7 @@
 
 What they compute is said in one place, for this pass and for programs of Relay: relayc.frontend.relay.op.composed.qnn. A product of bytes
 and a constant weight that fits in s8 without its zero point is one of 8-bit integers, and so are products of matrices of bytes, and
-convolutions without groups.
+convolutions without groups by constant bytes.
 """
 
 from typing import Any

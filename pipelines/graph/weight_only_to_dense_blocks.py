@@ -50,7 +50,7 @@ def product(op: Dense | Matmul, rw: Rewriter) -> Found:
         return None
     numbers, scales, zeros = (v.T if channel == 1 else v for v in found)
     block, bits, least = _block_size(numbers.shape[1], scales, zeros), *_form(numbers)
-    if block % STRIP or not bits:
+    if block % STRIP:
         return None
     scales, zeros = (np.broadcast_to(v, numbers.shape)[:, ::block] for v in (scales, zeros))
     offsets = np.asarray(zeros, np.int64) - least
@@ -91,13 +91,10 @@ def _block_size(depth: int, *parameters: np.ndarray) -> int:
 
 
 def _form(numbers: np.ndarray) -> tuple[int, int]:
-    """The bits that numbers need, and the least number of so many bits: signed ones, or unsigned ones. 0 bits where 8 are too few."""
+    """The fewest bits that hold the numbers, and the least number of this form, signed or unsigned."""
     low, high = (int(v) for v in (numbers.min(), numbers.max()))
-    for bits in (2, 4, 8):
-        for least in (-(1 << (bits - 1)), 0):
-            if least <= low and high < least + (1 << bits):
-                return bits, least
-    return 0, 0
+    forms = ((bits, least) for bits in (2, 4, 8) for least in (-(1 << (bits - 1)), 0))
+    return next((bits, least) for bits, least in forms if least <= low and high < least + (1 << bits))
 
 
 @module_pass(opt_level=2, name="WeightOnlyToDenseBlocks")

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from relayc.dialects.relay.block_weights import in_bytes
 from relayc.tools.quantize.graph import Graph
 from relayc.tools.quantize.layers import Blocks, Layer
 
@@ -76,10 +77,6 @@ def _gptq(weights: np.ndarray, products: np.ndarray, bits: int, size: int) -> tu
 
 
 def _pack(numbers: np.ndarray, bits: int) -> np.ndarray:
-    """Numbers along the last axis as bytes, the first in the low bits."""
-    found = numbers.astype(np.uint8)
-    if bits == 8:
-        return found
-    if found.shape[-1] % 2:
-        found = np.pad(found, [(0, 0)] * (found.ndim - 1) + [(0, 1)])
-    return found[..., 0::2] | found[..., 1::2] << 4
+    """Numbers along the last axis in bytes, with zeros where the last byte is not whole."""
+    missing = -numbers.shape[-1] % (8 // bits)
+    return in_bytes(np.pad(numbers.astype(np.uint8), [*[(0, 0)] * (numbers.ndim - 1), (0, missing)]), bits)

@@ -125,7 +125,9 @@ def GatherBlockQuantized(
     The table stays packed; what is taken of it becomes floats.
     """
     table = known(data, "data")
-    if gather_axis % max(data.rank, 1) != 0 or quantize_axis % max(data.rank, 1) != data.rank - 1:
+    if data.dtype not in ("uint8", "int4", "uint4"):
+        raise OnnxError(f"input data: expected uint8, int4 or uint4, found {data.dtype}")
+    if data.rank < 2 or gather_axis % data.rank != 0 or quantize_axis % data.rank != data.rank - 1:
         raise OnnxError(f"expected rows of axis 0 in blocks along the last axis, found axes {gather_axis} and {quantize_axis}")
     is_packed = data.dtype == "uint8"
     numbers = unpacked(table, bits, table.shape[-1] * 8 // max(bits, 1)) if is_packed else table.astype(np.int8).view(np.uint8)

@@ -524,6 +524,13 @@ OF_BITS = {"constants": ("b", "scales"), "K": 32, "N": 4, "block_size": 32}
             ("GatherBlockQuantized", TABLE, {"constants": ("data", "scales"), "gather_axis": rows, "quantize_axis": last}, "rows of axis 0")
             for rows, last in ((1, 1), (0, 0))
         ),
+        (
+            "GatherBlockQuantized",
+            {**TABLE, "data": TABLE["data"].view(np.int8)},
+            OF_TABLE,
+            "input data: expected uint8, int4 or uint4, found int8",
+        ),
+        ("GatherBlockQuantized", {**TABLE, "data": TABLE["data"][0]}, {**OF_TABLE, "quantize_axis": 0}, "rows of axis 0"),
         ("GatherBlockQuantized", TABLE, {**OF_TABLE, "bits": 3}, "attribute bits: expected 2, 4 or 8, found 3"),
         ("GatherBlockQuantized", TABLE, {**OF_TABLE, "block_size": 3}, "attribute block_size: expected whole bytes of numbers of 4 bits"),
         ("GatherBlockQuantized", TABLE, {**OF_TABLE, "bits": 8}, r"input scales: expected \[4, 1\] numbers, .* found \[4, 2\]"),

@@ -1,5 +1,6 @@
 """What each method is for: ranges against outliers, SmoothQuant, bias correction, GPTQ, layers that stay in floats."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 import trained
@@ -442,6 +443,12 @@ def test_values_that_are_not_finite_are_in_no_statistic(observer, value):
     with pytest.raises(NotFinite, match=f"expected finite values in y, found {value}") as raised:
         observe({name: observer() for name in results}, results)
     assert raised.value.tensor == "y"
+
+
+def test_narrow_floats_that_are_not_finite_are_seen():
+    values = np.array([[1, np.nan]], ml_dtypes.bfloat16)
+    with pytest.raises(NotFinite, match="expected finite values in y, found nan"):
+        observe({"y": Largest()}, {"y": values})
 
 
 def test_ranges_of_nothing_and_of_one_sign():

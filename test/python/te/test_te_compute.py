@@ -112,7 +112,7 @@ def test_guards_of_every_form():
         te.compute((9,), lambda i: te.if_then_else(te.any(i == 0, A[i - 1] > 0), 1, 2), name="sequential"),
         te.compute((9,), lambda i: te.if_then_else(i == 0, 0.0, te.if_then_else(i < 8, A[i], -1.0) * B[i - 1]), name="nested"),
         te.compute((8,), lambda i: te.if_then_else(B[i] > 0, te.if_then_else(i * i < 8, A[i * i], A[i]), 0.0), name="square"),
-        te.compute((8,), lambda i: shifted(i, 2, 0.0) + shifted(i, 2, 1.0) * 10 + shifted(i, 3, 0.0) * 100, name="paddings"),
+        te.compute((8,), lambda i: shifted(i, 2, 0.0) + shifted(i, 2, 1.0) * 16 + shifted(i, 3, 0.0) * 128, name="paddings"),
     ]
     at = np.arange(16)
     wanted = [
@@ -124,7 +124,10 @@ def test_guards_of_every_form():
         np.concatenate([[1], np.where(a > 0, 1, 2)]),
         np.concatenate([[0], np.append(a[1:], -1) * b]),
         np.where(b > 0, np.where(at[:8] ** 2 < 8, a[np.minimum(at[:8] ** 2, 7)], a), 0),
-        np.append([0, 0], a[:6]) + np.append([1, 1], a[:6]) * 10 + np.append([0, 0, 0], a[:5]) * 100,
+        # Factors that are powers of two: a product and a sum in one instruction round as two do.
+        np.append(np.zeros(2, np.float32), a[:6])
+        + np.append(np.ones(2, np.float32), a[:6]) * np.float32(16)
+        + np.append(np.zeros(3, np.float32), a[:5]) * np.float32(128),
     ]
     for tensor, found, expected in zip(made, computed([A, B, *made], a, b), wanted, strict=True):
         np.testing.assert_array_equal(found, expected.astype(found.dtype), err_msg=tensor.name)

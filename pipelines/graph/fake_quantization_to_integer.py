@@ -16,6 +16,7 @@ what the operators compute.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from relayc.dialects.relay.names import build
 from relayc.dialects.relay.pool import AvgPool, MaxPool
 from relayc.dialects.relay.qnn import FUNCTIONS, Dequantize, Quantize
 from relayc.dialects.relay.structure import Constant
-from relayc.dialects.relay.transform import Concatenate, Pad, Reshape, StridedSlice, Transpose
+from relayc.dialects.relay.transform import Concatenate, Pad, Reshape, StridedSlice, Transpose, permutation
 from relayc.dialects.relay.types import BYTES, TensorType, is_bytes
 from relayc.pipelines.graph.conv_transpose_to_conv import CONV_TRANSPOSES, as_convolution, phase_weights
 from relayc.pipelines.graph.fold_scale_axis import is_constant
@@ -70,9 +71,14 @@ def _equal(a: ir.Value, b: ir.Value, rw: Rewriter) -> bool:
     return x is not None and y is not None and x.size == y.size == 1 and x.item() == y.item()
 
 
+def _are_equal(a: Sequence[ir.Value], b: Sequence[ir.Value], rw: Rewriter) -> bool:
+    """Whether scale and zero point of two tensors are the same, as is known."""
+    return all(_equal(x, y, rw) for x, y in zip(a, b, strict=True))
+
+
 def _has_steps_of(op: Dequantize, end: Quantize, rw: Rewriter) -> bool:
     """Whether equal numbers stand for equal values before and after, as is known: numbers of the type that is quantised to."""
-    same = _equal(op.input_scale, end.output_scale, rw) and _equal(op.input_zero_point, end.output_zero_point, rw)
+    same = _are_equal((op.input_scale, op.input_zero_point), (end.output_scale, end.output_zero_point), rw)
     rank = _type(op.data).rank
     is_along = _is_one(end.output_scale, end.output_zero_point) or op.axis % rank == end.axis % rank
     return same and is_along and _type(op.data).dtype == end.out_dtype
@@ -329,7 +335,7 @@ def move(op: Op, rw: Rewriter) -> Found:
         numbers = [reshape_to(v, ()) for v in numbers]
     elif isinstance(op, Transpose) and all(_type(v).rank <= 1 for v in numbers):
         rank = _type(op.result).rank
-        axis = [axis % rank for axis in op.axes or range(-1, -rank - 1, -1)].index(first.axis % rank)
+        axis = permutation(op.axes, rank).index(first.axis % rank)
     else:
         return None
     moved = build(op.relay_name, *[source.data for source in sources], *rest, **op.attrs())
@@ -338,7 +344,7 @@ def move(op: Op, rw: Rewriter) -> Found:
 
 def _is_alike(a: Dequantize, b: Dequantize, rw: Rewriter) -> bool:
     """Whether equal integers of two dequantisations stand for equal values, as is known."""
-    same = _equal(a.input_scale, b.input_scale, rw) and _equal(a.input_zero_point, b.input_zero_point, rw)
+    same = _are_equal((a.input_scale, a.input_zero_point), (b.input_scale, b.input_zero_point), rw)
     return same and _type(a.data).dtype == _type(b.data).dtype
 
 
@@ -352,12 +358,11 @@ def _takes_the_nearest(op: Op) -> bool:
 @RULES.on("nn_relu")
 def relu(op: Op, rw: Rewriter) -> Found:
     """relu(dequantize(x)) -> dequantize(x, at least the zero point)."""
-    if all(isinstance(user, Quantize) for user in rw.users(op.result)):
-        return None  # their integers are limited
     source = _of_bytes(op.data)
-    scale, zero = (None, None) if source is None else (known(source.input_scale, rw), known(source.input_zero_point, rw))
-    byte = None if source is None else np.iinfo(_type(source.data).dtype)
-    if source is None or byte is None or scale is None or zero is None or not (scale > 0).all() or zero.item() > byte.max:
+    if source is None or all(isinstance(user, Quantize) for user in rw.users(op.result)):
+        return None  # a quantisation limits its integers itself
+    scale, zero, byte = known(source.input_scale, rw), known(source.input_zero_point, rw), np.iinfo(_type(source.data).dtype)
+    if scale is None or zero is None or not (scale > 0).all() or zero.item() > byte.max:
         return None
     if zero.item() <= byte.min:
         return op.data

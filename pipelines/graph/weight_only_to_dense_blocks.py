@@ -82,7 +82,7 @@ def _steps(weight: ir.Value, rw: Rewriter) -> tuple[np.ndarray, np.ndarray, np.n
 
 
 def _block_size(depth: int, *parameters: np.ndarray) -> int:
-    """Of the largest blocks of equal size along the depth in each of which the parameters stay the same."""
+    """The size of the largest equal blocks along the depth whose parameters are constant."""
     found = depth
     for v in parameters:
         changes = (v[:, 1:] != v[:, :-1]).any(axis=0).nonzero()[0] + 1
@@ -99,5 +99,5 @@ def _form(numbers: np.ndarray) -> tuple[int, int]:
 
 @module_pass(opt_level=2, name="WeightOnlyToDenseBlocks")
 def weight_only_to_dense_blocks(mod: IRModule, ctx: PassContext) -> IRModule:
-    """Products with dequantised constant weights read these as they are stored. GPUs, which have no kernels for them, read floats."""
+    """Products read dequantised constant weights as they are stored. On GPUs they read floats: no schedule there unpacks weights."""
     return mod if (ctx.get("target") or Target("cpu")).is_gpu else RULES.apply(mod)

@@ -89,7 +89,7 @@ def _of_wide_weights(
     if total is None or output.blocks or weight_zero.size not in (1, integers.shape[axis]):
         return None
     of_pixels = emit("sum", minus_zero_point(data, zeros[0], -1, "int32").tensor, axis=(attrs["data_layout"].index("C"),), keepdims=True)
-    window = np.ones([1 if name in "OI" else size for name, size in zip(attrs["kernel_layout"], integers.shape, strict=True)], np.int32)
+    window = np.ones([1 if letter in "OI" else size for letter, size in zip(attrs["kernel_layout"], integers.shape, strict=True)], np.int32)
     sums = emit(f"nn.{name}", of_pixels, constant(window), **attrs)
     # Channels are multiplied, so that fusion has this product with the larger convolution.
     by_channel = constant(np.broadcast_to(weight_zero, integers.shape[axis]))
@@ -105,9 +105,8 @@ def _of_two(name: str, data: Tensor, weight: Tensor, zeros: tuple[Tensor, Tensor
     transposes = attrs.get("transpose_a", False), attrs.get("transpose_b", name == "dense")
     found = Term(emit(f"nn.{name}", a, b, **attrs))
     if not is_zero(data_zero):
-        found -= _sums(minus_zero_point(b, weight_zero, -1, "int32").tensor, -2, transposes[1]) * Term(
-            cast(reshape(data_zero, ()), "int32")
-        )
+        columns = _sums(minus_zero_point(b, weight_zero, -1, "int32").tensor, -2, transposes[1])
+        found -= columns * Term(cast(reshape(data_zero, ()), "int32"))
     if not is_zero(weight_zero):
         found -= _sums(cast(a, "int32"), -1, transposes[0]) * Term(cast(reshape(weight_zero, ()), "int32"))
     return found.tensor

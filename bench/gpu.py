@@ -172,7 +172,7 @@ def has_torch() -> bool:
     return bool(torch.cuda.is_available())
 
 
-def measure_kernels(cases: Sequence[Case], settings: GpuSettings, progress: Progress = lambda text: None) -> list[GpuResult]:
+def measure_kernels(cases: Sequence[Case], settings: GpuSettings, progress: Progress) -> list[GpuResult]:
     """A result for each case."""
     torch, found = has_torch(), []
     for case in cases:
@@ -220,7 +220,7 @@ def measure_models(
     shapes: Mapping[str, Sequence[int]],
     precision: str,
     settings: GpuSettings,
-    progress: Progress = lambda text: None,
+    progress: Progress,
 ) -> list[GpuResult]:
     """A result for each model: calls on tensors on the device. ONNX Runtime runs the file, torch runs the network in `precision`, if its
     source in test/models can be imported."""
@@ -310,7 +310,7 @@ def _torch_model(name: str, precision: str, settings: GpuSettings) -> Call:
     return call
 
 
-def measure_compilation(sources: Sequence[Source], settings: GpuSettings, progress: Progress = lambda text: None) -> list[GpuResult]:
+def measure_compilation(sources: Sequence[Source], settings: GpuSettings, progress: Progress) -> list[GpuResult]:
     """Seconds of a cold compilation of each model."""
     found = []
     for source in sources:

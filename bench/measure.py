@@ -94,7 +94,7 @@ def job_of(case: Case, engine: str, threads: int, precision: str) -> Job:
     return Job(engine, str(case.path), case.inputs, case.shapes, case.symbols, threads, precision)
 
 
-def measure_case(case: Case, settings: Settings, progress: Progress = lambda text: None) -> list[Result]:
+def measure_case(case: Case, settings: Settings, progress: Progress) -> list[Result]:
     """Measures the engines on a case; gives a result for each, in order. An engine that fails has its error there."""
     jobs = {engine: job_of(case, engine, settings.threads, settings.precision) for engine in settings.engines}
     return list(measure_jobs(case, jobs, settings, progress).values())

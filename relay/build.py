@@ -19,7 +19,7 @@ from relayc.runtime.module import Module
 Params = Mapping[str, Any]
 
 
-def as_module(program: RelayModule | Expr, params: Params | None = None) -> RelayModule:
+def as_module(program: RelayModule | Expr, params: Params | None) -> RelayModule:
     """A program as a module with constants in the place of the parameters of main. Raises RelayError."""
     module = program.shallow_copy() if isinstance(program, RelayModule) else RelayModule.from_expr(program)
     if params:

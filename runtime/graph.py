@@ -213,8 +213,8 @@ def program_graph(
     function: str,
     programs: Mapping[str, ProgramInfo],
     kernels: Mapping[str, KernelInfo],
-    parameters: Sequence[ParameterInfo] = (),
-    sizes: Mapping[str, int] | None = None,
+    parameters: Sequence[ParameterInfo],
+    sizes: Mapping[str, int] | None,
 ) -> Graph:
     """The graph of a program.
 

@@ -78,7 +78,7 @@ def device_text(code: "DeviceCode", stage: str) -> str:
     return "\n".join(texts)
 
 
-def figures_table(figures: "Sequence[KernelFigures]", schedules: Mapping[str, str] | None = None) -> Table:
+def figures_table(figures: "Sequence[KernelFigures]", schedules: Mapping[str, str] | None) -> Table:
     """One line per kernel: what it needs of a multiprocessor of the architecture.
 
     Args:

@@ -54,7 +54,7 @@ def _is_faulty(figures: KernelFigures, report: Report) -> bool:
     return bool(report.warnings) or not figures.blocks or bool(report.spill_stores and figures.tensor_core_instructions)
 
 
-def report_model(model: Path, arch: str, precision: str = "f32") -> ModelReport:
+def report_model(model: Path, arch: str, precision: str) -> ModelReport:
     """Compiles a model for an architecture as far as cubins; what is wrong with it is in the report.
 
     Args:

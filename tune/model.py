@@ -294,7 +294,7 @@ def open_database(path: str | os.PathLike[str] | None) -> Database:
     return Database(named)
 
 
-def task_spaces(task: Task, everything: bool = False) -> tuple[Sequence[TuningSpace], AskSpace]:
+def task_spaces(task: Task, everything: bool) -> tuple[Sequence[TuningSpace], AskSpace]:
     """The tuning spaces of a kernel, and the function that queries them. Generated schedules are after the strategies of the table."""
     known: dict[str, TuningSpace | None] = {}
 

@@ -15,7 +15,7 @@ from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.types import RelayType
 
 
-def reduced_axes(rank: int, axis: Sequence[int] | None, exclude: bool = False) -> tuple[int, ...]:
+def reduced_axes(rank: int, axis: Sequence[int] | None, exclude: bool) -> tuple[int, ...]:
     """The axes to reduce, ascending. An empty `axis` is no axis (without `exclude`). Raises RelayError on a bad or repeated axis."""
     if axis is None:
         return () if exclude else tuple(range(rank))

@@ -64,7 +64,7 @@ class Importer:
         dtypes: Mapping[str, str] | None,
         freeze_params: bool,
         progress: Progress | None,
-        dims: Mapping[str, int | tuple[int, int]] | None = None,
+        dims: Mapping[str, int | tuple[int, int]] | None,
     ) -> None:
         self.model = model
         self.graph = model.proto.graph

@@ -74,7 +74,7 @@ def _is_one(zero: Tensor | None) -> bool:
     return zero is None or zero.type.num_elements == 1
 
 
-def integer_matmul(a: Tensor, b: Tensor, a_zero: Tensor | None = None, b_zero: Tensor | None = None) -> Tensor:
+def integer_matmul(a: Tensor, b: Tensor, a_zero: Tensor | None, b_zero: Tensor | None) -> Tensor:
     """The product of quantised tensors in int32, of floats in float32; zero points of rows of a, of columns of b, or of each matrix."""
     if a.dtype not in _FLOATS and _is_one(a_zero) and (b_zero is None or b_zero.rank <= 1 or b_zero.type.num_elements == 1):
         return matmul(a, b, quantised_product(a_zero, b_zero))

@@ -84,10 +84,10 @@ def find_slot(
     opt_level: int | None,
     wanted: bool | None,
     precision: str,
-    dims: Mapping[str, int | tuple[int, int]] | None = None,
-    specialize: Sequence[Mapping[str, int]] = (),
-    schedules: Mapping[str, Any] | None = None,
-    records: str = "",
+    dims: Mapping[str, int | tuple[int, int]] | None,
+    specialize: Sequence[Mapping[str, int]],
+    schedules: Mapping[str, Any] | None,
+    records: str,
 ) -> Slot | None:
     """The cache slot of a program; None if it is not cached: the cache is off, the model is unreadable, an instrument observes the
     compilation, or a schedule is not a text.

@@ -448,7 +448,7 @@ def _take(op: Op, x: Array, indices: Array) -> Array:
     return np.take(x, _in_bounds(indices, x.shape[axis], op.mode), axis)
 
 
-def _in_bounds(indices: Array, size: int, mode: str = "fast") -> Array:
+def _in_bounds(indices: Array, size: int, mode: str) -> Array:
     indices = indices.astype(np.int64, copy=False)
     if mode == "wrap":
         return indices % size

@@ -12,7 +12,7 @@ _DAMPING = 0.01
 """What is added to the diagonal of the curvature, in its mean."""
 
 
-def quantize_blocks(graph: Graph, layer: Layer, bits: int, size: int, products: np.ndarray | None = None, level: int = 0) -> None:
+def quantize_blocks(graph: Graph, layer: Layer, bits: int, size: int, products: np.ndarray | None, level: int = 0) -> None:
     """Quantises the weights of a layer.
 
     Args:

@@ -159,7 +159,7 @@ def _type_text(value: ir.Value) -> str:
 # ---- a compiled program -----------------------------------------------------------------------------------------------------------------
 
 
-def kernel_boxes(graph: Graph, inputs: int, profile: Profile | None = None) -> Drawing:
+def kernel_boxes(graph: Graph, inputs: int, profile: Profile | None) -> Drawing:
     """The calls of kernels of a compiled program, with their times where it was profiled.
 
     Args:

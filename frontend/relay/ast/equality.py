@@ -186,7 +186,7 @@ def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
     return lhs is rhs or first_difference(lhs, rhs, map_free_vars) is None
 
 
-def first_difference(lhs: Any, rhs: Any, map_free_vars: bool = False) -> tuple[Any, Any] | None:
+def first_difference(lhs: Any, rhs: Any, map_free_vars: bool) -> tuple[Any, Any] | None:
     """The first items at which two nodes differ; None if they are equal."""
     missing = (None, None)
     for (a, x), (b, y) in zip_longest(tokens(lhs, map_free_vars), tokens(rhs, map_free_vars), fillvalue=missing):

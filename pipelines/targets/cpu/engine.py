@@ -265,7 +265,7 @@ def _variables(symbols: dict[str, ir.Operation]) -> set[str]:
     return {name for name, op in found.items() if "constant" not in op.attributes or len(op.regions[0].blocks)}
 
 
-def compile_part(module: ir.Module, names: Sequence[str], libraries: Sequence[str], runs_here: bool = True) -> Part:
+def compile_part(module: ir.Module, names: Sequence[str], libraries: Sequence[str], runs_here: bool) -> Part:
     """Compiles functions for modules that declare them; `module` has the table `PART_SYMBOL` of their addresses."""
     return Part(names, _Compiled(module, libraries), runs_here)
 
@@ -310,7 +310,7 @@ def _compile_split(
         return main.result(), [future.result() for future in made]
 
 
-def compile_object(module: ir.Module, function: str, wanted: Sequence[str] = ()) -> bytes:
+def compile_object(module: ir.Module, function: str, wanted: Sequence[str]) -> bytes:
     """The object file of a module in the LLVM dialect, for a linker.
 
     Args:

@@ -108,7 +108,7 @@ class Structured:
     body: Body
     sizes: dict[ir.Value, Size] = field(default_factory=dict)
 
-    def output_dims(self, position: int = 0) -> list[int | None]:
+    def output_dims(self, position: int) -> list[int | None]:
         """Loop of each dimension of an output (None for a constant)."""
         return [e if isinstance(e, int) else None for e in self.results[len(self.inputs) + position]]
 

@@ -158,7 +158,7 @@ def write(trace: Trace) -> ir.Module:
     )
 
 
-def apply_script(script: str, mod: IRModule, decisions: Mapping[str, Any] | None = None) -> dict[str, Knob]:
+def apply_script(script: str, mod: IRModule, decisions: Mapping[str, Any] | None) -> dict[str, Knob]:
     """Runs the sequence of a script on a module of blocks and loops, in place; returns its knobs with their values, by name.
 
     Args:

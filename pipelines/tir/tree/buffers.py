@@ -11,7 +11,7 @@ SCOPES = ("global", "shared", "warpgroup", "warp", "local")
 """Memory scopes of buffers; see Schedule.set_scope."""
 
 
-def make_buffer(name: str, shape: Sequence[Size], element: ir.Type, scope: str = "global") -> ir.Value:
+def make_buffer(name: str, shape: Sequence[Size], element: ir.Type, scope: str) -> ir.Value:
     """Creates an allocation at the ambient insertion point."""
     dynamic = [emit.index_constant(d) for d in shape if not isinstance(d, int)]
     type_ = memref_type(shape, element)

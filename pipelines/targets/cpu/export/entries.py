@@ -45,7 +45,7 @@ def metadata_symbols(name: str) -> tuple[str, ...]:
 
 
 def entries_text(
-    artifact: Artifact, symbols: Symbols, prefix: str, facts: dict[str, object], params_file: str, taken: Collection[str] = ()
+    artifact: Artifact, symbols: Symbols, prefix: str, facts: dict[str, object], params_file: str, taken: Collection[str]
 ) -> tuple[str, list[str]]:
     """The text of the exported functions in the LLVM dialect, and their symbols.
 

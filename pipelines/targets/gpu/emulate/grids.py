@@ -52,7 +52,7 @@ class WaitingGrid:
       functions: texts of functions that its instructions call, by name.
     """
 
-    def __init__(self, kernel: EmulatedKernel, name: str, names: Names, sites: Sites, uses: Sequence[Use] | None = None) -> None:
+    def __init__(self, kernel: EmulatedKernel, name: str, names: Names, sites: Sites, uses: Sequence[Use] | None) -> None:
         threads = kernel.most_threads
         if threads is None:
             raise ValueError(

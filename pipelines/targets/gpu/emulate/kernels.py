@@ -19,7 +19,7 @@ from relayc.pipelines.targets.gpu.emulate.sites import Sites
 _CONTAINER = "gpu.container_module"
 
 
-def emulate_kernels(module: ir.Module, check_races: bool = False) -> None:
+def emulate_kernels(module: ir.Module, check_races: bool) -> None:
     """Makes ordinary functions of the outlined kernels of a module, in place.
 
     `@kernels::@k` becomes a function `@k.grid` of its arguments and of seven sizes of type index: those of the grid and of a block, x

@@ -89,7 +89,7 @@ class BlockMemory:
         self._end = _up(RESERVED, LINE)
         self.regions: dict[str, ReservedMemory] = {}
 
-    def reserve(self, name: str, bytes_: int, per: str = "block", zero: int = 0) -> tuple[int, int]:
+    def reserve(self, name: str, bytes_: int, per: str, zero: int = 0) -> tuple[int, int]:
         """The offset of memory of a name, and the bytes from one of its parts to the next: it has one for each of `per`, a "block", "warp"
         or "thread". What has been reserved by this name already is given again.
 

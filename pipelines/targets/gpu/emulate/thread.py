@@ -130,7 +130,7 @@ class WaitingThread(Thread):
         store_word(emit.arith("addi", load_word(place), word(1)), place)
         store_word(self.threads if threads is None else threads, at(place, 8))
 
-    def wait_for_lanes(self, op: ir.Operation, mask: ir.Value | None = None) -> None:
+    def wait_for_lanes(self, op: ir.Operation, mask: ir.Value | None) -> None:
         """Waits for the lanes of its warp that a mask names (an integer), which must name itself; for all lanes where it is None."""
         self.wait(op, memory.WARP | memory.ORDERS, self._participants(mask))
 
@@ -208,7 +208,7 @@ class WaitingThread(Thread):
 
     # ---- memory, functions, and what comes later
 
-    def reserve(self, name: str, bytes_: int, per: str = "block", zero: int | None = None) -> ir.Value:
+    def reserve(self, name: str, bytes_: int, per: str, zero: int | None = None) -> ir.Value:
         """The address of named memory per "thread", "warp" or "block": the same for equal names.
 
         Args:

@@ -71,7 +71,7 @@ KEPT_SUMS = 1 << 16
 
 
 def default_blocks(
-    contraction: Contraction, tile: RegisterTile, target: Target, a: OperandSource, b: OperandSource, rows: int | None = None
+    contraction: Contraction, tile: RegisterTile, target: Target, a: OperandSource, b: OperandSource, rows: int | None
 ) -> Blocking:
     """Blocks for a contraction without paddings.
 

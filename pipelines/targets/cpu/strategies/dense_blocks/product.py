@@ -61,7 +61,7 @@ class BlockParameters:
     task_rows: int
 
 
-def default_parameters(target: Target, is_scaled: bool = False) -> BlockParameters:
+def default_parameters(target: Target, is_scaled: bool) -> BlockParameters:
     """Sums of a tile in three quarters of the registers, the buffer of weights in two thirds of the first-level cache. `is_scaled`: for
     `ScaledPanels`."""
     vectors = 4

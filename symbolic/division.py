@@ -3,7 +3,7 @@
 import math
 from typing import overload
 
-from relayc.symbolic.expressions import Dim, Extreme, Floor, Monomial, Size, Terms, bounds, proves, terms_of
+from relayc.symbolic.expressions import Dim, Extreme, Floor, Monomial, Size, Terms, bounds, factors, proves, terms_of
 
 
 def quotient(num: Size, den: Size) -> Size:
@@ -42,8 +42,15 @@ def _without_one(num: Size, den: Dim) -> Size:
     return inner if num // inner == Dim({(Floor(num, inner),): 1}) else den
 
 
-def _nearest(c: int, den: int) -> int:
-    """c / den rounded, halves toward zero."""
+_MOST_TWICE = 16
+"""Factors of a term up to which it may be written twice."""
+
+
+def _nearest(m: Monomial, c: int, den: int) -> int:
+    """c / den rounded, halves toward zero; of a term m with many factors only where it is whole. 3 x // 2 is x + x // 2: a chain of such
+    sizes, each the x of the next, would have 2^n factors."""
+    if c % den and factors(Dim({m: c})) > _MOST_TWICE:
+        return 0
     return (abs(c) + (den - 1) // 2) // den * (1 if c > 0 else -1)
 
 
@@ -53,7 +60,7 @@ def _by_number(num: Dim, den: int) -> Size:
     if den <= 0:
         raise ZeroDivisionError(f"{num} divided by {den}")
     # Whole multiples are moved out of the division; the remainder has coefficients nearest to zero, and its first coefficient is positive.
-    nearest = {m: _nearest(c, den) if m else c // den for m, c in num.terms.items()}
+    nearest = {m: _nearest(m, c, den) if m else c // den for m, c in num.terms.items()}
     whole = Dim.make(nearest)
     rest = Dim.make({m: c - nearest[m] * den for m, c in num.terms.items()})
     if isinstance(rest, int):

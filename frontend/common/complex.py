@@ -119,7 +119,7 @@ def where(condition: Tensor, a: Pair, b: Pair) -> Pair:
 # ---- transforms -------------------------------------------------------------------------------------------------------------------------
 
 
-def transform(x: Tensor | Pair, axes: Sequence[int], lengths: Sequence[Size], inverse: bool, is_half: bool = False) -> Pair:
+def transform(x: Tensor | Pair, axes: Sequence[int], lengths: Sequence[Size], inverse: bool, is_half: bool) -> Pair:
     """The Fourier transform along some axes; the inverse one is divided by the lengths.
 
     Args:

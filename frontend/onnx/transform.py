@@ -416,11 +416,8 @@ def CenterCropPad(x: Tensor, shape: Tensor, *, axes: Sequence[int] | None = None
     after: list[Size] = []
     for size, a in zip(wanted, chosen, strict=True):
         missing = size - x.shape[a]
-        if isinstance(missing, int):
-            # Half of what is missing, or too much, goes before; the odd one after.
-            before.append(missing // 2 if missing >= 0 else -(-missing // 2))
-        else:
-            before.append(maximum(missing, 0) // 2 - maximum(-missing, 0) // 2)
+        # Half of what is missing, or too much, goes before; the odd one after.
+        before.append(maximum(missing, 0) // 2 - maximum(-missing, 0) // 2)
         after.append(missing - before[-1])
     found = pad(x, [*before, *after], None, "constant", chosen)
     return assume(found, [wanted[chosen.index(a)] if a in chosen else d for a, d in enumerate(found.shape)])

@@ -122,8 +122,8 @@ def _gathered(x: Tensor, columns: _Columns, size: Sequence[Size]) -> tuple[Tenso
     for axis, count in enumerate(size):
         if axis not in columns.starts and x.shape[axis] != count:
             x = strided_slice(x, (0,), (count,), (1,), (axis,))
-    # A window as long as its axis begins at 0.
-    axes = [a for a in sorted(columns.starts) if x.shape[a] != size[a] or a in columns.exact or size[a] == 1]
+    # A window as long as its axis begins at 0. One axis is read at least, for each place of the batch.
+    axes = [a for a in sorted(columns.starts) if x.shape[a] != size[a] or a in columns.exact] or [0]
     windows = [a for a in axes if size[a] != 1]
     sizes, most = dict(enumerate(size)), {a: x.shape[a] - size[a] for a in axes}
     block: list[Any] = [("batch", i) for i in range(len(columns.batch))]

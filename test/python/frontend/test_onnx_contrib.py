@@ -1,5 +1,7 @@
 """Operators of ONNX Runtime (domain com.microsoft) against ONNX Runtime, each on random inputs, with known and with symbolic sizes."""
 
+from math import erf, sqrt
+
 import numpy as np
 import onnxruntime
 import pytest
@@ -29,6 +31,10 @@ def check(op, inputs: Arrays, rtol=1e-5, atol=2e-6, constants=(), steps=0, symbo
             np.testing.assert_allclose(y, z, rtol, atol)
         else:
             assert np.abs(y.astype(np.int64) - z.astype(np.int64)).max(initial=0) <= steps
+
+
+def run(op, inputs: Arrays, **attributes):
+    return relayc.compile(model(op, inputs, **attributes))["main"](*inputs.values())
 
 
 # ---- activations and normalisations ---------------------------------------------------------------------------------------------------
@@ -277,11 +283,41 @@ def test_experts_whose_gates_are_the_first_half():
         "b2": floats(4, 8),
     }
     halves = {n: np.concatenate([a[:, ::2], a[:, 1::2]], 1) if n in ("fc1", "b1") else a for n, a in turns.items()}
+    apart = {n: a[:, ::2].copy() if n in ("fc1", "b1") else a for n, a in turns.items()}
+    apart |= {"fc3": turns["fc1"][:, 1::2].copy(), "b3": turns["b1"][:, 1::2].copy()}
     attributes = {"k": 2, "activation_type": "swiglu", "activation_alpha": 1.5, "swiglu_limit": 1.0}
     feeds = {name: turns[name] for name in ("x", "router")}
     (wanted,) = oracle(model("MoE", turns, constants=list(turns)[2:], swiglu_fusion=1, **attributes), feeds)
-    found = relayc.compile(model("MoE", halves, constants=list(turns)[2:], swiglu_fusion=2, **attributes))["main"](*feeds.values())
-    np.testing.assert_allclose(found, wanted, 1e-5, 1e-5)
+    for given, fusion in ((halves, 2), (apart, 0)):
+        found = relayc.compile(model("MoE", given, constants=list(given)[2:], swiglu_fusion=fusion, **attributes))["main"](*feeds.values())
+        np.testing.assert_allclose(found, wanted, 1e-5, 1e-5)
+
+
+def test_convolutions_of_channels_last():
+    """ONNX Runtime's of channels second, and HardSwish by its definition."""
+    x, w, b, z = floats(1, 3, 6, 7), floats(4, 3, 3, 2, scale=0.3), floats(4), floats(1, 4, 4, 6)
+    (plain,), (added,) = (oracle(model("FusedConv", g), g) for g in ({"x": x, "w": w, "b": b}, {"x": x, "w": w, "b": b, "z": z}))
+    x, z, plain, added = (np.ascontiguousarray(t.transpose(0, 2, 3, 1)) for t in (x, z, plain, added))
+    found = run("NhwcConv", {"x": x, "w": w.transpose(0, 2, 3, 1).copy(), "b": b})
+    np.testing.assert_allclose(found, plain, 1e-5, 1e-5)
+    found = run("NhwcFusedConv", {"x": x, "w": w, "b": b, "z": z}, activation="HardSwish")
+    np.testing.assert_allclose(found, added * np.clip(added / 6 + 0.5, 0, 1), 1e-5, 1e-5)
+
+
+def test_numbers_by_definition():
+    """Operators that ONNX Runtime has not on the CPU."""
+    a, b = numbers(2, 5), numbers(5, seed=1)
+    found = run("MulInteger", {"a": a, "a_zero": np.uint8(3), "b": b, "b_zero": np.uint8(9)})
+    np.testing.assert_array_equal(found, (a.astype(np.int32) - 3) * (b.astype(np.int32) - 9))
+    for dtype, wide in ((np.uint8, np.uint32), (np.int8, np.int32)):
+        given = numbers(2, 3, 4, dtype=dtype)
+        found = run("ReduceSumInteger", {"x": given}, axes=[-1, 0], keepdims=1)
+        assert found.dtype == wide
+        np.testing.assert_array_equal(found, given.sum((0, 2), wide, keepdims=True))
+    x, bias = floats(3, 8), floats(8)
+    gate = (x + bias)[:, 4:].astype(np.float64)
+    expected = (x + bias)[:, :4] * gate * (1 + np.vectorize(erf)(gate / sqrt(2))) / 2
+    np.testing.assert_allclose(run("BiasSplitGelu", {"x": x, "bias": bias}), expected, 1e-5, 1e-6)
 
 
 # ---- attention ------------------------------------------------------------------------------------------------------------------------
@@ -505,6 +541,12 @@ PROJECTED = {
     "x_scale": np.array(0.02, np.float32),
     "w_scale": np.array(0.01, np.float32),
 }
+EMBEDDED = {
+    "ids": numbers(2, 5, dtype=np.int32, low=0, high=2),
+    "segments": numbers(2, 5, dtype=np.int32, low=0, high=2),
+    **{name: floats(3, 8) for name in ("words", "places", "kinds")},
+    **{name: floats(8) for name in ("gamma", "beta")},
+}
 OF_BITS = {"constants": ("b", "scales"), "K": 32, "N": 4, "block_size": 32}
 
 
@@ -543,6 +585,10 @@ OF_BITS = {"constants": ("b", "scales"), "K": 32, "N": 4, "block_size": 32}
         ),
         ("QGemm", {**scaled("a", numbers(2, 3, 8), 0.02, 7), **scaled("b", numbers(8, 5), 0.03, 0)}, {}, "input A: expected 2 dimensions"),
         ("QGemm", {**scaled("a", numbers(3, 8), 0.02, 7), **scaled("b", numbers(2, 8, 5), 0.03, 0)}, {}, "input B: expected 2 dimensions"),
+        *(
+            ("EmbedLayerNormalization", EMBEDDED | {name: floats(1, 3, 8)}, {"outputs": 2}, f"input {what}: expected 2 dimensions")
+            for name, what in (("words", "word_embedding"), ("places", "position_embedding"), ("kinds", "segment_embedding"))
+        ),
         ("QAttention", {**PROJECTED, "bias": floats(1, 24)}, {"num_heads": 2}, "input bias: expected 1 dimension"),
     ],
 )

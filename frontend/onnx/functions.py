@@ -143,7 +143,7 @@ def check_calls(source: str, graph: GraphProto, local: LocalFunctions) -> None:
 def check_supported(source: str, graph: GraphProto | FunctionProto, opsets: Mapping[str, int], local: LocalFunctions) -> None:
     """Raises one OnnxError that lists every operator of `graph` that has neither a converter nor a function body."""
     found: dict[tuple[str, str, int], str] = {}
-    _collect(graph, opsets, local, "", found, set())
+    _collect(graph, opsets, local, "", found)
     if found:
         lines = [f"  {_qualified(domain, name)} (opset {opset}), first in node {node!r}" for (domain, name, opset), node in found.items()]
         raise OnnxError(f"{source}: {len(found)} operator(s) that relayc cannot import:\n" + "\n".join(lines), located=True)
@@ -165,7 +165,6 @@ def _collect(
     local: LocalFunctions,
     path: str,
     found: dict[tuple[str, str, int], str],
-    seen: set[object],
 ) -> None:
     for index, node in enumerate(graph.node):
         label = f"{path}{node.name or f'{node.op_type}#{index}'}"
@@ -179,10 +178,8 @@ def _collect(
                 function = _parsed(schema.get_function_with_opset_version(version))
             elif schema is None or _body_version(schema.context_dependent_function_opset_versions, opset) is None:
                 found.setdefault((domain, node.op_type, opset), label)
-        key = (domain, node.op_type, node.overload, opset)
-        if function is not None and key not in seen:
-            seen.add(key)
-            _collect(function, body_opsets(function, opsets), local, f"{label}/", found, seen)
+        if function is not None:
+            _collect(function, body_opsets(function, opsets), local, f"{label}/", found)
         for attribute in node.attribute:
             if attribute.type == AttributeProto.GRAPH:
-                _collect(attribute.g, opsets, local, f"{label}/", found, seen)
+                _collect(attribute.g, opsets, local, f"{label}/", found)

@@ -48,6 +48,13 @@ def packed(weights, bits):
     return (padded.astype(np.uint32) << (np.arange(per) * bits)).sum(-1).astype(np.uint8)
 
 
+def few_bits(n, k, block, dtype=np.float32, **more):
+    """Inputs of MatMulNBits with 4 bits, a token and a few."""
+    count = -(-k // block)
+    weights = {"b": packed(numbers(n, count, block, low=0, high=15), 4), "scales": np.abs(floats(n, count, scale=0.1, dtype=dtype))}
+    return {"a": floats(1, 5, k, dtype=dtype), **weights, "zeros": None, **more}
+
+
 def cosines(rows, half):
     angles = np.outer(np.arange(rows), 1 / 10 ** np.arange(half)).astype(np.float32)
     return np.cos(angles), np.sin(angles)

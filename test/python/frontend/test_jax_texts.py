@@ -99,6 +99,7 @@ def gathered(numbers, size, kinds):
     return f'"stablehlo.gather"(%x, %i) <{{dimension_numbers = #stablehlo.gather<{numbers}>, slice_sizes = array<i64: {size}>}}> : {kinds}'
 
 
+OPEN = "tensor<?x3xf32, #stablehlo.bounds<5, ?>>"
 TIES = np.round(X * 2)
 W = values((4, 6), seed=7)[0]
 Z = X + 1j * W
@@ -219,6 +220,14 @@ PROGRAMS = {
         [(X[0, :5],), (X[0, :4],)],
         lambda x: x[: len(x) % 3],
     ),
+    "an open size and a known one": (
+        program(
+            f"%s = stablehlo.add %x, %y : ({OPEN}, tensor<4x3xf32>) -> {OPEN} %0 = stablehlo.multiply %s, %x : {OPEN}",
+            *(OPEN, f"%x: {OPEN}, %y: tensor<4x3xf32>"),
+        ),
+        [(X[:, :3], X[:, 3:])],
+        lambda x, y: (x + y) * x,
+    ),
     "rows downwards": (sort("GT", 1), [(X,)], lambda x: np.sort(-x, 1)),
     "rows upwards": (sort("LT", 1), [(X,)], lambda x: -np.sort(x, 1)),
     "rows in falling order of others": (
@@ -282,6 +291,15 @@ PROGRAMS = {
         ),
         [(X, np.float32(-0.5))],
         lambda x, y: np.arctan2(y, x),
+    ),
+    "angles to one number": (
+        program(
+            "%b = stablehlo.broadcast_in_dim %y, dims = [] : (tensor<f32>) -> tensor<4x6xf32> "
+            "%0 = stablehlo.atan2 %x, %b : tensor<4x6xf32>",
+            arguments="%x: tensor<4x6xf32>, %y: tensor<f32>",
+        ),
+        [(X, np.float32(-0.5)), (X, np.float32(1))],
+        np.arctan2,
     ),
     "elements along an axis": (
         program(

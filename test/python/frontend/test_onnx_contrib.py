@@ -5,7 +5,7 @@ from math import erf, sqrt
 import numpy as np
 import onnxruntime
 import pytest
-from contrib_models import Arrays, cosines, floats, grouped, model, numbers, packed, rng, scaled
+from contrib_models import Arrays, cosines, few_bits, floats, grouped, model, numbers, packed, rng, scaled
 from oracle import needs_exact_bytes
 
 import relayc
@@ -152,13 +152,6 @@ def test_products_with_weights_of_a_few_bits(bits, block, zeros):
     check(
         "MatMulNBits", inputs, constants=known, K=k, N=n, bits=bits, block_size=block, rtol=1e-4, atol=1e-4, symbols={2: "batch", 3: "seq"}
     )
-
-
-def few_bits(n, k, block, dtype=np.float32, **more):
-    """Inputs of MatMulNBits with 4 bits, a token and a few."""
-    count = -(-k // block)
-    weights = {"b": packed(numbers(n, count, block, low=0, high=15), 4), "scales": np.abs(floats(n, count, scale=0.1, dtype=dtype))}
-    return {"a": floats(1, 5, k, dtype=dtype), **weights, "zeros": None, **more}
 
 
 def test_halves_times_weights_of_a_few_bits():
@@ -528,70 +521,3 @@ def test_quantised_attention():
         "w_zero": np.array(0, np.int8),
     }
     check("QAttention", inputs, constants=("w", "b"), num_heads=2, atol=1e-5)
-
-
-# ---- what is refused ------------------------------------------------------------------------------------------------------------------
-
-TABLE = {"data": numbers(4, 16), "indices": np.array([2]), "scales": floats(4, 2)}
-OF_TABLE = {"constants": ("data", "scales"), "block_size": 16}
-PROJECTED = {
-    "x": numbers(2, 5, 12),
-    "w": numbers(12, 24, dtype=np.int8),
-    "bias": floats(24),
-    "x_scale": np.array(0.02, np.float32),
-    "w_scale": np.array(0.01, np.float32),
-}
-EMBEDDED = {
-    "ids": numbers(2, 5, dtype=np.int32, low=0, high=2),
-    "segments": numbers(2, 5, dtype=np.int32, low=0, high=2),
-    **{name: floats(3, 8) for name in ("words", "places", "kinds")},
-    **{name: floats(8) for name in ("gamma", "beta")},
-}
-OF_BITS = {"constants": ("b", "scales"), "K": 32, "N": 4, "block_size": 32}
-
-
-@pytest.mark.parametrize(
-    ("op", "inputs", "attributes", "message"),
-    [
-        (
-            "MatMulNBits",
-            {"a": floats(2, 32), "b": numbers(4, 1, 16), "s": floats(4)},
-            {"K": 32, "N": 4, "bits": 4, "block_size": 32},
-            "known",
-        ),
-        ("FusedConv", {"x": floats(1, 3, 8, 8), "w": floats(4, 3, 3, 3)}, {"activation": "Sine"}, "attribute activation"),
-        ("Attention", {"x": floats(1, 3, 8), "w": floats(8, 24)}, {"num_heads": 2, "do_rotary": 1}, "do_rotary"),
-        ("MultiHeadAttention", {"q": floats(1, 3, 8)}, {"num_heads": 2}, "key and value"),
-        *(
-            ("GatherBlockQuantized", TABLE, {"constants": ("data", "scales"), "gather_axis": rows, "quantize_axis": last}, "rows of axis 0")
-            for rows, last in ((1, 1), (0, 0))
-        ),
-        (
-            "GatherBlockQuantized",
-            {**TABLE, "data": TABLE["data"].view(np.int8)},
-            OF_TABLE,
-            "input data: expected uint8, int4 or uint4, found int8",
-        ),
-        ("GatherBlockQuantized", {**TABLE, "data": TABLE["data"][0]}, {**OF_TABLE, "quantize_axis": 0}, "rows of axis 0"),
-        ("GatherBlockQuantized", TABLE, {**OF_TABLE, "bits": 3}, "attribute bits: expected 2, 4 or 8, found 3"),
-        ("GatherBlockQuantized", TABLE, {**OF_TABLE, "block_size": 3}, "attribute block_size: expected whole bytes of numbers of 4 bits"),
-        ("GatherBlockQuantized", TABLE, {**OF_TABLE, "bits": 8}, r"input scales: expected \[4, 1\] numbers, .* found \[4, 2\]"),
-        ("MatMulNBits", few_bits(4, 32, 32), {**OF_BITS, "bits": 3}, "attribute bits: expected 2, 4 or 8, found 3"),
-        (
-            "GroupQueryAttention",
-            {**grouped(1, 1, 6, [7], is_packed=True), "q": floats(1, 1, 130)},
-            {"num_heads": 4, "kv_num_heads": 2},
-            "input query: expected a multiple of 8 heads",
-        ),
-        ("QGemm", {**scaled("a", numbers(2, 3, 8), 0.02, 7), **scaled("b", numbers(8, 5), 0.03, 0)}, {}, "input A: expected 2 dimensions"),
-        ("QGemm", {**scaled("a", numbers(3, 8), 0.02, 7), **scaled("b", numbers(2, 8, 5), 0.03, 0)}, {}, "input B: expected 2 dimensions"),
-        *(
-            ("EmbedLayerNormalization", EMBEDDED | {name: floats(1, 3, 8)}, {"outputs": 2}, f"input {what}: expected 2 dimensions")
-            for name, what in (("words", "word_embedding"), ("places", "position_embedding"), ("kinds", "segment_embedding"))
-        ),
-        ("QAttention", {**PROJECTED, "bias": floats(1, 24)}, {"num_heads": 2}, "input bias: expected 1 dimension"),
-    ],
-)
-def test_what_is_refused(op, inputs, attributes, message):
-    with pytest.raises(OnnxError, match=message):
-        relayc.compile(model(op, inputs, **attributes))

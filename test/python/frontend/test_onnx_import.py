@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx_models import branches, model_of, relu, weighted
 
 import relayc
@@ -230,10 +230,10 @@ def test_a_branch_with_a_known_condition_is_taken_at_import(condition, operator)
 
 def test_a_converter_from_outside_is_used_for_its_domain():
     @converter(domain="test.outside", since=2)
-    def Double(x, *, times=2.0):
-        return emit("multiply", x, constant(times, x.dtype))
+    def Double(x, *more, times=2.0):
+        return emit("multiply", more[-1] if more else x, constant(times, x.dtype))
 
-    node = helper.make_node("Double", ["x"], ["y"], name="twice", domain="test.outside")
+    node = helper.make_node("Double", ["x", "x"], ["y"], name="twice", domain="test.outside")
     model = model_of([node], {"x": [2]})
     model.opset_import.append(helper.make_opsetid("test.outside", 2))
     try:
@@ -242,6 +242,15 @@ def test_a_converter_from_outside_is_used_for_its_domain():
         del CONVERTERS["test.outside", "Double"]
     assert built(mod) == ["multiply"]
     assert {str(op.operation.location) for op in operations(mod)[:2]} == {'loc("twice")'}
+
+
+@pytest.mark.parametrize(("zero", "is_one"), [([[3]], True), ([3], True), ([3, 4, 5, 6], True), ([[3, 4, 5, 6]], False)])
+def test_a_product_of_integers_is_one_operator_where_zero_points_are_of_columns(zero, is_one):
+    nodes = [helper.make_node("MatMulInteger", ["a", "b", "", "zero"], ["y"])]
+    mod = from_onnx(
+        model_of(nodes, {"a": (TensorProto.UINT8, [2, 3]), "b": (TensorProto.UINT8, [3, 4])}, initializers={"zero": np.uint8(zero)})
+    )
+    assert ("qnn_matmul" in built(mod)) == is_one
 
 
 # ---- models ---------------------------------------------------------------------------------------------------------------------------

@@ -21,6 +21,23 @@ def _numbers(count):
     return ", ".join(str(i * 37 % 256) for i in range(count))
 
 
+TREE = (
+    'nodes_nodeids = [0, 1, 2], nodes_treeids = [0, 0, 0], nodes_modes = ["BRANCH_LEQ", "LEAF", "LEAF"], nodes_featureids = [1, 0, 0], '
+    "nodes_values = [1.0, 0.0, 0.0], nodes_truenodeids = [1, 0, 0], nodes_falsenodeids = [2, 0, 0]"
+)
+
+
+def _long_size(result):
+    """Nodes of x whose result has a size that is so long an expression of x's that it gets a name; then an operator of that."""
+    step = "p{0} = MaxPool<kernel_shape = [1], strides = [3]>(d{0}) c{0} = Concat<axis = 2>(p{0}, p{0}) d{1} = Pad(c{0}, five)"
+    return " ".join(["d0 = Identity(x)", *(step.format(i, i + 1) for i in range(12)), f"{result}(d12)"])
+
+
+GROUPS = (
+    "float[1, 1, 64] x, float[1, 1, 32] w, float[1, 2, 6, 16] p, int32[1] seen = {6}, int32 total = {7}, float[4] sink, float[16] v, "
+    "float[16] u"
+)
+
 # Name: operator set, inputs, nodes that make `y`; arrays by name where random floats would not do.
 CASES = {
     "unpooled": (18, "float[2, 1, 2, 3] x, int64[2, 1, 2, 3] i", "y = MaxUnpool<kernel_shape = [2, 3], strides = [2, 3]>(x, i)"),
@@ -302,7 +319,6 @@ CASES = {
     "halves of a slice": (9, "float[n, 4] x", "y = Slice<starts = [1, -3], ends = [9, -1], axes = [0, 1]>(x)"),
     "largest by size": (9, "float[n, 4] x", "z, y = TopK<k = 2, axis = 1>(x)"),
     "largest of one": (18, "float[n, 4] x, int64[1] one = {1}", "y, z = TopK<axis = 1>(x, one)"),
-    "the place of the smallest": (18, "float[n, 4] x, int64[1] one = {1}", "z, y = TopK<axis = 1, largest = 0>(x, one)"),
     "weights of one input in a block": (
         18,
         f"float[3, 1] x, uint8[1, 1, 8] packed = {{{_numbers(8)}}}, float[1] scale = {{0.5}}",
@@ -392,18 +408,15 @@ CASES = {
         "float[2] x, int64 none = {0}",
         "y = Loop<body = b (int64 i, bool go, float[2] v) => (bool on, float[2] w) { on = Identity(go) w = Neg(v) }>(none, , x)",
     ),
-    "a loop that a constant ends": (
-        18,
-        "float[2] x, int64 count",
-        "y = Loop<body = b (int64 i, bool go, float[2] v) => (bool on, float[2] w) "
-        "{ on = Constant<value = bool {0}>() w = Neg(v) }>(count, , x)",
-    ),
-    "a loop that a constant does not end": (
-        18,
-        "float[2] x, int64 count",
-        "y = Loop<body = b (int64 i, bool go, float[2] v) => (bool on, float[2] w) "
-        "{ on = Constant<value = bool {1}>() w = Neg(v) }>(count, , x)",
-    ),
+    **{
+        f"a loop that the constant {value} may end": (
+            18,
+            "float[2] x, int64 count",
+            "y = Loop<body = b (int64 i, bool go, float[2] v) => (bool on, float[2] w) "
+            f"{{ on = Constant<value = bool {{{value}}}>() w = Neg(v) }}>(count, , x)",
+        )
+        for value in (0, 1)
+    },
     **{
         f"rows of two late sizes {operator}": (
             18,
@@ -431,16 +444,12 @@ CASES = {
         for name in ("ReduceL2", "ReduceLogSum", "ReduceSumSquare", "ReduceSum")
     },
     "a transform along a known axis": (17, "float[1, 6, 1] x", "y = DFT<axis = 1, onesided = 1>(x)"),
+    "what is kept of all": (13, "float[2, 3] x", "z, m = Dropout(x) y = Cast<to = 1>(m)"),
     "a category given twice": (18, "int64[n] z", "y = ai.onnx.ml.OneHotEncoder<cats_int64s = [2, 3, 2]>(z)"),
     "a vector as one row": (
         18,
         "float[3] x",
         "y = ai.onnx.ml.LinearRegressor<coefficients = [1.0, -2.0, 3.0, 0.5, 0.25, 4.0], intercepts = [0.5, 1.0], targets = 2>(x)",
-    ),
-    "a vector with offsets": (
-        18,
-        "float[3] x",
-        "y = ai.onnx.ml.Scaler<offset = [1.0, -2.0, 3.0], scale = [0.5, 0.25, 4.0]>(x)",
     ),
     **{
         f"{name} of two classes after {transform} as {outputs}": (
@@ -458,6 +467,57 @@ CASES = {
         for transform in ("NONE", "LOGISTIC")
         for outputs in ("y, z", "z, y")
     },
+    "long sizes in branches": (
+        18,
+        "float[1, 1, n] x, bool yes, int64[6] five = {0, 0, 0, 0, 0, 5}",
+        f"z = If<then_branch = t () => (float[1, 1, k] r) {{ {_long_size('r = Neg')} }}, "
+        f"else_branch = e () => (float[1, 1, k] r) {{ {_long_size('r = Abs')} }}>(yes)\n {_long_size('w = Neg')}\n y = Add(z, w)",
+    ),
+    "half of a transform along a late axis": (20, "float[2, 6, 3, 1] x, int64 place", "y = DFT<onesided = 1>(x, , place)"),
+    "every second number": (18, "int64 count", "o = Constant<value_int = 1>() t = Constant<value_int = 2>() y = Range(o, count, t)"),
+    "a logarithm of a sum of halves": (13, "float16[2, 3] x", "y = ReduceLogSumExp<axes = [1]>(x)"),
+    "one of a sequence": (
+        18,
+        "float[n, 3] x, float[n, 3] w, int64[1] two = {2}",
+        "s = Shape<end = 1>(x) m = Mod(s, two) i = Squeeze(m) v = Neg(x) q = SequenceConstruct(x, w, v) y = SequenceAt(q, i)",
+    ),
+    "transposed sizes": (
+        18,
+        "float[n, m] x, float[1] w, int64[2] two = {2, 1}",
+        "s = Shape(x) r = Reshape(s, two) u = Transpose(r) v = Squeeze(u) y = Expand(w, v)",
+    ),
+    **{
+        f"groups of queries{inputs}{attributes}": (
+            18,
+            GROUPS,
+            "y, k1, v1 = com.microsoft.GroupQueryAttention"
+            f"<num_heads = 4, kv_num_heads = 2{attributes}>(x, w, w, p, p, seen, total{inputs})",
+        )
+        for inputs, attributes in ((", , , , , sink", ""), (", , , , , , v, u", ""), ("", ", smooth_softmax = 1"), ("", ", scale = 0.7"))
+    },
+    **{
+        f"{outputs} of a tree of {count} classes": (
+            18,
+            "float[n, 2] x",
+            f"{outputs} = ai.onnx.ml.TreeEnsembleClassifier<{TREE}, class_treeids = [0, 0], class_nodeids = [1, 2], "
+            f"class_ids = [0, {count - 1}], class_weights = [1.0, -2.0], classlabels_int64s = [{', '.join('345'[:count])}]{base}>(x)",
+        )
+        for count, base in ((1, ""), (3, ", base_values = [0.5, -1.0, 2.0]"))
+        for outputs in ("y, z", "z, y")
+    },
+    "the least of a tree": (
+        18,
+        "float[n, 2] x",
+        f"y = ai.onnx.ml.TreeEnsembleRegressor<{TREE}, target_treeids = [0, 0], target_nodeids = [1, 2], target_ids = [0, 0], "
+        'target_weights = [1.0, -2.0], n_targets = 1, aggregate_function = "MIN">(x)',
+    ),
+    "a tree by numbers": (
+        18,
+        "float[n, 2] x",
+        "y = ai.onnx.ml.TreeEnsemble<n_targets = 2, post_transform = 3, tree_roots = [0], nodes_featureids = [1], "
+        "nodes_modes = uint8[1] {0}, nodes_splits = float[1] {1.0}, nodes_truenodeids = [0], nodes_trueleafs = [1], "
+        "nodes_falsenodeids = [1], nodes_falseleafs = [1], leaf_targetids = [0, 1], leaf_weights = float[2] {1.5, -2.5}>(x)",
+    ),
     "identical parts": (18, "float[n, 4] x", "y = Split<axis = 1, num_outputs = 1>(x)"),
 }
 
@@ -473,6 +533,8 @@ RNG = np.random.default_rng(0)
 ARRAYS = {
     "infinite": np.float32([[-np.inf] * 6, [np.inf, 1, 2, 3, 4, -np.inf], [500, 1, 2, -np.inf, 500, 3]]),
     "count": np.array(3),
+    "yes": np.array(True),
+    "place": np.array(1),
     "row": np.array([0, 1], bool),
     "column": np.array([1, 0, 1], bool),
     "own": RNG.standard_normal((1, 12, 12), np.float32),
@@ -502,8 +564,9 @@ def parsed(name, plain=False):
     opset, inputs, nodes = CASES[name]
     if plain and "crop" in nodes and ", t)" in nodes:
         inputs, nodes = inputs + ", int64[4] sizes = {1, 1, 3, 3}", nodes.replace(", t)", ", , sizes)")
+    trees = 5 if "TreeEnsemble<" in nodes else 2
     return parse_model(
-        f'<ir_version: 8, opset_import: ["" : {opset}, "ai.onnx.ml" : 2, "com.microsoft" : 1]> main ({inputs}) => (y) {{ {nodes} }}'
+        f'<ir_version: 8, opset_import: ["" : {opset}, "ai.onnx.ml" : {trees}, "com.microsoft" : 1]> main ({inputs}) => (y) {{ {nodes} }}'
     )
 
 

@@ -240,6 +240,20 @@ REFUSED = [
         "y = RoiAlign(x, r, b)",
         "expected rois [regions, 4] and batch_indices [regions]",
     ),
+    ("float[2] a = {1, 2}, float[3] b = {1, 2, 3}", "y = Add(a, b)", "shapes do not broadcast"),
+    (
+        "float[2] x, bool[2] c = {0, 1}",
+        "y = If<then_branch = t () => (float[2] r) { r = Neg(x) }, else_branch = e () => (float[2] r) { r = Abs(x) }>(c)",
+        "input cond: expected one element, found [2]",
+    ),
+    *(
+        (f"float[3] x, int64[2] p = {{{pads}}}", f'y = Pad<mode = "{mode}">(x, p)', "expected at most 140737488355328 bytes")
+        for pads in ("0, 4611686018427387904", "4611686018427387904, 0")
+        for mode in ("reflect", "edge", "wrap")
+    ),
+    # Features.
+    ("float[4] x", "y = ai.onnx.ml.Scaler<offset = [1.0, 2.0, 3.0]>(x)", "expected a tensor of shape [3], found [4]"),
+    ("float[2, 4] x", "y = ai.onnx.ml.Scaler<scale = [1.0, 2.0, 3.0]>(x)", "expected a tensor of shape [2, 3], found [2, 4]"),
     # Shapes.
     ("float[2, 3] x, int64[3] s = {2, 3, 0}", "y = Reshape(x, s)", "input shape: expected zeros for axes of data [2, 3], found [2, 3, 0]"),
     ("float[2, 3] x, int64[2] s = {-1, -1}", "y = Reshape(x, s)", "input shape: expected sizes and at most one -1, found [-1, -1]"),

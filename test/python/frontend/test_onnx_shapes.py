@@ -135,6 +135,18 @@ def test_movements_of_sizes():
     )
 
 
+@pytest.mark.parametrize(("repeats", "is_known"), [(63, True), (64, True), (65, False)])
+def test_longer_tensors_of_sizes_are_data(repeats, is_known):
+    nodes = [
+        node("Shape", ["x"], ["s"], end=1),
+        node("Tile", ["s", "repeats"], ["long"]),
+        node("Slice", ["long", "last", "end"], ["k"]),
+        node("ConstantOfShape", ["k"], ["y"]),
+    ]
+    given = {"repeats": np.array([repeats]), "last": np.array([-1]), "end": np.array([2**40])}
+    assert (shapes(imported(model_of(nodes, {"x": ["n", 2]}, initializers=given)))["y"] == ["n"]) == is_known
+
+
 def test_comparisons_that_have_one_answer():
     model = model_of(
         [
@@ -229,8 +241,9 @@ def test_what_windows_demand_is_known_of_the_input():
 
     mod = convolved(5)
     assert (mod.ranges["h"].low, shapes(mod)["y"]) == (5, ["1", "4", "h - 4", "6"])
-    # A window has several places at the size that is typical.
-    assert [convolved(rows).ranges.of("h").typical for rows in (127, 128)] == [128, 2 * 128 + 1]
+    # A window has several places, more than 16, at the size that is typical.
+    rows = {127: 128, 128: 257, 241: 257, 242: 2 * 257 + 1}
+    assert {n: convolved(n).ranges.of("h").typical for n in rows} == rows
 
 
 def test_a_table_bounds_what_is_read_of_it():

@@ -12,6 +12,8 @@ from onnx import TensorProto, helper
 
 import relayc
 from relayc.dialects.relay.fourier import LARGEST_FACTOR, plan_of
+from relayc.frontend.onnx import from_onnx
+from relayc.pipelines.evaluate.relay import RelayInterpreter
 
 DTYPES = {"float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE, "float16": TensorProto.FLOAT16}
 
@@ -58,6 +60,68 @@ def test_lengths(length):
     z = x.astype("float64") @ [1, 1j]
     close(dft(x), pairs(np.fft.fft(z)))
     close(dft(x, inverse=1), pairs(np.fft.ifft(z)))
+
+
+def way_of(mod):
+    """How often a program multiplies matrices, and transforms by factors."""
+    names = [str(op.operation.name) for op in mod.main.body.blocks[0].operations]
+    return names.count("relay.nn_matmul"), names.count("relay.fft")
+
+
+def interpreted(mod, x):
+    (found,) = RelayInterpreter(mod)("main", [x])
+    return found
+
+
+# On both sides of the limits: of lengths of small factors, of factors that take a step of their own (7, 13), and of large primes.
+PRODUCT, FACTORS, CONVOLUTION = (1, 0), (0, 1), (0, 2)
+WAYS = {
+    **{1: PRODUCT, 25: PRODUCT, 27: FACTORS, 28: PRODUCT, 35: FACTORS, 39: PRODUCT, 42: FACTORS, 64: FACTORS},
+    **{107: PRODUCT, 109: CONVOLUTION, 157: PRODUCT, 163: CONVOLUTION},
+}
+
+
+@pytest.mark.parametrize("length", WAYS)
+def test_a_transform_takes_what_is_fastest(length):
+    x = signal(2, length, 2)
+    z = x.astype("float64") @ [1, 1j]
+    for inverse, expected in ((0, np.fft.fft(z)), (1, np.fft.ifft(z))):
+        mod = from_onnx(dft_model("float32", x.shape, inverse=inverse))
+        assert way_of(mod) == WAYS[length]
+        close(interpreted(mod, x), pairs(expected))
+
+
+WAYS_OF_REAL = {
+    **{49: PRODUCT, 96: PRODUCT, 98: PRODUCT, 100: FACTORS, 135: FACTORS, 168: FACTORS},
+    **{719: PRODUCT, 727: CONVOLUTION, 2 * 359: PRODUCT, 2 * 367: CONVOLUTION},
+}
+
+
+@pytest.mark.parametrize("length", WAYS_OF_REAL)
+def test_a_transform_of_real_signals_takes_what_is_fastest(length):
+    """Half of the frequencies, and lines of half the length where that is even."""
+    x = signal(2, length, 1)
+    half = pairs(np.fft.rfft(x[..., 0].astype("float64"))).astype("float32")
+    for rows, size, expected, inverse in ((x, None, half, 0), (half, length, x, 1)):
+        mod = from_onnx(dft_model("float32", rows.shape, size, onesided=1, inverse=inverse))
+        assert way_of(mod) == WAYS_OF_REAL[length]
+        if length < 500:  # others take seconds to interpret
+            close(interpreted(mod, rows), expected)
+
+
+@pytest.mark.parametrize(("length", "parts", "inverse"), [(1, 2, 0), (12, 1, 0), (12, 2, 1), (67, 2, 1)])
+def test_transforms_of_lengths_that_the_program_knows(length, parts, inverse):
+    x = signal(1, length, parts)
+    z = x.astype("float64") @ [1, 1j][:parts]
+    found = interpreted(from_onnx(dft_model("float32", ["b", "n", parts], inverse=inverse)), x)
+    close(found, pairs(np.fft.ifft(z) if inverse else np.fft.fft(z)))
+
+
+@pytest.mark.parametrize("length", [2, 12, 134])
+def test_real_signals_of_lengths_that_the_program_knows(length):
+    x = signal(1, length, 1)
+    half = pairs(np.fft.rfft(x[..., 0].astype("float64"))).astype("float32")
+    close(interpreted(from_onnx(dft_model("float32", ["b", "n", 2], onesided=1, inverse=1)), half), x)
 
 
 @pytest.mark.parametrize("length", [2, 15, 300, 1000])

@@ -295,6 +295,18 @@ def test_branches_that_give_sequences_of_other_lengths():
     agree(text, *({"c": np.array(c), "x": X[0], "given": LIST} for c in (True, False)))
 
 
+@pytest.mark.parametrize("others", ["z, x", "z"])
+def test_branches_that_give_elements_of_other_ranks_or_numbers(others):
+    text = f"""g (bool c, float[n, m] x, float[m] y) => (float[m] first) {{
+        s = If (c) <
+            then_branch = a () => (seq(float) r) {{ r = SequenceConstruct (y, y) }},
+            else_branch = b () => (seq(float) r) {{ z = Neg (y)  r = SequenceConstruct ({others}) }}>
+        zero = Constant <value_int = 0> ()
+        first = SequenceAt (s, zero)
+    }}"""
+    agree(text, *({"c": np.array(c), "x": X, "y": X[0]} for c in (True, False)))
+
+
 def test_sequences_are_mapped_in_a_loop():
     text = """g (seq(float[n]) s, seq(float[n]) t, float[1] x) => (seq(float) sums, seq(int64) shapes) {
         sums, shapes = SequenceMap <body = b (float[n] e, float[n] f, float[1] c) => (float[n] r, int64[1] h) {

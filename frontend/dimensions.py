@@ -194,12 +194,10 @@ class _Resolution:
         for name, given in self.dims.items():
             mine = self.texts.get(name) if isinstance(name, str) else None
             size = None if mine is None else substitute(mine, self.bindings)
-            if name not in names and isinstance(size, int) and size != given:
-                pair = given if isinstance(given, (tuple, list)) and len(given) == 2 else None
-                if pair is None or not pair[0] <= size <= pair[1]:
-                    raise ModelError(f"dims: {name}: expected {size}, as shapes has it, found {given}")
-                continue
             if name not in names and isinstance(size, int):
+                pair = given if isinstance(given, (tuple, list)) and len(given) == 2 else (given, given)
+                if not pair[0] <= size <= pair[1]:
+                    raise ModelError(f"dims: {name}: expected {size}, as shapes has it, found {given}")
                 continue
             one = min(symbols_of(size)) if isinstance(size, Dim) and len(symbols_of(size)) == 1 else ""
             name = one if name not in names and size is not None and one in names and size == symbol(one) else name
@@ -246,8 +244,7 @@ def _defined(shapes: dict[str, tuple[Size, ...]], ranges: dict[str, Range]) -> t
         renamed[d] = symbol(name)
         with Ranges(ranges):
             low, high = bounds(d)
-        if low > 0 or high < FAR:
-            ranges[name] = Range(max(low, 0), max(min(high, FAR), 0))
+        ranges[name] = Range(max(low, 0), max(min(high, FAR), 0))
     found = {name: tuple(renamed.get(d, d) for d in shape) for name, shape in shapes.items()}
     used = set(names_of(found.values()))
     return found, {name: known for name, known in ranges.items() if name in used}

@@ -228,7 +228,6 @@ class Importer:
         for node, where in reversed(needed):
             self._convert(node, f"{label}/{where}", body)
             body.values.update(given)
-            body.nodes.append((node, where))
         return body[name]
 
     def _constants_of(self, graph: GraphProto) -> dict[str, Tensor]:

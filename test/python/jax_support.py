@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 import relayc
+from relayc.pipelines.evaluate.relay import RelayInterpreter
 
 
 def values(*shapes, seed=0):
@@ -42,3 +43,11 @@ def agrees(function, *args, open_sizes=None, more=(), tolerance=2e-5):
     for given in (args, *more):
         same(module(*given), jax.jit(function)(*given), tolerance)
     return module
+
+
+def interprets(text, calls, wanted):
+    """Interprets a program of StableHLO, and compares its result for each call with what numpy gives."""
+    run = RelayInterpreter(relayc.from_stablehlo(text))
+    for args in calls:
+        (found,), expected = run("main", list(args)), np.asarray(wanted(*args))
+        same(found.view(expected.dtype) if expected.dtype.kind in "bu" else found, expected)

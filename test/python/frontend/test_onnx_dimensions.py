@@ -67,6 +67,8 @@ def test_an_expression_of_what_is_no_dimension_is_a_symbol_of_its_own():
         ({"shapes": {"ids": ["b", "seq"]}, "dims": {"b": 2}}, ["2 seq", "2 past + seq", "2 4 past"]),
         ({"shapes": {"ids": [2, 8]}, "dims": {"batch": 2}}, ["2 8", "2 past + 8", "2 4 past"]),
         ({"shapes": {"mask": [1, 12]}, "dims": {"past": 4}}, ["1 8", "1 12", "1 4 4"]),
+        ({"shapes": {"mask": [1, 9], "past": [1, 4, 9]}}, ["1 0", "1 9", "1 4 9"]),
+        ({"shapes": {"ids": [2, 8]}, "dims": {"seq": (1, 8)}}, ["2 8", "2 past + 8", "2 4 past"]),
         ({"dims": {"seq": 0}}, ["batch 0", "batch past", "batch 4 past"]),
     ],
 )

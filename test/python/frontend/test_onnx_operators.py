@@ -3,15 +3,12 @@
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import helper
-from onnx.parser import parse_model
 from onnx.reference import ReferenceEvaluator
+from onnx_cases import arrays, parsed
 
 from relayc.frontend.onnx import from_onnx
 from relayc.pipelines import find_pass
 from relayc.pipelines.evaluate.relay import RelayInterpreter
-
-SIZES = {"n": 5, "m": 3}
 
 SCALES = "float xs = {0.04}, uint8 xz = {120}, float ys = {0.05}, uint8 yz = {7}"
 
@@ -164,6 +161,7 @@ CASES = {
             ("ii->i", "float[n, n] x", "x"),
             ("...ij,...jk->...ik", "float[4, 5, 2, 3] x, float[4, 1, 3, 2] w", "x, w"),
             ("...j", "float[2, 3] x", "x"),
+            ("...ij,jk->...ik", "float[4, 5, 2, 3] x, float[3, 2] w", "x, w"),
             ("i...,i...->...", "float[2, 3] x, float[2, 3] w", "x, w"),
             ("ij,ij->ij", "float[2, 3] x, float[2, 3] w", "x, w"),
             ("i,j->ji", "float[2] x, float[3] w", "x, w"),
@@ -311,6 +309,11 @@ CASES = {
             ),
         )
     },
+    "a crop of four axes": (
+        18,
+        "float[3, 4, 5, 4] x, float[8] roi = {0, 0.25, 0, 0.5, 0.5, 1, 0.75, 1}, int64[4] s = {2, 3, 4, 6}",
+        'y = Resize<mode = "nearest", coordinate_transformation_mode = "tf_crop_and_resize">(x, roi, , s)',
+    ),
     "repeated": (9, "float[1, 1, 3, 4] x, float[4] g", "y = Upsample(x, g)"),
     "interpolated": (7, "float[1, 1, 3, 4] x", 'y = Upsample<mode = "linear", scales = [1.0, 1.0, 2.0, 1.5]>(x)'),
     "resized in operator set 10": (10, "float[1, 1, 3, 7] x, float[4] f", "y = Resize(x, f)"),
@@ -529,72 +532,13 @@ OF_REFERENCE = {
     "blocks of channels",
 }
 
-RNG = np.random.default_rng(0)
-ARRAYS = {
-    "infinite": np.float32([[-np.inf] * 6, [np.inf, 1, 2, 3, 4, -np.inf], [500, 1, 2, -np.inf, 500, 3]]),
-    "count": np.array(3),
-    "yes": np.array(True),
-    "place": np.array(1),
-    "row": np.array([0, 1], bool),
-    "column": np.array([1, 0, 1], bool),
-    "own": RNG.standard_normal((1, 12, 12), np.float32),
-    "again": RNG.standard_normal((1, 9, 3), np.float32),
-    "special": np.float32([np.inf, -np.inf, np.nan, 0, -1, 3e38]),
-    "b": np.array([0, 1, 1, 0, 0, 1, 0], bool),
-    "c": np.array([0, 1, 0], bool),
-    "h": np.float16(0.75),
-    "z": np.array([3, 0, 1, 2, 1]),
-    "i": np.int32([3, 0, 4, 2, 100]),
-    "k": np.array([1, 2]),
-    "axis": np.array([-1]),
-    "axes": np.array([1, 0]),
-    "high": np.float32([3000]),
-    "f": np.float32([1, 1, 2.5, 0.6]),
-    "g": np.float32([1, 1, 2.5, 1.5]),
-    "r": np.float32([[0, 1, 2, 9, 8], [1, 0, 0, 13, 11]]),
-    "q": np.float32([[0.5, 0.25, 4, 5], [1, 1, 3, 2]]),
-    "crop": np.float32([0, 0, 0.25, 0.25, 1, 1, 0.75, 1.25]),
-    "unpooled i": np.stack([RNG.permutation(36)[:6].reshape(1, 2, 3) for _ in range(2)]),
-    "unpooled to a size i": np.array([[[0, 3, 5]], [[7, 9, 11]]]),
-}
-
-
-def parsed(name, plain=False):
-    """A case as a model; `plain` in the form that others understand: a crop with the sizes that follow from its factors."""
-    opset, inputs, nodes = CASES[name]
-    if plain and "crop" in nodes and ", t)" in nodes:
-        inputs, nodes = inputs + ", int64[4] sizes = {1, 1, 3, 3}", nodes.replace(", t)", ", , sizes)")
-    trees = 5 if "TreeEnsemble<" in nodes else 2
-    return parse_model(
-        f'<ir_version: 8, opset_import: ["" : {opset}, "ai.onnx.ml" : {trees}, "com.microsoft" : 1]> main ({inputs}) => (y) {{ {nodes} }}'
-    )
-
-
-def arrays(name):
-    """The inputs of a case by name: given ones, positive floats where they are random."""
-    rng, graph = np.random.default_rng(len(name)), parsed(name).graph
-    found = {}
-    for given in graph.input:
-        if any(given.name == t.name for t in graph.initializer):
-            continue
-        type_ = given.type.tensor_type
-        shape = [d.dim_value if d.HasField("dim_value") else SIZES[d.dim_param] for d in type_.shape.dim]
-        dtype = helper.tensor_dtype_to_np_dtype(type_.elem_type)
-        array = ARRAYS.get(f"{name} {given.name}", ARRAYS.get(given.name))
-        if array is None and dtype.kind in "iu":
-            array = rng.integers(*((-9, 9) if dtype.kind == "i" else (0, 256)), shape)
-        if array is None or (array.ndim != len(shape) or array.shape != tuple(shape)):
-            array = rng.uniform(0.25, 2, shape)
-        found[given.name] = np.asarray(array, dtype)
-    return found
-
 
 @pytest.mark.parametrize("name", CASES)
 def test_against_others(name):
     session = ReferenceEvaluator if name in OF_REFERENCE else onnxruntime.InferenceSession
-    feeds = arrays(name)
-    (expected,) = session(parsed(name, True).SerializeToString()).run(["y"], feeds)
-    (found,) = RelayInterpreter(find_pass("QnnCanonicalize")(from_onnx(parsed(name))))("main", list(feeds.values()))
+    feeds = arrays(name, CASES[name])
+    (expected,) = session(parsed(CASES[name], True).SerializeToString()).run(["y"], feeds)
+    (found,) = RelayInterpreter(find_pass("QnnCanonicalize")(from_onnx(parsed(CASES[name]))))("main", list(feeds.values()))
     found = found.view(expected.dtype) if found.dtype == np.int8 else found  # bytes there
     assert found.dtype == expected.dtype and found.shape == expected.shape
     np.testing.assert_allclose(found, expected, rtol=2e-3 if found.dtype == np.float16 else 2e-5, atol=1e-5)

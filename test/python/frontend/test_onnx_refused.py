@@ -240,6 +240,7 @@ REFUSED = [
         "y = RoiAlign(x, r, b)",
         "expected rois [regions, 4] and batch_indices [regions]",
     ),
+    ("int32[2] a = {1, 2}, float[2] b = {1, 2}", "y = Add(a, b)", "rhs: expected the element type of lhs, int32, found"),
     ("float[2] a = {1, 2}, float[3] b = {1, 2, 3}", "y = Add(a, b)", "shapes do not broadcast"),
     (
         "float[2] x, bool[2] c = {0, 1}",

@@ -241,6 +241,8 @@ def test_what_windows_demand_is_known_of_the_input():
 
     mod = convolved(5)
     assert (mod.ranges["h"].low, shapes(mod)["y"]) == (5, ["1", "4", "h - 4", "6"])
+    # Sizes of which none beyond the 64th is enough are not searched.
+    assert [convolved(rows).ranges.of("h").low for rows in (64, 65)] == [64, 0]
     # A window has several places, more than 16, at the size that is typical.
     rows = {127: 128, 128: 257, 241: 257, 242: 2 * 257 + 1}
     assert {n: convolved(n).ranges.of("h").typical for n in rows} == rows
@@ -406,3 +408,8 @@ def test_numbers_whose_products_with_sizes_are_exact(value):
 def test_numbers_whose_products_with_sizes_may_round(value):
     with pytest.raises(Inexact):
         Ratio.number(value)
+
+
+def test_a_scale_of_one_element_says_nothing_of_rows():
+    mod = imported(model_of([node("RMSNormalization", ["x", "w"], ["y"])], {"x": ["n", "m"], "w": [1]}, opset=23))
+    assert shapes(mod)["y"] == ["n", "m"]

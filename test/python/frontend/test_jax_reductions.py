@@ -1,0 +1,121 @@
+"""Reductions, windows and the largest elements as programs of StableHLO, compared with numpy. They are interpreted."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("jax")
+
+from jax_support import interprets, values  # there is JAX
+from stablehlo_texts import program, region
+
+X, Y = values((4, 6), (3, 6))
+TIES = np.round(X * 2)
+NUMBERS = {"0.0": 0.0, "1.0": 1.0, "2.0": 2.0, "0xFF800000": -np.inf}
+
+ARGMAX = """({ ^bb0(%a: tensor<f32>, %b: tensor<i32>, %c: tensor<f32>, %d: tensor<i32>):
+  %e = stablehlo.compare GT, %a, %c : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  %f = stablehlo.compare NE, %a, %a : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  %g = stablehlo.or %e, %f : tensor<i1> %h = stablehlo.compare EQ, %a, %c : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  %i = stablehlo.compare LT, %b, %d : (tensor<i32>, tensor<i32>) -> tensor<i1>
+  %j = stablehlo.and %h, %i : tensor<i1> %k = stablehlo.or %g, %j : tensor<i1>
+  %l = stablehlo.select %g, %a, %c : tensor<i1>, tensor<f32> %m = stablehlo.select %k, %b, %d : tensor<i1>, tensor<i32>
+  stablehlo.return %l, %m : tensor<f32>, tensor<i32> })"""
+
+
+def reduced(dimensions, shape):
+    """Sums of %x and of %s."""
+    return program(
+        f'%0 = "stablehlo.reduce"(%x, %s) <{{dimensions = array<i64{dimensions}>}}> {region("add")} '
+        f": (tensor<4x6xf32>, tensor<f32>) -> tensor<{shape}xf32>",
+        *(f"tensor<{shape}xf32>", "%x: tensor<4x6xf32>, %s: tensor<f32>"),
+    )
+
+
+def largest(axis, size, body):
+    """What `body` makes of %r#0 and %r#1, the largest elements along an axis and their places."""
+    return program(
+        f"%at = stablehlo.iota dim = {axis} : tensor<4x6xi32> %v = stablehlo.constant dense<0xFF800000> : tensor<f32> "
+        f'%w = stablehlo.constant dense<0> : tensor<i32> %r:2 = "stablehlo.reduce"(%x, %at, %v, %w) <{{dimensions = array<i64: {axis}>}}> '
+        f"{ARGMAX} : (tensor<4x6xf32>, tensor<4x6xi32>, tensor<f32>, tensor<i32>) -> (tensor<{size}xf32>, tensor<{size}xi32>) "
+        f"%p = stablehlo.convert %r#1 : (tensor<{size}xi32>) -> tensor<{size}xf32> {body.replace('KIND', f'tensor<{size}xf32>')}",
+        f"tensor<{size}xf32>",
+    )
+
+
+def windows(name, first, size, steps, edge, shape):
+    """Reductions of windows that begin `edge` rows above, and end as many columns behind."""
+    return program(
+        f'%z = stablehlo.constant dense<{first}> : tensor<f32> %0 = "stablehlo.reduce_window"(%x, %z) '
+        f"<{{window_dimensions = array<i64: {size[0]}, {size[1]}>, window_strides = array<i64: {steps[0]}, {steps[1]}>, "
+        f"padding = dense<[[{edge}, 0], [0, {edge}]]> : tensor<2x2xi64>}}> {region(name)} "
+        f": (tensor<4x6xf32>, tensor<f32>) -> tensor<{shape[0]}x{shape[1]}xf32>",
+        f"tensor<{shape[0]}x{shape[1]}xf32>",
+    )
+
+
+def by_windows(x, function, first, size, steps, edge):
+    padded = np.pad(x, ((edge, 0), (0, edge)), constant_values=first)
+    return function(np.lib.stride_tricks.sliding_window_view(padded, size)[:: steps[0], :: steps[1]], (2, 3))
+
+
+PROGRAMS = {
+    "sums from a number": (reduced(": 1", "4"), [(X, np.float32(2.5))], lambda x, s: x.sum(1) + s),
+    "sums along no axis": (reduced("", "4x6"), [(X, np.float32(2.5))], lambda x, s: x + s),
+    "places of the largest": (largest(1, 4, "%0 = stablehlo.negate %p : KIND"), [(TIES,)], lambda x: -x.argmax(1).astype(np.float32)),
+    "the largest and their places": (
+        largest(0, 6, "%0 = stablehlo.add %r#0, %p : KIND"),
+        [(TIES,)],
+        lambda x: x.max(0) + x.argmax(0).astype(np.float32),
+    ),
+    **{
+        f"windows of one element and {first}": (
+            windows("add", first, (1, 1), (1, 1), 0, (4, 6)),
+            [(X,)],
+            lambda x, first=first: x + np.float32(first),
+        )
+        for first in ("0.0", "2.0")
+    },
+    **{
+        f"{name} of windows beyond {edge} edges from {first}": (
+            windows(name, first, (2, 3), (1, 2), edge, (3 + edge, (3 + edge) // 2 + 1)),
+            [(X,)],
+            lambda x, given=(function, NUMBERS[first], (2, 3), (1, 2), edge): by_windows(x, *given),
+        )
+        for name, function, first in (("add", np.sum, "0.0"), ("maximum", np.max, "0xFF800000"), ("multiply", np.prod, "1.0"))
+        for edge in (0, 1, 3)
+    },
+    "products of halves in floats": (
+        program(
+            "%h = stablehlo.convert %x : (tensor<4x6xf32>) -> tensor<4x6xf16> "
+            "%g = stablehlo.convert %y : (tensor<3x6xf32>) -> tensor<3x6xf16> %0 = stablehlo.dot_general %h, %g, "
+            "contracting_dims = [1] x [1] : (tensor<4x6xf16>, tensor<3x6xf16>) -> tensor<4x3xf32>",
+            *("tensor<4x3xf32>", "%x: tensor<4x6xf32>, %y: tensor<3x6xf32>"),
+        ),
+        [(np.round(X * 4) / 4, np.round(Y * 4) / 4)],
+        lambda x, y: x @ y.T,
+    ),
+    "halves in hexadecimal": (
+        program(
+            '%a = stablehlo.constant dense<"0x003C00BC007C0138"> : tensor<4xf16> %b = stablehlo.convert %a '
+            ": (tensor<4xf16>) -> tensor<4xf32> %0 = stablehlo.add %b, %x : tensor<4xf32>",
+            *("tensor<4xf32>", "%x: tensor<4xf32>"),
+        ),
+        [(X[0, :4],)],
+        lambda x: x + np.array([0x3C00, 0xBC00, 0x7C00, 0x3801], np.uint16).view(np.float16).astype(np.float32),
+    ),
+    "the largest of a computed number": (
+        program(
+            "%k = stablehlo.constant dense<3> : tensor<i32> %r:2 = stablehlo.custom_call @stablehlo.dynamic_top_k(%x, %k) "
+            ": (tensor<4x6xf32>, tensor<i32>) -> (tensor<4x3xf32>, tensor<4x3xi32>) "
+            "%f = stablehlo.convert %r#1 : (tensor<4x3xi32>) -> tensor<4x3xf32> %0 = stablehlo.add %r#0, %f : tensor<4x3xf32>",
+            "tensor<4x3xf32>",
+        ),
+        [(X,)],
+        lambda x: -np.sort(-x, 1)[:, :3] + np.argsort(-x, 1)[:, :3].astype(np.float32),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_gives_what_numpy_gives(name):
+    interprets(*PROGRAMS[name])

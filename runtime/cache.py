@@ -194,7 +194,7 @@ class Cache:
             self.folder.mkdir(0o700, parents=True, exist_ok=True)
             if shutil.disk_usage(self.folder).free < 2 * num_bytes:
                 return False
-            handle, name = tempfile.mkstemp(".tmp", path.stem[:16] + "-", self.folder)
+            handle, name = tempfile.mkstemp(".tmp", dir=self.folder)
         except OSError:
             return False
         try:

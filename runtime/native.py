@@ -344,8 +344,7 @@ class NativeCode:
     def _linked(self, link: Link) -> int:
         if link.kind in ("constructor", "empty"):
             number = constructors.number(self.values.constructors[link.name][link.tag])
-            word = number if link.kind == "constructor" else number << 32 | link.tag << 8 | _EMPTY_WORD
-            return word - (1 << 64) if word >> 63 else word
+            return number if link.kind == "constructor" else number << 32 | link.tag << 8 | _EMPTY_WORD
         if link.kind == "entry":
             return self._addresses[link.name]
         found = to_tensor(np.array(self._constant(link))) if link.kind == "constant" else self._callback(link)

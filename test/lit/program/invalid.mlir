@@ -65,3 +65,37 @@ func.func private @k(tensor<4xf32>) -> tensor<4xf32> attributes {relay.tir = @im
 
 // CHECK: @k: relay.tir: expected a private function over memrefs with a body, found no such @impl
 func.func private @k(tensor<4xf32>) -> tensor<4xf32> attributes {relay.tir = @impl}
+
+// -----
+
+// CHECK: @main: expected a program of one block, with scf.if and scf.while
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  cf.br ^end
+^end:
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+// CHECK: @main: arith.index_cast at {{.*}}: expected an element of a tensor as a size
+func.func @main(%n: i64) {
+  %0 = arith.index_cast %n : i64 to index
+  return
+}
+
+// -----
+
+// CHECK: @main: arith.index_cast at {{.*}}: expected an element at constant indices
+func.func @main(%x: tensor<4xi64>, %n: index) {
+  %e = tensor.extract %x[%n] : tensor<4xi64>
+  %0 = arith.index_cast %e : i64 to index
+  return
+}
+
+// -----
+
+// CHECK: @main: relay.constant at {{.*}}: expected the key of a parameter, found elements
+func.func @main() {
+  %0 = "relay.constant"() {value = dense<1.0> : tensor<2xf32>} : () -> tensor<2xf32>
+  return
+}

@@ -238,6 +238,8 @@ def test_without_a_driver():
         device.empty((3,))
     with pytest.raises(DeviceError, match="device cuda:0: expected"):
         _ = device.name
+    with pytest.raises(ImportError, match=r"^device cuda: expected"):
+        quick_peak.__wrapped__(1)
 
 
 def test_a_forked_process_cannot_use_the_driver(driver):

@@ -7,7 +7,7 @@ from relayc.dialects.mlir import func, ir
 from relayc.pipelines.targets.cuda.architectures import ARCHITECTURES
 from relayc.pipelines.targets.cuda.device.code import compile_kernels, lower_device
 from relayc.pipelines.targets.cuda.device.errors import DeviceCodeError
-from relayc.pipelines.targets.cuda.device.figures import count_ptx, resident_blocks
+from relayc.pipelines.targets.cuda.device.figures import count_ptx, resident_blocks, uses_tensor_cores
 from relayc.pipelines.targets.cuda.device.lowering import lower_kernels
 from relayc.pipelines.targets.cuda.device.ptxas import register_limits, tool
 
@@ -241,7 +241,8 @@ def test_more_registers_are_tried_where_ptxas_spills() -> None:
 
 def test_instructions_of_several_lines_are_counted() -> None:
     lines = ["mma.sync.aligned.m16n8k8.row.col", "\t{%f1, %f2},", "\t{%r1, %r2};", "@%p1 bra $L__BB0_2;", "$L__BB0_2:", "ret;"]
-    assert count_ptx("\n\t".join(lines)) == {"mma": 1, "bra": 1, "ret": 1}
+    text = "\n\t".join(lines)
+    assert count_ptx(text) == {"mma": 1, "bra": 1, "ret": 1} and uses_tensor_cores(text) and not uses_tensor_cores("\tret;")
 
 
 def test_functions_of_the_host_stay_as_they_are() -> None:

@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import struct
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from device_kernels import cuda, device_code, launched, outlined
 
 from relayc.dialects.mlir import ir, llvm, make_context
 from relayc.pipelines.context.passes import PassContext
-from relayc.pipelines.targets.cuda.device import code, ptx
+from relayc.pipelines.targets.cuda.device import code, ptx, ptxas
 from relayc.pipelines.targets.cuda.device.errors import DeviceCodeError
 from relayc.pipelines.targets.cuda.device.llvm_text import readable
 from relayc.pipelines.targets.cuda.device.ptxas import tool
@@ -115,6 +116,52 @@ def test_without_llvm_the_error_says_what_to_install(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(ptx, "find_spec", lambda name: None)
     with pytest.raises(ModuleNotFoundError, match=r"target cuda: expected the package llvmlite, .*relayc\[cuda\]"):
         device_code(KERNEL)
+
+
+def test_a_process_whose_answer_nobody_has_read_takes_no_more_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(self: ptx._Worker, request: object) -> None:
+        raise KeyboardInterrupt
+
+    empty = ptx._Pool()
+    monkeypatch.setattr(ptx, "_POOL", empty)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(ptx._Worker, "ask", interrupted)
+        ptx.make_ptx("k", "", "sm_80")
+    assert not empty._idle
+    with pytest.raises(DeviceCodeError, match=r"kernel k: arch: expected sm_75, .*, found sm_1$"):
+        ptx.make_ptx("k", "", "sm_1")
+    with pytest.raises(DeviceCodeError, match=r"kernel k: expected LLVM text, found: .*expected top-level entity"):
+        ptx.make_ptx("k", "nonsense", "sm_80")
+    (worker,) = empty._idle  # it has answered
+    empty.close()
+    assert not empty._idle and worker._process.poll() == 0
+
+
+def test_without_the_programs_of_nvidia_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ptxas, "tool", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match=r"target cuda: expected ptxas of the package nvidia-cuda-nvcc .*, found none"):
+        code.assemble("k", "", "sm_80")
+    with pytest.raises(ModuleNotFoundError, match=r"SASS: expected nvdisasm of the package nvidia-cuda-nvdisasm .*, found none"):
+        ptxas.disassemble(b"")
+
+
+def test_a_kernel_that_spills_is_assembled_with_more_registers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first that does not spill counts; of those that all spill the one without a limit."""
+    report = "{} bytes stack frame, {} bytes spill stores, {} bytes spill loads\nUsed {} registers"
+    text, tried = ".maxntid 256, 1, 1\nret;", list[str]()
+
+    def assembled(name: str, ptx: str, arch: str) -> tuple[bytes, str]:
+        tried.append(ptx)
+        limit = int(re.findall(r"^\.maxnreg (\d+)$", ptx, re.M)[0]) if "maxnreg" in ptx else 64
+        spilt = 0 if limit >= needed else 8
+        return b"%d" % limit, report.format(spilt, spilt, spilt, limit)
+
+    monkeypatch.setattr(ptxas, "_assemble", assembled)
+    for enough, kept, limits in ((64, b"64", []), (100, b"128", [80, 128]), (999, b"64", [80, 128, 255])):
+        needed = enough
+        tried.clear()
+        assert ptxas.assemble("k", text, "sm_80")[0] == kept
+        assert tried == [text, *(f".maxntid 256, 1, 1\n.maxnreg {n}\nret;" for n in limits)]
 
 
 def test_more_architectures_by_the_context() -> None:

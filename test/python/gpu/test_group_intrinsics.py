@@ -2,7 +2,9 @@
 
 import inspect
 import re
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
@@ -15,6 +17,8 @@ from relayc.bench.tensor_core_product import on_warp_groups
 from relayc.dialects.mlir import ir
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
+from relayc.pipelines.emission.index import Index
+from relayc.pipelines.targets.cuda.strategies.intrinsics.groups import _SharedOperand
 from relayc.pipelines.tir.editing.intrinsics import TensorIntrin
 from relayc.pipelines.tir.lower.function import lower_function
 from relayc.tir import Schedule, ScheduleError
@@ -208,6 +212,24 @@ def with_part(change):
 def test_what_is_not_legal_is_an_error(schedule, options, message):
     with pytest.raises(ScheduleError, match=message):
         lowered(schedule, **options)
+
+
+@pytest.mark.parametrize(
+    ("strides", "offset", "within", "across", "message"),
+    [
+        ((64, 1), Index(1024), 0, True, ""),
+        ((64, 1), Index(512), 16, False, ""),
+        ((128, 1), Index(), 0, False, "w: A: expected lines that follow each other, from every eighth on, found them 128 elements apart"),
+        ((64, 1), Index(256), 0, False, "w: A: expected lines that follow each other, .* found them 64 elements apart from 256 on"),
+        ((64, 1), Index(), 8, False, "w: A: expected it from a multiple of 32 bytes on, found it 16 bytes after the start of a line"),
+        ((64, 1), Index(), 16, True, "w: A: expected it from the first element of a line on, found it 32 bytes after the start of a line"),
+    ],
+)
+def test_lines_of_an_operand_that_instructions_read(strides, offset, within, across, message):
+    """Lines of 64 elements of two bytes, of which eight are 1024 bytes."""
+    operand = SimpleNamespace(name="A", strides=strides, offset=offset, within=within, lines=SimpleNamespace(elements=64))
+    with pytest.raises(ScheduleError, match=message) if message else nullcontext():
+        _SharedOperand(operand, across, 2).check("w")
 
 
 def test_the_page_shows_the_schedule_that_is_tested():

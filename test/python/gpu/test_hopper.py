@@ -118,6 +118,24 @@ def test_channels_fill_half_of_a_line_by_whole_chunks(case: Case, is_taken: bool
     assert ("wgmma" in strategies_of(channels_last(case))) is is_taken
 
 
+@pytest.mark.parametrize(("taps", "is_taken"), [(1, True), (3, False)])
+def test_weights_of_several_taps_are_packed(taps: int, is_taken: bool) -> None:
+    """Those that are no parameter cannot be."""
+    attributes = {"strides": (2, 2), "kernel_layout": "HWIO"}
+    case = channels_last(convolution((1, 96, 17, 17), (72, 96, taps, taps), dtype="float16", constant=False), **attributes)
+    images, weights = map(np.asarray, case.arrays)
+    case = replace(case, arrays=[images, np.ascontiguousarray(weights.transpose(2, 3, 1, 0))])
+    assert ("wgmma" in strategies_of(case)) is is_taken
+
+
+@pytest.mark.parametrize(("value", "is_taken"), [(0, True), (3, False)])
+def test_paddings_are_zeros(value: int, is_taken: bool) -> None:
+    """Which is what tensor maps give beside an image."""
+    case = convolution((2, 96, 9, 9), (66, 96, 3, 3), pads=(1, 1, 1, 1), dtype="int8", out_dtype="int32")
+    attributes = {"padding": (1, 1, 1, 1), "pad_value": value, "out_dtype": "int32"}
+    assert ("wgmma" in strategies_of(channels_last(case, **attributes))) is is_taken
+
+
 @pytest.mark.parametrize(("strides", "is_taken"), [((8, 1), True), ((9, 1), False), ((1, 9), False)])
 def test_windows_have_steps_that_the_driver_takes(strides: tuple[int, int], is_taken: bool) -> None:
     case = channels_last(convolution((1, 64, 44, 44), (64, 64, 3, 3), strides=strides, dtype="float16"), strides=strides)

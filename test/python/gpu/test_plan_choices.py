@@ -9,8 +9,10 @@ import pytest
 from relayc.dialects.mlir import ir, make_context
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.targets.cuda.strategies import general, transpose, windows
 from relayc.pipelines.targets.cuda.strategies import sorting as sorts
-from relayc.pipelines.targets.cuda.strategies import transpose, windows
+from relayc.pipelines.targets.cuda.strategies.attention import flash
+from relayc.pipelines.targets.cuda.strategies.attention.tensor_blocks import TensorBlocks
 from relayc.pipelines.targets.gpu.sorting.keys import Key
 from relayc.pipelines.targets.gpu.sorting.lines import Shape
 from relayc.pipelines.targets.gpu.sorting.merging import exchanges
@@ -22,6 +24,7 @@ from relayc.pipelines.te.read.graph import NotStructured
 from relayc.pipelines.te.read.sorting import INDICES, VALUES, Sorting
 from relayc.pipelines.te.read.window import WindowAxis
 from relayc.pipelines.te.read.window_channels import ChannelWindow
+from relayc.pipelines.tir.strategy.tuning import Tuning
 from relayc.symbolic import symbol
 
 TARGET = Target("cuda", arch="sm_80", num_multiprocessors=10)
@@ -329,3 +332,48 @@ def test_reads_across_memory():
         assert transpose._operands(accesses, ["read"], i, j) == (["read"] if stays else [])
         for guarded in ({"bounds": {1}}, {"irregular": {1}}):
             assert transpose._operands(SimpleNamespace(**{**vars(accesses), **guarded}), ["read"], i, j) == []
+
+
+# ---- reductions
+
+
+def test_threads_of_a_row(monkeypatch):
+    """As the longest reduction of a launch asks for: one for fewer steps than a warp has, or where the steps do not lie together."""
+    monkeypatch.setattr(general, "_is_simple", lambda block: block.is_simple)
+    monkeypatch.setattr(general._Writer, "_is_along_memory", lambda writer, block: block.is_along)
+
+    def block(steps, is_reduction=True, is_along=True, is_simple=True):
+        return SimpleNamespace(extents=[99, steps, 2], reduction=[1, 2], is_reduction=is_reduction, is_along=is_along, is_simple=is_simple)
+
+    for own, other, threads in (
+        (block(16), block(4), 32),
+        (block(4), block(16), 32),
+        (block(15), block(15), 1),
+        (block(512), block(512), 32),
+        (block(16), block(513), 256),
+        (block(16), block(16, is_along=False), 1),
+        (block(16, is_simple=False), block(16), 1),
+        (block(15), block(600, is_reduction=False), 1),
+        (block(16, False), block(16, False, False, False), 1),
+    ):
+        schedule = SimpleNamespace(nest=SimpleNamespace(blocks=lambda other=other: {"other": other}))
+        assert general._Writer(schedule, general.Numbers())._shared_by(own, ["other"]) == threads
+
+
+# ---- attention
+
+
+def test_values_of_a_search_of_attentions(monkeypatch):
+    monkeypatch.setattr(flash, "fitted", lambda attention, p, shared_bytes: p)
+    monkeypatch.setattr(flash, "BlockAttention", lambda attention, p: p)
+    tuning = Tuning(asks_values=True)
+    assert flash._blocks(None, SimpleNamespace(l1_bytes=0), tuning) == flash.BLOCKS
+    assert tuning.values == {"warps": (1, 2, 4, 8), "rows": (1, 2, 4, 8, 16), "keys": (32, 64, 128)}
+
+
+def test_shared_memory_of_attentions():
+    """Of stages of 1000 bytes; queries that registers do not keep are 16 bytes for each thread, of each tile of rows and each step."""
+    for keeps, num_bytes in ((True, 3000), (False, 3000 + 2 * 5 * 128 * 16)):
+        blocks = object.__new__(TensorBlocks)
+        blocks.__dict__.update(keeps_queries=keeps, stage_bytes=1000, p=SimpleNamespace(stages=3), row_tiles=2, steps=5, threads=128)
+        assert blocks.shared_bytes == num_bytes

@@ -15,6 +15,7 @@ from support import Const, program
 from symbolic_ops import symbolic_program, tensor
 
 import relayc
+from relayc import te
 from relayc.dialects.relay import build
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
@@ -81,6 +82,12 @@ def test_products_of_floats_by_wide_units():
     run([matrix_product(9, 4, 70)], "fma", {**SMALL_FMA, "columns": 64, "unit_columns": 8})
 
 
+def test_lines_of_more_units_than_a_block_has_threads():
+    """128 rows side by side, which 32 threads copy."""
+    tile = {"rows": 128, "columns": 16, "unit_rows": 8, "unit_columns": 8, "depth": 4, "stages": 2, "splits": 1}
+    run([matrix_product(131, 17, 5, transpose_a=True)], "fma", tile)
+
+
 def test_products_of_floats_as_tf32():
     cases = [matrix_product(*shape) for shape in ((33, 64, 24), (9, 20, 36), (1, 7, 9))]
     run([as_tf32(case) for case in cases], "mma", TF32)
@@ -97,6 +104,19 @@ def test_splits():
     cases = [matrix_product(5, 200, 24, dtype="bfloat16"), matrix_product(3, 65, 9, dtype="float16", constant="b")]
     run(cases, "mma", {**MMA, "splits": 4})
     run([matrix_product(3, 130, 12)], "fma", {**FMA, "splits": 4})
+
+
+@pytest.mark.parametrize(("dtype", "total", "strategy"), [("float32", "float32", "fma"), ("int8", "int32", "mma")])
+def test_sums_begin_with_other_values_than_zero(dtype, total, strategy):
+    """Numbers up to 3, whose sums are exact."""
+    a, b, c = te.placeholder((9, 40), dtype, name="A"), te.placeholder((20, 40), dtype, name="B"), te.placeholder((20,), total, name="C")
+    k = te.reduce_axis((0, 40), "k")
+    d = te.compute((9, 20), lambda i, j: te.sum(a[i, k].astype(total) * b[j, k].astype(total), axis=k, init=c[j]), name="D")
+    kernel = relayc.compile_kernel(te.create_prim_func([a, b, c, d]), target=EMULATED, tuning={f"{strategy}.rows": 16})
+    assert kernel.info.schedule.split()[0] == strategy
+    rng = np.random.default_rng(0)
+    x, y, z = (rng.integers(-3, 4, shape) for shape in ((9, 40), (20, 40), (20,)))
+    np.testing.assert_array_equal(kernel(x.astype(dtype), y.astype(dtype), z.astype(total)), x @ y.T + z)
 
 
 def test_batches():

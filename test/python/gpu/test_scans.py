@@ -138,3 +138,21 @@ def test_threads_that_have_memory_of_their_own_scan_alone(before, end, read, typ
     with only_function(text) as function:
         assert _Function(function).run() == workspace
         assert function.operation.verify() and ("gpu.shuffle" in str(function)) is is_scan
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "gpu.barrier\n%n = arith.addf %before, %v : f32",
+        "%n = arith.subf %before, %v : f32",
+        "%n = arith.addf %v, %v : f32",
+        "%n = arith.addf %before, %before : f32",
+        "%e = arith.mulf %before, %v : f32\n%n = arith.addf %before, %e : f32",
+    ],
+)
+def test_a_loop_that_joins_no_elements_is_no_scan(step):
+    """Beside something that threads do together, by what is not associative, or of what comes from the sum itself."""
+    text = SCAN.replace("BEFORE", "").replace("END", "%c64").replace("READ_TYPE", "4x64xf32").replace("READ", "%x[%i, %j]")
+    with only_function(text.replace("%n = arith.addf %before, %v : f32", step)) as function:
+        assert _Function(function).run() == 0
+        assert function.operation.verify() and "gpu.shuffle" not in str(function)

@@ -248,6 +248,7 @@ def test_inputs_are_named_and_numbered(joined, image):
 def test_memory_of_the_caller_is_read_and_written_in_place(joined, image):
     executor = GraphExecutor(joined)
     mine, scores = image.copy(), np.empty((1, 3), np.float32)
+    executor.set_input("image", -image)  # in memory of the executor
     executor.set_input_zero_copy("image", mine)
     executor.set_output_zero_copy("scores", scores)
     executor.run()

@@ -119,8 +119,10 @@ class GraphExecutor:
         return np.ndarray(entry.shape, numpy_dtype(entry.dtype), self._memory[entry.storage], entry.offset)
 
     def _bind(self, number: int, array: np.ndarray) -> None:
-        """Lets argument `number` be the memory of an array."""
-        self._bind_storage(self.graph.entry((self.graph.arguments[number], 0)).storage, array)
+        """Lets argument `number` be the memory of an array of somebody else, which is not written."""
+        storage = self.graph.entry((self.graph.arguments[number], 0)).storage
+        self._own.discard(storage)
+        self._bind_storage(storage, array)
 
     def _bind_storage(self, storage: int, array: np.ndarray) -> None:
         self._memory[storage] = array.reshape(-1).view(np.uint8)
@@ -175,7 +177,6 @@ class GraphExecutor:
             number = self._number(name)
             array = self._checked(number, self._integers(number, array))
             storage = self.graph.entry((self.graph.arguments[number], 0)).storage
-            # Memory that somebody else has, such as a parameter of the module, is not written.
             if storage not in self._own:
                 self._bind_storage(storage, aligned_empty(array.nbytes))
                 self._own.add(storage)
@@ -190,7 +191,6 @@ class GraphExecutor:
         for name, array in _given(key, value, params).items():
             number = self._number(name)
             array = self._contiguous(f"input {name!r}", self._checked(number, array))
-            self._own.discard(self.graph.entry((self.graph.arguments[number], 0)).storage)
             self._bind(number, array)
 
     def set_output_zero_copy(self, key: int | str, value: Any) -> None:
@@ -235,7 +235,6 @@ class GraphExecutor:
             entry = other.graph.entry((other.graph.arguments[theirs], 0))
             if entry.storage not in other._memory:
                 raise ValueError(f"share_params: expected the parameter {name!r} in the other executor, found it not set")
-            self._own.discard(self.graph.entry((self.graph.arguments[number], 0)).storage)
             self._bind(number, self._checked(number, other._array(entry)))
             self._params.add(name)
 

@@ -63,10 +63,6 @@ class HostValues:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         _thread.values = self._outer
 
-    def number(self, text: str) -> int:
-        """The number of a string, which it has from now on."""
-        return self.numbers_of([text])[0]
-
     def numbers_of(self, texts: Sequence[Any]) -> list[int]:
         """The numbers of strings, which they have from now on.
 

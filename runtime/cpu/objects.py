@@ -97,6 +97,7 @@ class _Image:
         for section, place in zip(self._sections, self._places, strict=True):
             if place is not None and section.kind != NO_BITS:
                 self._memory[place : place + section.size] = content[section.offset : section.offset + section.size]
+        self._names: dict[str, int] = {}
         for section in self._sections:
             if section.kind == _RELA and (place := self._places[section.info]) is not None:
                 self._relocate(content, section, place, self._symbols(content, self._sections[section.link], find))
@@ -118,7 +119,6 @@ class _Image:
 
     def _symbols(self, content: bytes, table: SectionHeader, find: Callable[[str], int]) -> list[int]:
         values = []
-        self._names: dict[str, int] = {}
         for symbol in _read_symbols(content, self._sections, table):
             value = symbol.value
             if symbol.name == _GOT_SYMBOL:

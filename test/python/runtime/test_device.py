@@ -29,7 +29,9 @@ from relayc.runtime import (
 )
 from relayc.runtime.artifact import numpy_dtype
 from relayc.runtime.cache import Cache, Origin
+from relayc.runtime.cpu import device as cpu
 from relayc.runtime.device import unregister_device_kind
+from relayc.runtime.device_arenas import DeviceArenas
 
 DTYPES = ["bool", "int8", "uint8", "int16", "int32", "uint32", "int64", "uint64", "float16", "bfloat16", "float32", "float64"]
 EXTENSION = 12  # kDLExtDev
@@ -264,6 +266,28 @@ def test_the_cache_keeps_the_kind_of_device(tmp_path, drawers):
 def test_permissions_that_the_kind_does_not_know_are_refused():
     with pytest.raises(DeviceError, match="device cpu: expected permissions out of tiles, found wings"):
         Module(dataclasses.replace(build_artifact(), permissions=("wings",)))
+
+
+def test_a_program_asks_for_its_permissions(monkeypatch):
+    asked = []
+    monkeypatch.setitem(cpu._PERMISSIONS, "tiles", lambda: asked.append("tiles"))
+    device_kind("cpu").request(["tiles"])
+    assert asked == ["tiles"]
+
+
+def test_arenas_go_to_calls_of_their_device_and_stream(drawers):
+    arenas = DeviceArenas(drawers, np.arange(5, dtype=np.uint8))
+    first = arenas.acquire(1, 7, 64)
+    arenas.release(1, 7, first)
+    for index, stream in ((0, 7), (1, 0)):
+        assert arenas.acquire(index, stream, 8).data_ptr() != first.data_ptr()
+    assert arenas.acquire(1, 7, 64).data_ptr() == first.data_ptr() and arenas.acquire(1, 7, 64).data_ptr() != first.data_ptr()
+    arenas.release(1, 7, first)
+    assert arenas.acquire(1, 7, 65).shape == (65,) and arenas.acquire(1, 7, 8).shape == (8,)  # the one that is too small is gone
+    params = arenas.params(1)
+    assert params is arenas.params(1) and params is not arenas.params(0) and drawers.fetch(params).tolist() == [0, 1, 2, 3, 4]
+    arenas.set_params(np.ones(3, np.uint8))
+    assert arenas.version == 1 and drawers.fetch(arenas.params(1)).tolist() == [1, 1, 1]
 
 
 def test_what_a_kind_need_not_have(drawers):

@@ -218,6 +218,8 @@ def test_the_three_artefacts_alone_are_enough(joined, image):
     assert_same(arrays(other), joined["main"](image))
     name = next(name for name in joined.params)
     assert other.get_input(name).data.data_ptr() == executor.get_input(name).data.data_ptr()
+    other.set_input(name, np.zeros_like(joined.params[name]))  # a copy, as the memory is that of the other one
+    np.testing.assert_array_equal(executor.get_input(name).numpy(), joined.params[name])
 
 
 def test_an_exported_library_is_the_library_of_a_graph(joined, image, tmp_path):

@@ -5,6 +5,7 @@ import threading
 
 import numpy as np
 import pytest
+import tvm_ffi
 
 from relayc import runtime
 
@@ -16,6 +17,12 @@ def test_a_registered_function_is_found_and_called():
 
     assert add_one(1) == 2
     assert runtime.get_global_func("relayc.test.add_one")(41) == 42
+
+
+def test_functions_of_others_are_registered_as_they_are():
+    other = tvm_ffi.convert(lambda x: type(x).__name__)
+    assert runtime.register_func("relayc.test.other", other) is other
+    assert runtime.get_global_func("relayc.test.other")(np.arange(3)) == "Tensor"
 
 
 def test_tensors_arrive_without_a_copy():

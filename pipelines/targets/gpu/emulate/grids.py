@@ -37,7 +37,7 @@ from relayc.pipelines.targets.gpu.emulate.thread import WaitingThread
 
 WORKERS = 64
 """Tasks of a grid at most: enough for the cores of a machine that tests run on, and few enough for the memory of each."""
-_POISON = 0xFF
+_POISON = -1
 """Bytes of shared memory that nobody has written: floats of them are not a number, indices of them are out of bounds."""
 
 
@@ -214,5 +214,5 @@ def _aligned(size: int) -> tuple[ir.Value, ir.Value]:
 
 
 def _fill(address: ir.Value, byte: int, count: ir.Value) -> None:
-    value = emit.number(byte - 256 if byte > 127 else byte, ir.IntegerType.get_signless(8))
+    value = emit.number(byte, ir.IntegerType.get_signless(8))
     emit.create("llvm.intr.memset", [], [address, value, count], {"isVolatile": ir.BoolAttr.get(False)})

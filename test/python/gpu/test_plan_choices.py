@@ -366,8 +366,9 @@ def test_threads_of_a_row(monkeypatch):
 def test_values_of_a_search_of_attentions(monkeypatch):
     monkeypatch.setattr(flash, "fitted", lambda attention, p, shared_bytes: p)
     monkeypatch.setattr(flash, "BlockAttention", lambda attention, p: p)
-    tuning = Tuning(asks_values=True)
-    assert flash._blocks(None, SimpleNamespace(l1_bytes=0), tuning) == flash.BLOCKS
+    tuning = Tuning({"flash.keys": 64}, asks_values=True)
+    tuning.begin("flash")
+    assert flash._blocks(None, SimpleNamespace(l1_bytes=0), tuning) == replace(flash.BLOCKS, keys=64)
     assert tuning.values == {"warps": (1, 2, 4, 8), "rows": (1, 2, 4, 8, 16), "keys": (32, 64, 128)}
 
 

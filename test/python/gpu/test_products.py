@@ -267,6 +267,15 @@ def test_symbolic_rows_and_batches():
         np.testing.assert_allclose(batches, x.astype(np.float64) @ y.astype(np.float64).transpose(0, 2, 1), rtol=0, atol=24 * 2.0**-21)
 
 
+def test_tiles_are_no_larger_than_the_product():
+    """Where copies for a longer tile would take no longer."""
+    for rows, columns in ((16, 32), (32, 16), (100, 16), (16, 100)):
+        case = matrix_product(rows, 600, columns, dtype="float16")
+        (kernel,) = compile(program(lambda *v, case=case: [case.body(*v)], case.arrays), target=EMULATED, stop_after="tir").kernels
+        tile = dict(number.split("=") for number in kernel.schedule.split()[1:])
+        assert (int(tile["rows"]), int(tile["columns"])) == (min(rows, 64), min(columns, 64))
+
+
 def test_numbers_are_fitted():
     """Numbers that a block cannot have become the nearest that it can."""
     run([matrix_product(20, 33, 40, dtype="float16")], "mma", {"rows": 9, "columns": 100, "unit_rows": 64, "unit_columns": 3, "depth": 99})

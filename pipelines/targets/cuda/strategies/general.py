@@ -192,12 +192,9 @@ class _Writer:
             together //= 2
         if rows:
             row = self._fused(rows)
-            if together > 1:
-                blocks, row = s.split(row, [None, together])
-                s.bind(blocks, "blockIdx.x")
-                s.bind(row, "threadIdx.y")
-            else:
-                s.bind(row, "blockIdx.x")
+            blocks, row = s.split(row, [None, together])
+            s.bind(blocks, "blockIdx.x")
+            s.bind(row, "threadIdx.y")
         elif group:
             row = s.add_unit_loop(s.get_loops(name)[0] if s.get_loops(name) else name)
         for producer in group:

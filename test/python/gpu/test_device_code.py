@@ -1,13 +1,16 @@
 """Kernels to PTX and cubins: what instructions they get, what ptxas says, and what is refused."""
 
+import re
+
 import pytest
 from device_kernels import WG, cuda, device_code, launched, outlined, ptx_of
 
-from relayc.dialects.mlir import func, ir
+from relayc.dialects.mlir import func, ir, make_context
 from relayc.pipelines.targets.cuda.architectures import ARCHITECTURES
 from relayc.pipelines.targets.cuda.device.code import compile_kernels, lower_device
 from relayc.pipelines.targets.cuda.device.errors import DeviceCodeError
 from relayc.pipelines.targets.cuda.device.figures import count_ptx, resident_blocks, uses_tensor_cores
+from relayc.pipelines.targets.cuda.device.launches import LaunchFacts, launch_facts
 from relayc.pipelines.targets.cuda.device.lowering import lower_kernels
 from relayc.pipelines.targets.cuda.device.ptxas import register_limits, tool
 
@@ -252,3 +255,132 @@ def test_functions_of_the_host_stay_as_they_are() -> None:
     assert str(module.body.operations[0]) == before
     assert "gpu.launch_func" in before
     assert module.operation.verify()
+
+
+# ---- kernels that somebody else wrote -------------------------------------------------------------------------------------------------
+
+
+def written(kernels: str, rest: str = "") -> ir.Module:
+    context = make_context()
+    with context:
+        context.load_all_available_dialects()
+        return ir.Module.parse(f"module attributes {{gpu.container_module}} {{ gpu.module @m {{ {kernels} }} {rest} }}")
+
+
+def test_kernels_have_constants_blocks_memory_of_threads_and_a_number_of_threads() -> None:
+    module = written("""
+memref.global "private" constant @table : memref<4xf32> = dense<[1.0, 2.0, 3.0, 5.0]>
+gpu.func @k(%n: memref<128xindex>, %y: memref<128xf32>) private(%p : memref<4xf32, #gpu.address_space<private>>)
+    kernel attributes {known_block_size = array<i32: 64, 2, 1>} {
+  %c3 = arith.constant 3 : index
+  %t = gpu.thread_id x
+  %i = arith.andi %t, %c3 : index
+  %table = memref.get_global @table : memref<4xf32>
+  %v = memref.load %table[%i] : memref<4xf32>
+  memref.store %v, %p[%i] : memref<4xf32, #gpu.address_space<private>>
+  cf.br ^end
+^end:
+  %j = memref.load %n[%t] : memref<128xindex>
+  %w = memref.load %p[%j] : memref<4xf32, #gpu.address_space<private>>
+  memref.store %w, %y[%t] : memref<128xf32>
+  gpu.return
+}
+gpu.func @of_any(%y: memref<128xf32>) kernel {
+  gpu.return
+}""")
+    kernels = lower_device(module, cuda("sm_80")).images.kernels
+    ptx = kernels["k"].of("sm_80").ptx
+    assert (kernels["k"].threads, kernels["of_any"].threads) == (128, 1024) and ".maxntid 64, 2, 1" in ptx
+    assert "__local_depot0[16]" in ptx and re.search(r"\.b8 table\[16\] = \{0, 0, 128, 63, 0, 0, 0, 64, 0, 0, 64, 64, 0, 0, 160, 64\}", ptx)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        ("(%x: memref<4xf32, strided<[2]>>) kernel {", r"argument 0: expected a buffer of identity layout, found memref<4xf32, strided<"),
+        (f"(%n: i32) workgroup(%s: memref<?xf32, {WG}>) kernel {{", r"at .*: expected attributions of static size, found memref<\?xf32"),
+        ('(%n: i32) kernel { gpu.printf "x"', "at .*: expected an operation of threads and blocks that kernels have, found gpu.printf"),
+    ],
+)
+def test_what_no_kernel_has_is_an_error(kernel: str, message: str) -> None:
+    with pytest.raises(DeviceCodeError, match=f"kernel k:? {message}"):
+        lower_kernels(written(f"gpu.func @k{kernel}\n gpu.return }}"), cuda("sm_80"))
+
+
+def test_functions_that_may_be_approximate_are_instructions_for_each_element_of_a_vector() -> None:
+    body = """
+    %i = arith.muli %t, %c4 : index
+    %v = vector.load %x[%b, %i] : memref<64x512xf32>, vector<4xf32>
+    %w = vector.shape_cast %v : vector<4xf32> to vector<2x2xf32>
+    %e = math.exp %w fastmath<afn> : vector<2x2xf32>
+    %l = math.log10 %e fastmath<fast> : vector<2x2xf32>
+    %q = math.sqrt %l : vector<2x2xf32>
+    %r = vector.shape_cast %q : vector<2x2xf32> to vector<4xf32>
+    vector.store %r, %y[%b, %i] : memref<64x512xf32>, vector<4xf32>"""
+    ptx = ptx_of(launched(ROWS, body))
+    for instruction in ("ex2.approx.ftz.f32", "lg2.approx.ftz.f32", "0f3FB8AA3B", "0f3E9A209B", "sqrt.rn.f32"):  # log2(e) and log10(2)
+        assert ptx.count(instruction) == 4, instruction
+
+
+PART = "memref.reinterpret_cast %w to"
+BUFFERS = {
+    "%a8 = memref.view %x[%c8][] : memref<256xi8> to memref<8xf32>": 8,
+    "%a48 = memref.view %x[%c48][] : memref<256xi8> to memref<8xf32>": 16,
+    "%m = arith.muli %n, %c8 : index %a = memref.view %x[%m][] : memref<256xi8> to memref<8xf32>": 8,
+    "%m = arith.muli %n, %c8 : index %s = arith.addi %m, %c12 : index %a = memref.view %x[%s][] : memref<256xi8> to memref<8xf32>": 4,
+    "%s = arith.select %p, %c8, %c48 : index %a = memref.view %x[%s][] : memref<256xi8> to memref<8xf32>": 8,
+    "%a = memref.view %x[%n][] : memref<256xi8> to memref<8xf32>": 1,
+    "%a = memref.alloc() : memref<8xf32>": 16,
+    "%a = memref.alloc(%n) : memref<?xf32>": 16,
+    f"%a = {PART} offset: [3], sizes: [8], strides: [1] : memref<64xf32> to memref<8xf32, strided<[1], offset: 3>>": 4,
+    f"%a = {PART} offset: [%n], sizes: [8], strides: [1] : memref<64xf32> to memref<8xf32, strided<[1], offset: ?>>": 1,
+    "%o = memref.get_global @g : memref<8xf32> %a = memref.cast %o : memref<8xf32> to memref<?xf32>": 1,
+}
+
+
+@pytest.mark.parametrize("buffer", BUFFERS)
+def test_alignments_of_buffers_that_kernels_get(buffer: str) -> None:
+    """Arguments are at multiples of 16 bytes, and not more is asked for."""
+    *_, last = re.findall(r"%\w+(?= = )", buffer)
+    type_ = re.findall(r"memref<[^<>]*(?:<[^<>]*>)?>", buffer)[-1]
+    facts = facts_of(
+        f"{buffer}\n", f"blocks in (%c8, %c8, %c8) threads in (%c8, %c48, %c8) args({last} : {type_}, %n : index)", f"{type_}, index"
+    )
+    assert facts == LaunchFacts((8, 48, 8), [BUFFERS[buffer], 1], [True, False])
+
+
+def facts_of(body: str, *launches: str) -> LaunchFacts:
+    """The facts of a kernel that a function launches; the last text has the types of its arguments."""
+    *launches, types = launches
+    arguments = ", ".join(f"%a{i}: {t}" for i, t in enumerate(re.split(r", (?=memref|index)", types)))
+    constants = "".join(f"%c{n} = arith.constant {n} : index " for n in (8, 12, 48))
+    calls = "\n".join(f"gpu.launch_func @m::@k {launch}" for launch in launches)
+    module = written(
+        f"gpu.func @k({arguments}) kernel {{ gpu.return }}",
+        f"""memref.global "private" @g : memref<8xf32>
+func.func @main(%x: memref<256xi8>, %w: memref<64xf32>, %n: index, %p: i1) {{
+  {constants}
+  {body}
+  {calls}
+  return
+}}""",
+    )
+    with module.context:
+        return launch_facts(module)["k"]
+
+
+def test_facts_are_those_of_all_launches() -> None:
+    """Threads are as many as all launches say by a constant; views of one buffer are not distinct."""
+    views = "".join(f"%v{n} = memref.view %x[%c{n}][] : memref<256xi8> to memref<8xf32>\n" for n in (8, 48))
+    types = "memref<8xf32>, memref<8xf32>"
+
+    def launch(first: str, second: str, threads: str = "%c8") -> str:
+        return f"blocks in (%n, %n, %n) threads in ({threads}, %c8, %c8) args({first} : memref<8xf32>, {second} : memref<8xf32>)"
+
+    made = views + "%a = memref.alloc() : memref<8xf32>"
+    assert facts_of(made, launch("%v48", "%a"), types) == LaunchFacts((8, 8, 8), [16, 16], [True, True])
+    assert facts_of(made, launch("%v48", "%v8"), types) == LaunchFacts((8, 8, 8), [16, 8], [False, False])
+    assert facts_of(made, launch("%v48", "%a"), launch("%v8", "%a"), types) == LaunchFacts((8, 8, 8), [8, 16], [True, True])
+    assert facts_of(made, launch("%v8", "%v48"), launch("%v48", "%a"), types) == LaunchFacts((8, 8, 8), [8, 16], [False, False])
+    assert facts_of(made, launch("%a", "%v8", "%c48"), launch("%a", "%v8"), types) == LaunchFacts(None, [16, 8], [True, True])
+    assert facts_of(made, launch("%a", "%v8", "%n"), types).block is None

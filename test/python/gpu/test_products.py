@@ -166,13 +166,15 @@ COMPUTED = """func.func @k(%x: tensor<1x3x5x4xf32>, %w: tensor<6x3x3x2xf32>) -> 
 }"""
 
 
-def test_the_padding_of_what_a_kernel_computes_is_not_computed():
-    """It is 0, where the image is one more than what lies in memory."""
-    kernel = relayc.compile_kernel(COMPUTED, target=EMULATED, tuning={f"fma.{name}": number for name, number in SMALL_FMA.items()})
+@pytest.mark.parametrize("start", ["zero", "one"])
+def test_the_padding_of_what_a_kernel_computes_is_not_computed(start):
+    """It is 0, where the image is one more than what lies in memory; sums begin with 0 or 1."""
+    text = COMPUTED.replace("%start = linalg.fill ins(%zero", f"%start = linalg.fill ins(%{start}")
+    kernel = relayc.compile_kernel(text, target=EMULATED, tuning={f"fma.{name}": number for name, number in SMALL_FMA.items()})
     assert kernel.info.schedule.split()[0] == "fma"
     x, w = values((1, 3, 5, 4)), values((6, 3, 3, 2), seed=1)
     image = np.pad(x.astype(np.float64) + 1, [(0, 0), (0, 0), (1, 1), (1, 0)])
-    expected = convolve(image, w.astype(np.float64), (1, 1), (1, 1), (0, 0, 0, 0), 1)
+    expected = convolve(image, w.astype(np.float64), (1, 1), (1, 1), (0, 0, 0, 0), 1) + (start == "one")
     np.testing.assert_allclose(kernel(x, w), expected, rtol=0, atol=1e-5)
 
 

@@ -136,7 +136,7 @@ def test_threads_that_have_memory_of_their_own_scan_alone(before, end, read, typ
     """Of a line that a thread has made for itself, each of the four has its part of the workspace."""
     text = SCAN.replace("BEFORE", before).replace("END", end).replace("READ_TYPE", type_).replace("READ", read)
     with only_function(text) as function:
-        assert _Function(function).run() == workspace
+        assert _Function(function).run() == workspace and "scf.parallel" not in str(function)
         assert function.operation.verify() and ("gpu.shuffle" in str(function)) is is_scan
 
 

@@ -72,7 +72,7 @@ def _common(a: LaunchFacts, b: LaunchFacts) -> LaunchFacts:
 
 def _root(value: ir.Value) -> ir.Value:
     """The buffer that a view is of."""
-    while not isinstance(value.owner, ir.Block) and value.owner.name.startswith("memref.") and len(value.owner.operands):
+    while not isinstance(value.owner, ir.Block) and value.owner.operation.name.startswith("memref.") and len(value.owner.operands):
         if not isinstance(value.owner.operands[0].type, ir.MemRefType):
             break
         value = value.owner.operands[0]
@@ -104,7 +104,7 @@ class _Alignments:
         if isinstance(value.owner, ir.Block):
             name = self._names.get(value.owner)
             return 1 if name is None else self._arguments[name][ir.BlockArgument(value).arg_number]
-        op = value.owner
+        op = value.owner.operation
         if op.name in _SAME_ADDRESS:
             return self.of(op.operands[0])
         if op.name == "memref.view":

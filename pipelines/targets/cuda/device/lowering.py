@@ -102,8 +102,6 @@ def _lower(gpu_module: ir.Operation, facts: Mapping[str, LaunchFacts], target: C
 def _take_out(kernel: ir.Operation, device: ir.Module, facts: LaunchFacts | None, target: CudaTarget) -> _Kernel:
     """Makes a function in the module `device` of a gpu.func, which is erased."""
     name, signature, maps = symbol_name(kernel), signature_of(kernel), map_arguments(kernel)
-    if not len(kernel.regions[0].blocks):
-        raise DeviceCodeError(f"{place_of(kernel)}: expected a kernel with a body, found a declaration")
     block_size = _block_size(kernel, facts)
     threads = threads_of(block_size)
     if threads is not None and threads > MOST_THREADS:
@@ -111,7 +109,6 @@ def _take_out(kernel: ir.Operation, device: ir.Module, facts: LaunchFacts | None
     number_spaces(kernel)
     with ir.InsertionPoint(device.body), kernel.location:
         function = func.FuncOp(name, (list(signature.inputs), [])).operation
-    kernel.regions[0].blocks[0].append_to(function.regions[0])
     while len(kernel.regions[0].blocks):
         kernel.regions[0].blocks[0].append_to(function.regions[0])
     kernel.erase()

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from oracle import values
 from support import program
 
 import relayc
+from relayc import te
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay import IRModule, build
 from relayc.pipelines.context.passes import PassContext
@@ -21,9 +23,13 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.targets.cuda.device.ptxas import tool
 from relayc.pipelines.targets.cuda.strategies.hopper import instructions
 from relayc.pipelines.targets.cuda.strategies.hopper.choice import Product
+from relayc.pipelines.targets.cuda.strategies.hopper.convolution import Axis, Convolution, convolution_of
 from relayc.pipelines.targets.cuda.strategies.hopper.tile import GroupTile
 from relayc.pipelines.targets.cuda.strategies.product.choice import Sizes
+from relayc.pipelines.targets.cuda.strategies.product.operands import way_of
+from relayc.pipelines.targets.cuda.strategies.product.problem import find, problem_of
 from relayc.pipelines.targets.cuda.target import CudaTarget
+from relayc.pipelines.te.read.graph import read_kernel
 from relayc.pipelines.tir.gpu import bulk_copies
 
 SMALL = {"rows": 64, "columns": 64, "stages": 2, "splits": 1}
@@ -116,6 +122,46 @@ def test_convolutions_by_weights_that_lie_across_the_depth() -> None:
 )
 def test_channels_fill_half_of_a_line_by_whole_chunks(case: Case, is_taken: bool) -> None:
     assert ("wgmma" in strategies_of(channels_last(case))) is is_taken
+
+
+SIZE = te.var("h")
+STRIDED = Convolution(2, Axis(30, 9, 3, 2, 1, 0), Axis(20, 7, 2, 1, 3, 1), 64)
+PLACES = {
+    "strides and dilation": ((2, 30, 20, 64), lambda i, y, x, u, v, c: (i, 2 * y + u, x + 3 * v + 1, c), STRIDED),
+    "one image": ((1, 30, 20, 64), lambda i, y, x, u, v, c: (0, 2 * y + u, x + 3 * v + 1, c), replace(STRIDED, images=1)),
+    "images before": ((3, 30, 20, 64), lambda i, y, x, u, v, c: (i + 1, 2 * y + u, x + v, c), None),
+    "images behind": ((3, 30, 20, 64), lambda i, y, x, u, v, c: (i, 2 * y + u, x + v, c), None),
+    "one image of two": ((2, 30, 20, 64), lambda i, y, x, u, v, c: (0, 2 * y + u, x + v, c), None),
+    "channels behind": ((2, 30, 20, 72), lambda i, y, x, u, v, c: (i, 2 * y + u, x + v, c), None),
+    "every second channel": ((2, 30, 20, 128), lambda i, y, x, u, v, c: (i, 2 * y + u, x + v, 2 * c), None),
+    "rows and columns swapped": ((2, 20, 30, 64), lambda i, y, x, u, v, c: (i, x + v, 2 * y + u, c), None),
+    "taps of both axes in one": ((2, 30, 20, 64), lambda i, y, x, u, v, c: (i, 2 * y + u + v, x, c), None),
+    "results of both axes in one": ((2, 30, 20, 64), lambda i, y, x, u, v, c: (i, y + x + u, v, c), None),
+    "taps from the last on": ((2, 30, 20, 64), lambda i, y, x, u, v, c: (i, 2 * y + u, x - v + 1, c), None),
+    "a size that only a call knows": ((2, SIZE, 20, 64), lambda i, y, x, u, v, c: (i, 2 * y + u, x + v, c), None),
+    "channels that are not contiguous": ((2, 30, 64, 20), lambda i, y, x, u, v, c: (i, 2 * y + u, c, x + v), None),
+    "no images": ((30, 20, 64), lambda i, y, x, u, v, c: (2 * y + u + i, x + v, c), None),
+}
+
+
+@pytest.mark.parametrize("case", PLACES)
+def test_convolutions_that_tensor_maps_express(case: str) -> None:
+    """By the place of an element of the images: two images, 9 x 7 results, 3 x 2 taps."""
+    shape, place, expected = PLACES[case]
+    images, weights = te.placeholder(shape, "float16", name="I"), te.placeholder((3, 2, 64, 64), "float16", name="W")
+    u, v, c = (te.reduce_axis((0, n), name) for n, name in ((3, "u"), (2, "v"), (64, "c")))
+    made = te.compute(
+        (1 if case.startswith("one image") else 2, 9, 7, 64),
+        lambda i, y, x, o: te.sum(
+            images[place(i, y, x, u, v, c)].astype("float32") * weights[u, v, c, o].astype("float32"), axis=[u, v, c]
+        ),
+    )
+    mod = te.create_prim_func([images, weights, made])
+    with mod.context, ir.Location.unknown():
+        kernel = read_kernel(mod.module.body.operations[0])
+        problem = next(problem_of(kernel, c) for c in find(kernel) if c.a.node.shape == kernel.args[0].shape)
+        way = way_of(problem, problem.contraction.a, problem.contraction.a.node.element, True, True)
+        assert convolution_of(problem, [way, SimpleNamespace(packing="lines of channels")]) == expected
 
 
 @pytest.mark.parametrize(("taps", "is_taken"), [((1, 1), True), ((1, 3), False), ((3, 3), False)])

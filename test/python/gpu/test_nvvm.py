@@ -49,6 +49,19 @@ def test_shfl_with_segments(mode):
         np.testing.assert_array_equal(y[warp], x[[source for source, _ in expected]])
 
 
+def test_shfl_gives_the_value_alone_where_nobody_asks_more():
+    body = """
+    %all = arith.constant -1 : i32
+    %by = arith.constant 5 : i32
+    %clamp = arith.constant 31 : i32
+    %v = memref.load %x[%t0] : memref<32xf32>
+    %r = nvvm.shfl.sync bfly %all, %v, %by, %clamp : f32 -> f32
+    memref.store %r, %y[%t0] : memref<32xf32>"""
+    x, y = values((32,)), np.zeros(32, np.float32)
+    emulated(kernel("k", "%x: memref<32xf32>, %y: memref<32xf32>", body, 32))["k"](x, y)
+    np.testing.assert_array_equal(y, x[np.arange(32) ^ 5])
+
+
 def test_tokens_of_arrivals_are_refused():
     """Waits are by parity."""
     body = """
@@ -68,6 +81,44 @@ def test_reductions_are_of_integers():
     memref.store %r, %x[%t0] : memref<32xf32>"""
     with pytest.raises(ValueError, match=r"kernel k at .*: expected a reduction of integers, found fmin"):
         emulated(kernel("k", "%x: memref<32xf32>", body, 32))
+
+
+def group_product(steps=16, kind="f16", sums="f32", type_="f32, f32, f32, f32", scale="one", ends=""):
+    """A product of a warp group with eight columns."""
+    type_ = f"!llvm.struct<({type_})>"
+    return f"""%d = arith.constant 0 : i64
+    %none = llvm.mlir.zero : {type_}
+    %r = nvvm.wgmma.mma_async %d, %d, %none, #nvvm.shape<m = 64, n = 8, k = {steps}>, D [<{sums}>, #nvvm.wgmma_scale_out<one>{ends}],
+      A [<{kind}>, #nvvm.wgmma_scale_in<{scale}>, <row>], B [<{kind}>, #nvvm.wgmma_scale_in<one>, <col>] : {type_} -> {type_}"""
+
+
+REFUSED = {
+    """%p = llvm.mlir.zero : !llvm.ptr<3>
+    %r = nvvm.ldmatrix %p {num = 1 : i32, layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 16>,
+      eltType = #nvvm.ld_st_matrix_elt_type<b8x16.b6x16_p32>} : (!llvm.ptr<3>) -> i32""": "expected ldmatrix of 8 x 8 elements of 16 bits",
+    """%w = arith.constant 0 : i32
+    %r = nvvm.mma.sync A[%w] B[%w] C[%w, %w] {layoutA = #nvvm.mma_layout<row>, layoutB = #nvvm.mma_layout<col>,
+      intOverflowBehavior = #nvvm.mma_int_overflow<wrapped>, multiplicandAPtxType = #nvvm.mma_type<s8>,
+      multiplicandBPtxType = #nvvm.mma_type<s8>, shape = #nvvm.shape<m = 8, n = 8, k = 16>}
+      : (i32, i32, i32) -> !llvm.struct<(i32, i32)>""": "expected mma.sync of 16 x 8, 32 bytes deep",
+    group_product(sums="f16", type_="i32, i32"): "expected wgmma of .* in f32 or .*, found m64n8k16 of f16, f16, f16",
+    group_product(scale="neg"): "expected wgmma that is scaled by 1 and wraps",
+    group_product(32, "s8", "s32", "i32, i32, i32, i32", ends=", <satfinite>"): "expected wgmma that is scaled by 1 and wraps",
+    """%map = llvm.mlir.zero : !llvm.ptr
+    %to = llvm.mlir.zero : !llvm.ptr<7>
+    %bar = llvm.mlir.zero : !llvm.ptr<3>
+    %i = arith.constant 0 : i32
+    %hint = arith.constant 0 : i64
+    nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %map, %bar, box[%i] l2_cache_hint = %hint : !llvm.ptr<7>, !llvm.ptr""": (
+        "expected a copy of a box, of up to 5 dimensions, or of pixels, of 4, found"
+    ),
+}
+
+
+@pytest.mark.parametrize("instruction", REFUSED)
+def test_instructions_of_other_kinds_are_refused(instruction):
+    with pytest.raises(ValueError, match=f"kernel k at .*: {REFUSED[instruction]}"):
+        emulated(kernel("k", "%x: memref<32xf32>", instruction, 128), arch="sm_90a")
 
 
 def test_votes_matches_reductions_and_elections_of_some_lanes():

@@ -297,8 +297,6 @@ def multiply_add(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
     facts = [_kind(op, name) for name in ("scaleA", "scaleB", "scaleD")]
     if facts != ["one", "one", "one"] or ("satfinite" in op.attributes and _kind(op, "satfinite") != "wrapped"):
         raise ValueError(f"kernel {thread.kernel} at {op.location}: expected wgmma that is scaled by 1 and wraps, found {op}")
-    if any(are_across) and _BYTES[kinds[0]] != 2:
-        raise ValueError(f"kernel {thread.kernel} at {op.location}: expected {kinds[0]} that lie along the depth, found {op}")
     base = to_word(thread.block)
     in_group = emit.arith("andi", thread.linear, word(_GROUP - 1))
     memory = thread.reserve("wgmma sums", columns // 2 * 4, "thread", 0)

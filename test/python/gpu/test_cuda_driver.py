@@ -1,5 +1,6 @@
 """The calls of the CUDA driver, as far as a machine without one can see: cuda-bindings has each function, and takes what it is given."""
 
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -202,6 +203,21 @@ def test_statuses_of_the_driver_are_errors():
     with pytest.raises(RuntimeError, match="cuGraphInstantiate"):
         driver.instantiate(5)
     assert asked[-1] == ("cuGraphDestroy", 5)  # a graph that does not become one to launch as well
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [(100, "device cuda: expected a GPU, found a driver without one"), (999, "device cuda: expected a driver that starts, found 999")],
+)
+def test_a_driver_that_does_not_start(monkeypatch, status, message):
+    bindings = Bindings(cuInit=(status,))
+    bindings.CUresult = SimpleNamespace(CUDA_SUCCESS=0, CUDA_ERROR_NO_DEVICE=100)
+    monkeypatch.setitem(sys.modules, "cuda", SimpleNamespace(bindings=SimpleNamespace(driver=bindings)))
+    monkeypatch.setitem(sys.modules, "cuda.bindings", SimpleNamespace(driver=bindings))
+    with pytest.raises(DeviceError, match=f"^{message}$"):
+        CudaDriver()
+    bindings.given["cuInit"] = (0,)
+    assert CudaDriver()._cuda is bindings and bindings.calls[-1] == ("cuInit", 0)
 
 
 def test_a_driver_belongs_to_its_process(monkeypatch):

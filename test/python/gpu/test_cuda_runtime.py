@@ -318,6 +318,8 @@ def test_a_device_that_is_too_old_or_has_no_code():
         module = compile(program(lambda a: [build("exp", a)], [x]), target=Target("cuda", arch="sm_80"))
         with pytest.raises(DeviceError, match=r"cuda:0: kernel .*: expected a device that runs code for sm_80, found one of .* 7.5"):
             module["main"](x)
+    with fake_cuda(devices=0), pytest.raises(DeviceError, match="device cuda:0: expected "):
+        module["main"](x)
 
 
 def test_arguments_are_checked(driver):
@@ -333,6 +335,42 @@ def test_arguments_are_checked(driver):
     with pytest.raises(TypeError, match="argument 4: expected the address of a context, an integer, found a value of type"):
         data = on_device(x).data
         main.packed(data, data, Device("cuda").empty((1 << 16,), "uint8").data, on_device(np.zeros(64, np.uint8)).data, 1.5)
+
+
+def test_arguments_by_name_and_memory_of_a_call(driver):
+    x, y = values((3, 5)), values((3, 5), seed=1)
+    module = unfused(program(chain, [x, y]))
+    main, on_device = module["main"], Device("cuda").tensor
+    names = [spec.name for spec in main.inputs]
+    found = main(**dict(zip(names[::-1], map(on_device, (y, x)), strict=True)))
+    np.testing.assert_allclose(found.numpy(), (x + y) * x, rtol=1e-6)
+    assert main.arena_bytes([x, on_device(y)]) == 64  # a sum of 60 bytes
+
+
+def test_tensors_of_others_may_be_strided(driver):
+    x = values((3, 5))
+    module = compile(program(lambda a: [build("exp", a)], [x]), target=TARGET)
+    strided = type("Strided", (Producer,), {"contiguous": lambda self: Device("cuda").tensor(x).data})(Device("cuda").tensor(x.T).data)
+    np.testing.assert_allclose(module["main"](strided).numpy(), np.exp(x), rtol=1e-6)
+
+
+def test_unfit_out_tensors_are_refused(driver):
+    x, kind = values((3, 5)), device_kind("cuda")
+    module = compile(program(lambda a: [build("exp", a), build("negative", a)], [x]), target=TARGET)
+    first, second = (Device("cuda").empty((3, 5), "float32") for _ in range(2))
+    between = kind.part(Device("cuda").empty((16,), "float32").data, 4, (3, 5), "float32")
+    for out, error, message in (
+        ([first], TypeError, "main: expected 2 arrays in out, found 1"),
+        ([first, np.empty((3, 5), np.float32)], ValueError, r"output 1 '\w+': .* float32\[3, 5\] on cuda:0, found ndarray elsewhere"),
+        ([first, between], ValueError, r"output 1 '\w+': .* begins at a multiple of 16 bytes, found 0x\w+4$"),
+        ([first, Device("cuda").empty((5, 3), "float32")], ValueError, r"float32\[3, 5\], found float32\[5, 3\]"),
+        ([Device("cuda").empty((3, 5), "int32"), second], TypeError, r"output 0 '\w+': .*, found int32\[3, 5\]"),
+    ):
+        with pytest.raises(error, match=message):
+            module["main"](x, out=out)
+    module["main"](x, out=[first, second])
+    np.testing.assert_allclose(first.numpy(), np.exp(x), rtol=1e-6)
+    np.testing.assert_array_equal(second.numpy(), -x)
 
 
 # ---- devices and threads ------------------------------------------------------------------------------------------------------------

@@ -53,6 +53,12 @@ def test_behind_a_cubin_comes_ptx_for_drivers_that_are_older() -> None:
     assert list(kernel_for("sm_80", "sm_86").for_device((9, 0))) == ["PTX of sm_86"]
 
 
+def test_an_image_of_another_architecture_is_not_there() -> None:
+    assert kernel_for("sm_80", "sm_90a").of("sm_90a").ptx == "ptx of sm_90a"
+    with pytest.raises(NoImage, match=r"kernel k: expected an architecture out of sm_80, sm_90a, found sm_90$"):
+        kernel_for("sm_80", "sm_90a").of("sm_90")
+
+
 def test_without_cubins_the_driver_compiles_ptx() -> None:
     assert kernel_for("sm_80", "sm_90a", cubins=False).for_device((9, 0)) == {"PTX of sm_90a": b"ptx of sm_90a\0"}
 

@@ -398,6 +398,25 @@ def test_devices():
         assert driver.count() == 2
 
 
+def test_what_is_recorded_on_a_device_is_for_that_device():
+    with fake_cuda(devices=2), strategy(one_thread_an_element):
+        x = values((3, 5))
+        main = compile(program(chain, [x, x]), target=TARGET)["main"]
+        for index in (0, 0, 0, 1, 1, 1, 0):
+            device = Device("cuda", index)
+            found = main(device.tensor(x), device.tensor(2 * x))
+            assert found.device == device
+            np.testing.assert_allclose(found.numpy(), 3 * x * x, rtol=1e-6)
+
+
+def test_memory_is_copied_from_tensors_of_others(driver):
+    x, to = values((3, 5)), Device("cuda").empty((3, 5))
+    to.copy_from(Producer(Device("cuda").tensor(x).data))
+    np.testing.assert_array_equal(to.numpy(), x)
+    with pytest.raises(ValueError, match=r"found .*\[5, 3\]"):
+        to.copy_from(Producer(Device("cuda").tensor(x.reshape(5, 3)).data))
+
+
 @pytest.mark.parametrize("records", [True, False])
 def test_calls_of_several_threads(driver, records):
     module = unfused(program(two_kernels, [values((3, 5))]))

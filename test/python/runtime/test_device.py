@@ -3,6 +3,7 @@
 import ctypes
 import dataclasses
 import pickle
+import sys
 from pathlib import Path
 
 import ml_dtypes
@@ -30,6 +31,7 @@ from relayc.runtime import (
 from relayc.runtime.artifact import numpy_dtype
 from relayc.runtime.cache import Cache, Origin
 from relayc.runtime.cpu import device as cpu
+from relayc.runtime.cpu import disassembly, host
 from relayc.runtime.device import unregister_device_kind
 from relayc.runtime.device_arenas import DeviceArenas
 
@@ -348,3 +350,27 @@ def test_the_openmp_runtime_is_looked_for_in_order(monkeypatch):
         monkeypatch.setattr(threads.ctypes.util, "find_library", lambda name: None)
         with pytest.raises(OSError, match="no OpenMP runtime found: install intel-openmp or LLVM's libomp"):
             find()
+
+
+def test_what_the_system_says_of_its_memory(monkeypatch, tmp_path):
+    caches = (("1", "Instruction", "32K"), ("1", "Data", "48K"), ("2", "Unified", "?"), ("3", "Unified", "2M"))
+    for index, (level, kind, size) in enumerate(caches):
+        (tmp_path / f"index{index}").mkdir()
+        for name, text in (("level", level), ("type", kind), ("size", size)):
+            (tmp_path / f"index{index}" / name).write_text(f"{text}\n")
+    (tmp_path / "index9").mkdir()  # which says nothing
+    monkeypatch.setattr(host, "_CACHES", tmp_path)
+    assert [host.cache_bytes.__wrapped__(level) for level in (1, 2, 3, 4)] == [48 << 10, None, 2 << 20, None]
+    monkeypatch.setattr(host, "_CACHES", tmp_path / "none")
+    assert host.cache_bytes.__wrapped__(1) is None
+    numbers = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 10}
+    monkeypatch.setattr(host.os, "sysconf", numbers.__getitem__)
+    assert host.memory_bytes() == 40960
+    monkeypatch.setattr(host.os, "sysconf", lambda name: int("none"))
+    assert host.memory_bytes() == 0
+
+
+def test_assembly_needs_a_disassembler(monkeypatch):
+    monkeypatch.setitem(sys.modules, "iced_x86", None)
+    with pytest.raises(ModuleNotFoundError, match=r"iced-x86, which is not installed: pip install 'relayc\[asm\]'"):
+        disassembly._iced()

@@ -1,12 +1,25 @@
 """Values of Python as values of programs and back, on a heap of lists: of each type, and what no value of a type is."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from relayc.runtime.heap import CLOSURE, REFERENCE, TUPLE, constructors
-from relayc.runtime.native import HeapClosure, HeapValue, Values, _flat, _structured, spec_of, specs_of_result, word_of
+from relayc.runtime.native import (
+    HeapClosure,
+    HeapValue,
+    NativeCode,
+    Values,
+    _flat,
+    _SharedRef,
+    _structured,
+    on_tensors,
+    spec_of,
+    specs_of_result,
+    word_of,
+)
 from relayc.runtime.native_info import Constructor, DataType, ValueType
-from relayc.runtime.tensor import as_array
+from relayc.runtime.tensor import as_array, to_tensor
 from relayc.runtime.values import ConstructorValue, RefValue
 from relayc.symbolic import symbol
 
@@ -154,3 +167,30 @@ def test_tuples_of_kernels_are_flat():
     assert _flat((1, [2, [3, []]], 4)) == [1, 2, 3, 4]
     nested = ValueType("tuple", parts=(I32, ValueType("tuple", parts=(I32, I32)), I32))
     assert _structured(nested, [1, 2, 3, 4]) == [1, [2, 3], 4] and _structured(I32, [1]) == 1
+
+
+def test_functions_of_kernels_take_and_give_tuples():
+    called = on_tensors(lambda *args: tuple(sum(args) * n for n in (1, 2)), (PAIR, I32, PAIR))
+    assert called([1, [2, 3]], 4) == [10, 20]
+    assert on_tensors(lambda a: a + 1, (I32, I32))(5) == 6
+
+
+def test_what_has_no_known_type_is_not_written_or_called(values):
+    values.heap.set, values.heap.field = (lambda cell, value: cell.append(value)), (lambda cell, i: cell[2 + i])
+    for type_ in (None, PAIR):
+        unknown = _SharedRef(values, [0, REFERENCE, 5], type_)
+        with pytest.raises(TypeError, match="expected a reference whose type is known, found one of an unknown type"):
+            unknown.write(3)
+        with pytest.raises(TypeError, match="expected a function whose type is known, found one of an unknown type"):
+            NativeCode._apply(None, HeapClosure(values, [9], type_), [])
+    assert repr(HeapClosure(values, [9], FUNCTION)) == "<function of type fn (int32, float32) -> int32>"
+    assert repr(RefValue(CONS(1, NIL()))) == "ref" and repr(CONS(1, CONS(2, NIL()))) == "Cons(1, ...)" and len(CONS(1, NIL())) == 2
+
+
+def test_arrays_of_programs_are_arrays_of_numpy(values):
+    values._array = lambda value, dtype=None: (np.asarray(value), dtype)
+    narrow = np.array([1, 2.5], ml_dtypes.bfloat16)
+    found, _ = values.given(to_tensor(narrow), ROWS)
+    assert found.dtype == narrow.dtype
+    np.testing.assert_array_equal(found, narrow)
+    assert values.given(3, I32)[1] == "int32" and values.given(True, I32)[1] == "bool" and values.given(2.5, F32)[1] == "float32"

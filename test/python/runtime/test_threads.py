@@ -303,3 +303,28 @@ def test_a_thread_of_deep_calls_that_has_ended_gets_no_call(monkeypatch):
 
 def test_a_process_does_not_wait_for_the_threads_of_deep_calls():
     assert on_deep_stack(lambda: threading.current_thread().daemon, ())
+
+
+def test_a_system_that_lists_no_memory_has_no_libraries(monkeypatch):
+    assert threads.loaded_library("libc.so.6").endswith("/libc.so.6") and threads.loaded_library("libnothing.so") is None
+
+    def refused(*args, **named):
+        raise PermissionError
+
+    monkeypatch.setattr(threads, "open", refused, raising=False)
+    assert threads.loaded_library("libc.so.6") is None
+
+
+def test_the_number_that_was_set_last_counts(monkeypatch):
+    monkeypatch.setattr(threads, "_requested", None)
+    for count in (3, 2):
+        threads.set_num_threads(count)
+        assert threads.num_threads() == count
+
+
+def test_a_forked_process_runs_nothing_yet(monkeypatch):
+    before = threads._Caller()
+    monkeypatch.setattr(threads, "_caller", before)
+    monkeypatch.setattr(threads, "_running", [None, None])
+    threads._after_fork()
+    assert threads._caller is not before and threads._running == []

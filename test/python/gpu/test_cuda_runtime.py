@@ -399,13 +399,13 @@ def test_devices():
 
 
 def test_what_is_recorded_on_a_device_is_for_that_device():
-    with fake_cuda(devices=2), strategy(one_thread_an_element):
+    with fake_cuda(devices=2) as driver, strategy(one_thread_an_element):
         x = values((3, 5))
         main = compile(program(chain, [x, x]), target=TARGET)["main"]
-        for index in (0, 0, 0, 1, 1, 1, 0):
+        for index, captured in ((0, 0), (0, 0), (0, 1), (0, 1), (1, 1), (1, 1), (1, 2), (1, 2), (0, 2)):
             device = Device("cuda", index)
             found = main(device.tensor(x), device.tensor(2 * x))
-            assert found.device == device
+            assert found.device == device and driver.captured == captured
             np.testing.assert_allclose(found.numpy(), 3 * x * x, rtol=1e-6)
 
 

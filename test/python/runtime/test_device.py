@@ -353,14 +353,14 @@ def test_the_openmp_runtime_is_looked_for_in_order(monkeypatch):
 
 
 def test_what_the_system_says_of_its_memory(monkeypatch, tmp_path):
-    caches = (("1", "Instruction", "32K"), ("1", "Data", "48K"), ("2", "Unified", "?"), ("3", "Unified", "2M"))
+    caches = (("1", "Instruction", "32K"), ("1", "Data", "48K"), ("2", "Unified", "?"), ("2", "Unified", "2M"), ("3", "Unified", "?"))
     for index, (level, kind, size) in enumerate(caches):
         (tmp_path / f"index{index}").mkdir()
         for name, text in (("level", level), ("type", kind), ("size", size)):
             (tmp_path / f"index{index}" / name).write_text(f"{text}\n")
     (tmp_path / "index9").mkdir()  # which says nothing
     monkeypatch.setattr(host, "_CACHES", tmp_path)
-    assert [host.cache_bytes.__wrapped__(level) for level in (1, 2, 3, 4)] == [48 << 10, None, 2 << 20, None]
+    assert [host.cache_bytes.__wrapped__(level) for level in (1, 2, 3, 4)] == [48 << 10, 2 << 20, None, None]
     monkeypatch.setattr(host, "_CACHES", tmp_path / "none")
     assert host.cache_bytes.__wrapped__(1) is None
     numbers = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 10}

@@ -508,9 +508,12 @@ def test_a_node_can_be_reached_without_a_run(joined, image):
     for number in (-1, len(part.graph.nodes), "nothing"):
         with pytest.raises(KeyError):
             part.node_number(number)
-    inputs = part.graph.nodes[part.node_number(node)].inputs
-    found = part.run_node(node, {[part.graph.nodes[number].name for number, _ in inputs].index("image"): -image})
-    whole.run(image=-image)
+    other, names = -image, [part.graph.nodes[number].name for number, _ in part.graph.nodes[part.node_number(node)].inputs]
+    weights = 2 * joined.params[names[1]]
+    for executor in (part, whole):
+        executor.set_input(names[1], weights - 1)  # in memory of its own
+    found = part.run_node(node, {0: other, 1: weights})
+    whole.run(**{names[0]: other, names[1]: weights})
     np.testing.assert_array_equal(found[0], whole.tensors[node])
     with pytest.raises(ValueError, match=rf"node {node}: input 0: expected .*, found float32\[1\]"):
         part.run_node(node, {0: np.zeros(1, np.float32)})

@@ -119,3 +119,10 @@ def test_programs_of_devices_that_differ_are_kept_apart(tmp_path, monkeypatch):
             np.testing.assert_allclose(module["main"](x, y), (x + y) * x, rtol=1e-6)
             assert Target(module.target).num_multiprocessors == multiprocessors
         assert len(list(tmp_path.glob("*.relayc"))) == count
+
+
+@pytest.mark.parametrize(("arch", "is_fast"), [("sm_75", False), ("sm_80", True), ("sm_120", True)])
+def test_what_passes_ask_a_target(arch, is_fast):
+    target = Target("cuda", arch=arch)
+    assert target.is_gpu and target.has_fma and target.has_bf16 is is_fast
+    assert set(target.precisions) == {"f32", "f16", *(("bf16", "tf32") if is_fast else ())}

@@ -74,8 +74,9 @@ def close(found: np.ndarray, case: Case) -> None:
         (MASKS, SMALL),
         (OTHERS, SMALL),
         ([Case((1, 2, 1, 129, 129, 64, 64), attributes={"is_causal": True})], {}),
+        ([Case((1, 40, 1, 1, 70, 16, 16), attributes={"is_causal": True, "causal_offset": 60})], {**SMALL, "schedule.flash.keys": 64}),
     ],
-    ids=["shapes", "few", "masks", "dtypes", "defaults"],
+    ids=["shapes", "few", "masks", "dtypes", "defaults", "one query of many heads"],
 )
 def test_agrees_with_numpy(cases: list[Case], config: dict[str, Any]) -> None:
     check(cases, config)

@@ -1,5 +1,6 @@
 """Attention on tensor cores: emulated against numpy in double precision, and what ptxas makes of it."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -8,18 +9,20 @@ from attention_reference import Case, attentions, growing_cache
 from gpu_kernels import only_function
 
 import relayc
+from relayc.dialects.mlir import ir
 from relayc.dialects.relay import IRModule
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
 from relayc.pipelines.targets.cuda.device.code import lower_device
 from relayc.pipelines.targets.cuda.device.figures import KernelFigures, kernel_figures
-from relayc.pipelines.targets.cuda.strategies.attention.tensor_blocks import _factor
+from relayc.pipelines.targets.cuda.strategies.attention.tensor_blocks import _factor, queries_of
 from relayc.pipelines.targets.cuda.strategies.attention.tensor_choice import TensorTiles
 from relayc.pipelines.targets.cuda.strategies.attention.versions import FEW_ROWS
 from relayc.pipelines.targets.cuda.target import CudaTarget
 from relayc.pipelines.targets.gpu.outline import outline_launches
 from relayc.pipelines.targets.gpu.passes import CHECK_RACES
+from relayc.pipelines.te.read.graph import read_kernel
 
 # Inputs are exact; weights and the result are rounded to 11 bits, or to 8. Of f32 all operands are rounded to 11 bits.
 TOLERANCE = {"float16": 1e-3, "bfloat16": 1e-2, "float32": 2e-3}
@@ -139,3 +142,54 @@ func.func @f(%x: f32, %y: f32) {
         (block,) = function.regions[0].blocks
         products = [op.operation for op in block.operations if op.operation.name == "arith.mulf"]
         assert [_factor(op, block.arguments[0]) for op in products] == [0.5, None, None, None]
+
+
+SCALED = """
+func.func @f(%x: tensor<4x8xf16>) -> tensor<4x8xf32> {
+  %half = arith.constant 0.5 : f32
+  %empty = tensor.empty() : tensor<4x8xf32>
+  %0 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+        iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<4x8xf16>) outs(%empty : tensor<4x8xf32>) {
+  ^bb0(%e: f16, %_: f32):
+    %w = arith.extf %e : f16 to f32
+    %r = arith.mulf %w, %half : f32
+    linalg.yield %r : f32
+  } -> tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}"""
+TURNED = ("affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>]", "affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>]")
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "is_tf32", "scale"),
+    [
+        ([], "f16", False, 0.5),
+        ([], "f32", False, None),
+        ([], "bf16", False, None),
+        ([("f16", "bf16")], "bf16", False, 0.5),
+        ([("arith.extf", "math.absf"), ("f16", "f32"), (" : f32 to f32", " : f32")], "f32", True, 1.0),
+        ([("%w = arith.extf %e : f16 to f32", ""), ("%w, %half", "%e, %half"), ("f16", "f32")], "f32", True, 0.5),
+        ([("%w = arith.extf %e : f16 to f32", ""), ("%w, %half", "%e, %half"), ("f16", "f32")], "f32", False, None),
+        ([("%w, %half", "%w, %w")], "f16", False, None),
+        ([("arith.mulf", "arith.addf")], "f16", False, None),
+        ([("%r = arith.mulf %w, %half : f32", ""), ("yield %r", "yield %w")], "f16", False, 1.0),
+        ([("4x8x", "8x8x"), TURNED], "f16", False, None),
+        ([("%w = arith.extf %e : f16 to f32", "%w = arith.uitofp %e : i8 to f32"), ("f16", "i8")], "i8", False, None),
+    ],
+)
+def test_queries_that_tensor_cores_multiply(changes: list[tuple[str, str]], key: str, is_tf32: bool, scale: float | None) -> None:
+    """16-bit floats that keys and values are too, or f32 as tf32; a scale that is a number goes to the scores."""
+    text = SCALED
+    for old, new in changes:
+        text = text.replace(old, new)
+    with only_function(text) as function:
+        (scaled,) = read_kernel(function).results
+        f32, other = SimpleNamespace(element=ir.F32Type.get()), SimpleNamespace(element=ir.Type.parse(key))
+        product, context = (
+            SimpleNamespace(element=f32.element, structured=SimpleNamespace(inputs=[node, other])) for node in (scaled, f32)
+        )
+        found = queries_of(SimpleNamespace(product=product, context=context), is_tf32)
+        assert (found and found.scale) == scale
+        if found is not None:
+            assert found.node is (scaled if is_tf32 and scale == 1 else scaled.structured.inputs[0])

@@ -13,6 +13,7 @@ from relayc.dialects.relay import build
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
 from relayc.pipelines.emission import emit
+from relayc.pipelines.targets.cuda.driver_calls import data_type
 from relayc.pipelines.tir.gpu.launch import launch
 from relayc.pipelines.tir.gpu.tensor_maps import TensorMap, Window
 from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
@@ -116,3 +117,10 @@ def test_a_map_that_the_driver_refuses_is_an_error():
         driver.fails["cuTensorMapEncodeTiled"] = 1
         with pytest.raises(RuntimeError, match="making a tensor map: the driver says CUDA_ERROR_INVALID_VALUE"):
             module["main"](x)
+
+
+def test_elements_that_the_driver_has():
+    with make_context():
+        assert [data_type(ir.Type.parse(name)) for name in ("f16", "bf16", "f32", "i8")] == [6, 9, 7, 0]  # CUtensorMapDataType
+        with pytest.raises(ValueError, match=r"target cuda: tensor map: expected elements of .*, found i1$"):
+            data_type(ir.Type.parse("i1"))

@@ -74,9 +74,10 @@ def close(found: np.ndarray, case: Case) -> None:
         (MASKS, SMALL),
         (OTHERS, SMALL),
         ([Case((1, 2, 1, 129, 129, 64, 64), attributes={"is_causal": True})], {}),
-        ([Case((1, 40, 1, 1, 70, 16, 16), attributes={"is_causal": True, "causal_offset": 60})], {**SMALL, "schedule.flash.keys": 64}),
+        # Numbers whose exponentials are no floats.
+        ([Case((1, 40, 1, 1, 70, 16, 16), attributes={"scale": 20.0})], {**SMALL, "schedule.flash.keys": 64}),
     ],
-    ids=["shapes", "few", "masks", "dtypes", "defaults", "one query of many heads"],
+    ids=["shapes", "few", "masks", "dtypes", "defaults", "large scores"],
 )
 def test_agrees_with_numpy(cases: list[Case], config: dict[str, Any]) -> None:
     check(cases, config)

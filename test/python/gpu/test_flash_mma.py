@@ -65,8 +65,9 @@ def close(found: np.ndarray, case: Case) -> None:
         (Case((1, 1, 1, 20, 33, 16, 8), mask=(20, 33), layout="BHDS"), {**TF32, "schedule.flash_mma.rows": 32}),
         # Scores of zero, and none of keys that are not there.
         (Case((1, 1, 1, 9, 20, 16, 8), dtype="float16", attributes={"scale": 0.0}), {}),
+        (Case((1, 20, 1, 1, 70, 16, 8), dtype="float16", attributes={"is_causal": True, "causal_offset": 40}), {}),
     ],
-    ids=["causal", "gathered", "flags", "tf32", "tf32 gathered", "zero"],
+    ids=["causal", "gathered", "flags", "tf32", "tf32 gathered", "zero", "one query of many heads"],
 )
 def test_agrees_with_numpy_without_races(case: Case, config: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     if "schedule.flash_mma.rows" in config:
@@ -175,7 +176,7 @@ TURNED = ("affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>]", "affine
         ([("arith.mulf", "arith.addf")], "f16", False, None),
         ([("%r = arith.mulf %w, %half : f32", ""), ("yield %r", "yield %w")], "f16", False, 1.0),
         ([("4x8x", "8x8x"), TURNED], "f16", False, None),
-        ([("%w = arith.extf %e : f16 to f32", "%w = arith.uitofp %e : i8 to f32"), ("f16", "i8")], "i8", False, None),
+        ([("f16", "f8E5M2")], "f8E5M2", False, None),
     ],
 )
 def test_queries_that_tensor_cores_multiply(changes: list[tuple[str, str]], key: str, is_tf32: bool, scale: float | None) -> None:

@@ -115,3 +115,10 @@ def test_channels_are_read_in_vectors():
     assert re.findall(r"st\.global(\S*)", ptx) == [".v4.b32"] * 4
     report = figures.report
     assert report is None or report.spill_stores == report.spill_loads == 0
+
+
+@pytest.mark.parametrize(("pool", "is_taken"), [(3, True), (32, True), (33, False)])
+def test_windows_of_many_taps_are_left_to_other_schedules(pool, is_taken):
+    pooling = lambda x: [build("nn.max_pool2d", x, pool_size=[pool, pool], layout="NHWC")]  # noqa: E731 (an argument)
+    module = compile(program(pooling, [np.zeros((1, 40, 40, 8), np.int8)]), target=EMULATED, stop_after="tir")
+    assert ("window" in {kernel.schedule.split()[0] for kernel in module.kernels}) is is_taken

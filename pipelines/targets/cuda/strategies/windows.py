@@ -222,7 +222,7 @@ class _WindowKernel:
                 flags += [flag] if self.pad_value is not None else []
             at.append(index)
         value = self.evaluator.at(w.data, w.data_at(point, *at))
-        if not flags or self.pad_value is None:
+        if not flags:
             return value
         lanes = self.numbers.lanes
         return _selected(emit.all_of(flags), emit.broadcast(value, lanes), padding_vector(w, lanes))

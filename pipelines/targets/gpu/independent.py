@@ -145,7 +145,7 @@ def _own_buffers(loop: ir.Operation) -> list[ir.Operation]:
     """The allocations that nothing but a loop uses."""
     used = {_root(v) for o in _walk(loop) for v in o.operands if isinstance(v.type, ir.MemRefType)}
     found = [v.owner.operation for v in used if not isinstance(v.owner, ir.Block) and v.owner.operation.name == "memref.alloc"]
-    return [alloc for alloc in found if all(is_in(user, loop) or user.name in VIEWS for user in _users(alloc.results[0]))]
+    return [alloc for alloc in found if all(is_in(user, loop) for user in _users(alloc.results[0]))]
 
 
 def _users(value: ir.Value) -> Iterator[ir.Operation]:

@@ -7,13 +7,15 @@ from oracle import values
 from support import program
 from symbolic_ops import symbolic_program, tensor
 
-from relayc.dialects.mlir import ir, scf
+from relayc.dialects.mlir import gpu, ir, scf
+from relayc.dialects.operations import walk
 from relayc.dialects.relay import build
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var, linearize
 from relayc.pipelines.targets.gpu.loops import _Function
+from relayc.pipelines.targets.gpu.outline import constant_of
 from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
 from relayc.symbolic import Range, ceil_div
 
@@ -186,3 +188,96 @@ func.func @k(%n: memref<1xindex>, %y: memref<4xf32>) {
     message = r"^kernel @k at .*: expected temporaries whose sizes the shapes say, found memref<\?xf32>$"
     with only_function(text) as function, pytest.raises(ValueError, match=message):
         _Function(function).run()
+
+
+FORM = "memref.expand_shape %t [[0, 1]] output_shape [8, 8] : memref<64xf32> into memref<8x8xf32>"
+ROWS = "memref.expand_shape %y [[0], [1, 2]] output_shape [4, 8, 8] : memref<4x64xf32> into memref<4x8x8xf32>"
+LINE = "scf.parallel (%i) = (%c0) to (%c64) step (%c1) { memref.store %zero, %y[%c0, %i] : memref<4x64xf32> scf.reduce }"
+LAUNCHES = {
+    "a buffer of the loop in two forms": (
+        f"""%t = memref.alloc() : memref<64xf32>
+        scf.for %i = %c0 to %c4 step %c1 {{
+          %e = {FORM}
+          scf.for %j = %c0 to %c8 step %c1 {{ memref.store %zero, %e[%j, %j] : memref<8x8xf32> }}
+          scf.for %j = %c0 to %c64 step %c1 {{
+            %v = memref.load %t[%j] : memref<64xf32>
+            memref.store %v, %y[%i, %j] : memref<4x64xf32>
+          }}
+        }}""",
+        [256],
+        4 * 256,
+    ),
+    "a buffer that has another form outside": (
+        f"""%t = memref.alloc() : memref<64xf32>
+        %e = {FORM}
+        scf.for %i = %c0 to %c4 step %c1 {{
+          scf.for %j = %c0 to %c8 step %c1 {{ memref.store %zero, %e[%j, %j] : memref<8x8xf32> }}
+          scf.for %j = %c0 to %c64 step %c1 {{
+            %v = memref.load %t[%j] : memref<64xf32>
+            memref.store %v, %y[%i, %j] : memref<4x64xf32>
+          }}
+        }}""",
+        [1],
+        256,
+    ),
+    "rows of their own": (
+        f"""%e = {ROWS}
+        scf.for %i = %c0 to %c4 step %c1 {{
+          memref.store %zero, %e[%i, %c0, %c0] : memref<4x8x8xf32>
+          memref.store %zero, %e[%i, %c0, %c4] : memref<4x8x8xf32>
+        }}""",
+        [256],
+        0,
+    ),
+    "rows in two forms": (
+        f"""%e = {ROWS}
+        scf.for %i = %c0 to %c4 step %c1 {{
+          memref.store %zero, %e[%i, %c0, %c0] : memref<4x8x8xf32>
+          memref.store %zero, %y[%i, %c4] : memref<4x64xf32>
+        }}""",
+        [1],
+        0,
+    ),
+    "elements that iterations share": (
+        """scf.for %i = %c0 to %c4 step %c1 {
+          memref.store %zero, %y[%c0, %i] : memref<4x64xf32>
+          memref.store %zero, %y[%i, %c0] : memref<4x64xf32>
+        }""",
+        [1],
+        0,
+    ),
+    "accesses of another kind": (
+        """scf.for %i = %c0 to %c4 step %c1 {
+          %w = vector.load %x[%i, %c0] : memref<4x64xf32>, vector<4xf32>
+          vector.store %w, %y[%i, %c0] : memref<4x64xf32>, vector<4xf32>
+        }""",
+        [1],
+        0,
+    ),
+    "no iterations": (LINE.replace("(%c0)", "(%c64)"), [], 0),
+    "a loop of launches": (f"scf.for %k = %c0 to %c4 step %c1 {{ {LINE} }}", [256], 0),
+    "a branch of launches": (f"scf.if %p {{ {LINE} }} else {{ memref.store %zero, %y[%c0, %c0] : memref<4x64xf32> }}", [256, 1], 0),
+    "a buffer that is freed": (
+        f"""%t = memref.alloc() : memref<64xf32>
+        {LINE.replace("%y[%c0, %i] : memref<4x64xf32>", "%t[%i] : memref<64xf32>")}
+        memref.dealloc %t : memref<64xf32>""",
+        [256],
+        256,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LAUNCHES)
+def test_threads_of_loops(case):
+    """Of launches, and the bytes of their workspace. Blocks have 256 threads, or one where iterations are not independent."""
+    body, threads, workspace = LAUNCHES[case]
+    constants = " ".join(f"%c{n} = arith.constant {n} : index" for n in (0, 1, 4, 8, 64))
+    text = f"""func.func @k(%x: memref<4x64xf32>, %y: memref<4x64xf32>, %p: i1) {{
+  {constants} %zero = arith.constant 0.0 : f32
+  {body}
+  return
+}}"""
+    with only_function(text) as function:
+        assert _Function(function).run() == workspace and function.operation.verify()
+        assert [constant_of(launch.operation.operands[3]) for launch in walk(function.operation, gpu.LaunchOp)] == threads
+        assert "memref.dealloc" not in str(function)

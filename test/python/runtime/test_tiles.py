@@ -1,5 +1,6 @@
 """Permission to use AMX tiles."""
 
+import ctypes
 import errno
 
 import pytest
@@ -55,3 +56,9 @@ def test_supported_where_the_system_has_their_state(monkeypatch, machine, states
     monkeypatch.setattr(tiles.platform, "machine", lambda: machine)
     monkeypatch.setattr(tiles.sys, "platform", "linux")
     assert tiles.tiles_supported.__wrapped__() == supported
+
+
+@pytest.mark.skipif(tiles.platform.machine() != "x86_64", reason="other machines have no such call")
+def test_the_system_refuses_a_code_that_it_does_not_know():
+    ctypes.set_errno(0)
+    assert tiles._arch_prctl(0, 0) == errno.EINVAL

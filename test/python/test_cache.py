@@ -580,22 +580,6 @@ def test_damaged_objects_are_refused():
         objects.LoadedCode(objects.ObjectCode(unknown, ()))
 
 
-def test_what_no_code_is_made_of_is_refused(monkeypatch):
-    content = compile_text("func.func @one() { return }").object_code().root
-    with pytest.raises(objects.LoadError, match="symbol relayc_nothing: expected a definition in the object, found none"):
-        objects._Image(content, objects._find).table("relayc_nothing", 1)
-    with pytest.raises(objects.LoadError, match=r"memory for code: mprotect failed with error 22$"):  # in the middle of a page
-        objects._protect(1, 1)
-    changed, (start,) = bytearray(content), struct.unpack_from("<Q", content, 40)
-    table = next(i for i, section in enumerate(read_headers(content, "object").sections) if section.kind == 2)  # SHT_SYMTAB
-    struct.pack_into("<I", changed, start + 64 * table + 40, 999)  # its names are in a section that is not there
-    with pytest.raises(objects.LoadError, match=r"a damaged object file \("):
-        objects.read_object(bytes(changed))
-    monkeypatch.setattr(objects, "can_load", lambda: False)
-    with pytest.raises(objects.LoadError, match=r"expected Linux on x86_64, found \w+ on \w+"):
-        objects._Image(content, objects._find)
-
-
 def test_the_command_shows_and_clears(folder, model, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     relayc.compile(model)

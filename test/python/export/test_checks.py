@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
@@ -12,7 +13,9 @@ from onnx_models import weighted
 import relayc
 from relayc.runtime import library
 from relayc.runtime.elf import shared_sections
+from relayc.runtime.export import ExportRequest
 from relayc.runtime.library import SECTIONS, LibraryError, seal
+from relayc.runtime.module import Module
 
 
 @pytest.fixture(scope="module")
@@ -199,3 +202,20 @@ def test_files_beside_the_model_are_checked(tmp_path):
     weights.write_bytes(b"other")
     with pytest.raises(LibraryError, match=r"expected a library made from .*w\.bin, found .*: the library is stale"):
         library._check_model(tmp_path / "model.so", {"source": source}, model)
+
+
+@pytest.mark.parametrize(
+    ("name", "beside", "message"),
+    [
+        ("scaled.o", True, "export_library: params: expected 'embedded' for an object, found 'beside'"),
+        ("scaled.dll", False, r"export_library: expected a path that ends in .so or .o, found .*scaled\.dll"),
+    ],
+)
+def test_what_is_no_way_to_export(tmp_path, name, beside, message):
+    with pytest.raises(ValueError, match=message):
+        ExportRequest(tmp_path / name, beside, "", False)
+    with pytest.raises(ValueError, match="export_library: params: expected 'embedded' or 'beside', found 'inside'"):
+        Module.export_library(SimpleNamespace(exporter=ExportRequest), tmp_path / name, params="inside")
+    (tmp_path / name).write_bytes(b"text")
+    with pytest.raises(LibraryError, match=rf"{name}: expected a shared library \(ELF\)"):
+        library.library_metadata(tmp_path / name)

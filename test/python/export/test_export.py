@@ -452,22 +452,6 @@ def test_a_prefix_that_is_no_identifier_is_an_error(exported, tmp_path, prefix):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("name", "params", "message"),
-    [
-        ("scaled.so", "inside", "export_library: params: expected 'embedded' or 'beside', found 'inside'"),
-        ("scaled.o", "beside", "export_library: params: expected 'embedded' for an object, found 'beside'"),
-        ("scaled.dll", "embedded", r"export_library: expected a path that ends in .so or .o, found .*scaled\.dll"),
-    ],
-)
-def test_what_is_no_way_to_export(exported, tmp_path, name, params, message):
-    with pytest.raises(ValueError, match=message):
-        exported["symbolic"][0].export_library(tmp_path / name, params=params)
-    (tmp_path / name).write_bytes(b"text")
-    with pytest.raises(relayc.runtime.library.LibraryError, match=rf"{name}: expected a shared library \(ELF\)"):
-        relayc.runtime.library_metadata(tmp_path / name)
-
-
 def test_other_linkers_do_as_well(exported, tmp_path, monkeypatch):
     pytest.importorskip("ziglang")
     monkeypatch.setenv("RELAYC_LINKER", f"{sys.executable} -m ziglang ld.lld")

@@ -1,5 +1,6 @@
 """tir to machine code: calls between functions, parallel loops, guards and errors."""
 
+import struct
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +13,9 @@ from relayc.pipelines.targets.cpu import engine as engine_module
 from relayc.pipelines.targets.cpu.engine import CodegenError, Part
 from relayc.pipelines.targets.cpu.jit import compiled_checks, jit
 from relayc.pipelines.targets.cpu.lowering import lower_to_llvm
+from relayc.runtime.cpu import objects
 from relayc.runtime.cpu.objects import read_object
+from relayc.runtime.elf import read_headers
 
 KERNEL = """
 func.func @{name}(%a: memref<4x64xf32>, %o: memref<4x64xf32>) {{
@@ -196,3 +199,19 @@ def test_functions_that_check_calls_are_compiled_once_for_a_machine_and_a_device
     assert len(set(map(id, made))) == len(cases)
     assert all(compiled_checks(*case) is found for case, found in zip(cases, made, strict=True))
     assert made[0].result().content != made[1].result().content
+
+
+def test_what_no_code_is_made_of_is_refused(monkeypatch):
+    content = compile_text("func.func @one() { return }").object_code().root
+    with pytest.raises(objects.LoadError, match="symbol relayc_nothing: expected a definition in the object, found none"):
+        objects._Image(content, objects._find).table("relayc_nothing", 1)
+    with pytest.raises(objects.LoadError, match=r"memory for code: mprotect failed with error 22$"):  # in the middle of a page
+        objects._protect(1, 1)
+    changed, (start,) = bytearray(content), struct.unpack_from("<Q", content, 40)
+    table = next(i for i, section in enumerate(read_headers(content, "object").sections) if section.kind == 2)  # SHT_SYMTAB
+    struct.pack_into("<I", changed, start + 64 * table + 40, 999)  # its names are in a section that is not there
+    with pytest.raises(objects.LoadError, match=r"a damaged object file \("):
+        objects.read_object(bytes(changed))
+    monkeypatch.setattr(objects, "can_load", lambda: False)
+    with pytest.raises(objects.LoadError, match=r"expected Linux on x86_64, found \w+ on \w+"):
+        objects._Image(content, objects._find)

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from relayc.dialects.relay.errors import RelayError
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast.functor import replace_calls
 from relayc.frontend.relay.ast.module import RelayModule
@@ -53,10 +52,7 @@ def _static(found: e.Call, args: list[e.Expr]) -> e.Expr | None:
     if not all(isinstance(value, e.Constant) for value in moved.values()):
         return None
     attrs = {**(found.attrs or {}), **{name: _attribute(plain, name, value.data.numpy()) for name, value in moved.items()}}  # type: ignore[attr-defined]
-    try:
-        return call(plain.name, [values[name] for name in plain.operands], {k: v for k, v in attrs.items() if k in plain.attrs})
-    except RelayError:
-        return None
+    return call(plain.name, [values[name] for name in plain.operands], {k: v for k, v in attrs.items() if k in plain.attrs})
 
 
 def _attribute(found: Signature, name: str, values: np.ndarray) -> Any:

@@ -86,7 +86,7 @@ class _Types:
             return ValueType("ref", parts=(self.of(type_.value),))
         if isinstance(type_, t.FuncType) and not type_.type_params:
             return ValueType("function", parts=tuple(map(self.of, (*type_.arg_types, type_.ret_type))))
-        if isinstance(type_, t.TypeCall) and isinstance(type_.func, t.GlobalTypeVar):
+        if isinstance(type_, t.TypeCall):
             self.define(type_.func)
             return ValueType("data", type_.func.name_hint, parts=tuple(map(self.of, type_.args)))
         return ValueType("var" if isinstance(type_, t.TypeVar) else "unknown", getattr(type_, "name_hint", "?"))

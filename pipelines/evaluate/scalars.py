@@ -45,7 +45,7 @@ def _divided(a: Any, b: Any, function: Function) -> Any:
 def _quotient(a: Any, b: Any) -> Any:
     """Rounded towards zero, as arith.divsi."""
     floor = np.floor_divide(a, b)
-    return floor + ((a - floor * b != 0) & ((a < 0) != (b < 0))).astype(a.dtype)
+    return floor + ((a - floor * b != 0) & (floor < 0)).astype(a.dtype)
 
 
 def _ceiling(a: Any, b: Any) -> Any:

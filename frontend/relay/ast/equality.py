@@ -170,7 +170,7 @@ def _plain(item: Any) -> tuple[Token, list[Any]]:
         return ("map", len(item)), [part for pair in item.items() for part in pair]
     if isinstance(item, np.ndarray):
         return ("array", item.dtype.name, item.shape, item.tobytes()), []
-    if isinstance(item, float) and np.isfinite(item):
+    if isinstance(item, float):
         item = round(item, 9)  # numbers that went through float32 are those that were written
     # 1, 1.0 and True are equal, and so must their texts be.
     is_whole = isinstance(item, (bool, int, float)) and np.isfinite(item) and item == int(item)

@@ -155,7 +155,7 @@ class RefType(Type):
 class TypeCall(Type):
     """A data type applied to arguments for its parameters."""
 
-    func: Type
+    func: GlobalTypeVar
     args: tuple[Type, ...]
 
 

@@ -341,10 +341,9 @@ class _Partition:
         inside = {node for region in regions if region.target != DEFAULT for node in region.nodes}
         for node in post_order(function):
             region = regions.get_region(node) if node in inside else None
-            if _is(node, END) and region is not None:
-                self._made[node] = self._result(region, node.args[0])  # type: ignore[attr-defined]
-            elif region is not None:
-                continue  # it is in the function of its region
+            if region is not None:  # what is no result of a region is in its function
+                if _is(node, END):
+                    self._made[node] = self._result(region, node.args[0])  # type: ignore[attr-defined]
             elif _is(node, BEGIN) or _is(node, END):
                 self._made[node] = self._made[node.args[0]]  # type: ignore[attr-defined]
             else:

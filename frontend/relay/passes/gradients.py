@@ -60,8 +60,7 @@ def gradient_of_call(call: e.Call, grad: Any) -> Grads:
         made = apply(_Tensors(), name, list(args), attrs, call.args)
         flat = [part for arg in args for part in (arg if isinstance(arg, tuple) else (arg,))]
         found = gradients(made, [x for x, is_wanted in zip(flat, wanted, strict=True) if is_wanted], seed)
-        if all(made.value != x.value for x in flat):
-            made.value.replace_all_uses_with(result.value)  # the call is there already
+        made.value.replace_all_uses_with(result.value)  # the call is there already
         return tuple(found)
 
     operands = tuple(f"operand_{i}" for i in range(len(call.args) + 2))

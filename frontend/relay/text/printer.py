@@ -120,7 +120,7 @@ class Printer:
 
     def _name(self, hint: str) -> str:
         name = re.sub(r"[^\w./]|\.(?![A-Za-z_])|/(?!\w)", "_", hint, flags=re.ASCII)
-        if not name or not name[0].isalpha():
+        if not name[:1].isalpha():
             name = f"v{name}"
         count = self._names.get(name)
         self._names[name] = 0 if count is None else count

@@ -1,9 +1,12 @@
 """Operators as classes: building, reading and checking them from Python; constants and the parameter table."""
 
+from typing import ClassVar
+
 import ml_dtypes
 import numpy as np
 import pytest
 
+from relayc.dialects import mlir
 from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay import OPS, IRModule, Op, Pattern, RelayError, TensorType, build
 from relayc.dialects.relay.base import Ints, Operand, View
@@ -109,6 +112,7 @@ def test_an_operator_can_be_added_from_outside():
         data: Operand
         by: float = 2.0
         axes: Ints = ()
+        count: ClassVar[int] = 1
         pattern = Pattern.ELEMWISE
 
         @staticmethod
@@ -121,8 +125,31 @@ def test_an_operator_can_be_added_from_outside():
         found = mod.main.regions[0].blocks[0].operations[0]
         assert isinstance(found, Scale)
         assert (found.by, found.axes, found.relay_name) == (3.0, (), "test.scale")
+        assert list(Scale.attr_specs) == ["by", "axes"]
     finally:
         del OPS["test_scale"]
+
+
+def test_an_operator_without_a_type_relation_has_no_types():
+    class Bare(Op, name="test_bare", relay_name="test.bare"):
+        """Without one."""
+
+        data: Operand
+
+    try:
+        with pytest.raises(NotImplementedError):
+            Bare.result_types([TensorType((2,), "float32")], {})
+    finally:
+        del OPS["test_bare"]
+
+
+def test_mlir_is_one_library(tmp_path, monkeypatch):
+    monkeypatch.setattr(mlir._mlir_libs, "__path__", [str(tmp_path)])
+    for count in (0, 2):
+        for number in range(count):
+            (tmp_path / f"libMLIRAggregateCAPI{number}.so").touch()
+        with pytest.raises(ImportError, match=f"expected one library of MLIR's C API in .*, found {count}"):
+            mlir.c_library.__wrapped__()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay import IRModule, RelayError, TensorType, build
 from relayc.dialects.relay.calls import bindings_of, call
-from relayc.dialects.relay.scopes import SymbolNames, check_scopes, conditions_of, replace_symbols, scope_before, symbols_in
+from relayc.dialects.relay.scopes import SymbolNames, check_scopes, conditions_of, defined_by, replace_symbols, scope_before, symbols_in
 from relayc.dialects.relay.structure import If, While
 from relayc.dialects.relay.tuples import fields_of, make_tuple
 from relayc.dialects.relay.types import TupleType, type_of
@@ -310,6 +310,19 @@ def test_a_call_gives_sizes_of_its_arguments(mod: IRModule) -> None:
 def test_sizes_that_only_a_callee_knows_are_new_at_each_call(mod: IRModule) -> None:
     _, _, y, z = arguments(mod)
     assert [type_of(call("some", v)) for v in (y, z)] == [tensor("k_0"), tensor("k_1")]
+
+
+def test_a_result_of_a_call_defines_its_symbols_unless_casts_alone_read_it() -> None:
+    result, cast = 'tensor<?xf32, ["k"]>', '"relay.cast_shape"(%0)'
+    for line, names in (("", {"k"}), (f'%1 = {cast} {{shape = ["m"]}} : ({result}) -> tensor<?xf32, ["m"]>', set())):
+        found = module(f"""
+func.func private @some(%x: tensor<2xf32>) -> {result}
+func.func @main(%x: tensor<2xf32>) {{
+  %0 = call @some(%x) : (tensor<2xf32>) -> {result}
+  {line}
+  return
+}}""")
+        assert defined_by(next(op for op in operations(found) if isinstance(op, func.CallOp))) == names
 
 
 def test_a_call_with_tuples(mod: IRModule) -> None:

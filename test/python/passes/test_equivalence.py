@@ -15,8 +15,10 @@ from relayc.dialects.relay import build as emit
 from relayc.dialects.relay.types import numpy_dtype
 from relayc.frontend.onnx import from_onnx
 from relayc.pipelines import PassContext, PassInfo
+from relayc.pipelines.context.instruments import KernelSchedule
 from relayc.pipelines.context.passes import ModulePass
-from relayc.pipelines.evaluate.cases import _LARGE, Case, random_array, sizes_of
+from relayc.pipelines.evaluate import equivalence
+from relayc.pipelines.evaluate.cases import _LARGE, Case, cases_of, random_array, sizes_of
 from relayc.pipelines.evaluate.equivalence import _difference, check
 from relayc.pipelines.evaluate.errors import Outside, Refused, Unknown
 from relayc.pipelines.evaluate.relay import RelayInterpreter
@@ -228,6 +230,21 @@ def test_indices_of_quotients_and_remainders() -> None:
     np.testing.assert_array_equal(read(grid([4, 6]), x), np.tile(np.repeat(x, 2, 0), 2))
 
 
+def test_reads_are_inside_of_an_operand() -> None:
+    x = np.arange(4)
+    with make_context():
+        i = ir.AffineExpr.get_dim(0)
+        for begin, fits in ((0, True), (1, True), (2, False), (-1, False)):
+            read = access(ir.AffineMap.get(1, 0, [i + begin]))
+            if fits:
+                np.testing.assert_array_equal(read(grid([3]), x), x[begin : begin + 3])
+            else:
+                with pytest.raises(Outside, match=rf"an operand of \(4,\) is read at {begin} to {begin + 2} of a dimension of 4"):
+                    read(grid([3]), x)
+        with pytest.raises(Unknown, match=r"ceildiv.*: an expression that the interpreter of te does not know"):
+            access(ir.AffineMap.get(1, 0, [ir.AffineExpr.get_ceil_div(i, 2)]))
+
+
 KERNEL = """
 func.func @main(%a: memref<6xf32> {tir.buffer = "a"}, %out: memref<6xf32> {tir.buffer = "out", tir.output}) attributes {tir.blocks} {
   %c0 = arith.constant 0 : index
@@ -262,6 +279,17 @@ def test_a_schedule_that_changes_a_kernel_is_named() -> None:
     assert str(found.differences[0]).startswith(
         "schedule replacement changes what the program gives: kernel @fused_multiply, result 0, for seed 0"
     )
+
+
+@pytest.mark.parametrize(("most", "count"), [(5, 0), (6, 1)])
+def test_schedules_of_many_points_are_not_checked(most, count, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(equivalence, "_MOST_POINTS", most)
+    after, found = KERNEL.replace("FACTOR", "3.0"), Equivalence(raise_on_difference=False)
+    found.run_on_schedule(KernelSchedule("main", "doubled", KERNEL.replace("FACTOR", "2.0"), after, ""))
+    assert len(found.differences) == count
+    assert found.unchecked == ([] if count else [f"schedule doubled of main: 6 points for seed {seed}" for seed in range(2)])
+    found.run_on_schedule(KernelSchedule("main", "doubled", after, after.replace("memref.load", "memref.loads"), ""))
+    assert len(found.differences) == count and "memref.loads" in found.unchecked[-1]
 
 
 @pytest.mark.parametrize(
@@ -301,6 +329,29 @@ def test_sizes_of_cases() -> None:
     assert found[0] == primes[0] and found[2] == primes[2] and found[1]["n"] != found[1]["m"]
     assert found[3:] == [{"n": min(_LARGE, 100), "m": 1}, {"n": 2, "m": 5}]
     assert sizes_of(["n", "m"], ranges, {"n": [3, 4, 5, 6]}) == [{"n": n, "m": m} for n, m in zip((3, 4, 5, 6), (1, 5, 4, 1), strict=True)]
+
+
+def test_cases_have_no_negative_sizes() -> None:
+    mod = IRModule.parse("""
+func.func @main(%x: tensor<?x3xf32, ["n - 2"]>, %y: tensor<?xi8, ["n"]>) { return }""")
+    found = cases_of(mod, None, {"n": [1, 2, 5]})
+    assert [(case.sizes["n"], *(a.shape for a in case.arrays)) for case in found] == [(2, (0, 3), (2,)), (5, (3, 3), (5,))]
+
+
+@pytest.mark.parametrize(("index", "fits"), [(-5, False), (-4, True), (3, True), (4, False)])
+def test_indices_that_the_interpreter_refuses(index, fits) -> None:
+    run = RelayInterpreter(
+        IRModule.parse("""
+func.func @main(%x: tensor<?xf32, ["n"]>, %i: tensor<i64>) -> tensor<i64> {
+  "relay.check_index"(%i) {size = "n", what = "axis 0 of x"} : (tensor<i64>) -> ()
+  return %i : tensor<i64>
+}""")
+    )
+    if fits:
+        assert run("main", [np.zeros(4, np.float32), np.array(index)]) == [index]
+    else:
+        with pytest.raises(Refused, match=f"index {index} into axis 0 of x: expected -4 to 3"):
+            run("main", [np.zeros(4, np.float32), np.array(index)])
 
 
 @pytest.mark.parametrize(

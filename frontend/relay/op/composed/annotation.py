@@ -2,35 +2,24 @@
 
 from typing import Any, Final
 
+from relayc.dialects.relay.attributes import REQUIRED
 from relayc.frontend.converter import Tensor, packed
 from relayc.frontend.relay.op.composed.registry import composed
 
-IDENTITIES: Final = frozenset(
-    (
-        *(f"annotation.{name}" for name in ("checkpoint", "stop_fusion", "bitpack_start", "bitpack_end", "cast_hint")),
-        *("annotation.with_funcid", "annotation.compiler_begin", "annotation.compiler_end", "on_device", "device_copy"),
-    )
-)
-"""Their names: they return values of any type."""
+_ATTRIBUTES: Final[dict[str, dict[str, Any]]] = {
+    **{f"annotation.{name}": {} for name in ("checkpoint", "stop_fusion", "bitpack_start", "bitpack_end")},
+    **{f"annotation.{name}": {"compiler": REQUIRED} for name in ("compiler_begin", "compiler_end")},
+    "annotation.with_funcid": {"fid": -1},
+    "annotation.cast_hint": {"dtype": REQUIRED},
+    "on_device": {"virtual_device": None, "constrain_result": False, "constrain_body": True},
+    "device_copy": {"src_virtual_device": None, "dst_virtual_device": None},
+}
+IDENTITIES: Final = frozenset(_ATTRIBUTES)
+"""The operators that return a value of any type unchanged."""
+_OPERANDS = {"annotation.with_funcid": "func", "on_device": "body"}
 
-
-@composed("annotation.checkpoint")
-@composed("annotation.stop_fusion")
-@composed("annotation.bitpack_start")
-@composed("annotation.bitpack_end")
-def _unchanged(data: Tensor) -> Tensor:
-    return data
-
-
-@composed("annotation.compiler_begin")
-@composed("annotation.compiler_end")
-def _of_compiler(data: Tensor, *, compiler: str) -> Tensor:
-    return data
-
-
-@composed("annotation.with_funcid")
-def _with_funcid(func: Tensor, *, fid: int = -1) -> Tensor:
-    return func
+for _name, _attributes in _ATTRIBUTES.items():
+    composed(_name, operands=_OPERANDS.get(_name, "data"), attributes=_attributes)(lambda data, **_: data)
 
 
 @composed("debug")
@@ -39,18 +28,3 @@ def _debug(data: "tuple[Tensor, ...] | Tensor", *, debug_func: str = "relayc.deb
     parts = data if isinstance(data, tuple) else (data,)
     found = packed(debug_func, parts, *(part.type for part in parts))
     return found if isinstance(data, tuple) else found[0]
-
-
-@composed("annotation.cast_hint")
-def _cast_hint(data: Tensor, *, dtype: str) -> Tensor:
-    return data
-
-
-@composed("on_device")
-def _on_device(body: Tensor, *, virtual_device: Any = None, constrain_result: bool = False, constrain_body: bool = True) -> Tensor:
-    return body
-
-
-@composed("device_copy")
-def _device_copy(data: Tensor, *, src_virtual_device: Any = None, dst_virtual_device: Any = None) -> Tensor:
-    return data

@@ -59,6 +59,8 @@ def test_constants_are_equal_by_dtype_and_elements():
     assert relay.structural_equal(relay.const([1, 2]), relay.const(np.array([1, 2], "int32")))
     assert not relay.structural_equal(relay.const([1, 2]), relay.const(np.array([1, 2], "int64")))
     assert relay.const(1.5).dtype == "float32" and relay.const(1 << 40).dtype == "int64"
+    numbers = (-(1 << 31) - 1, -(1 << 31), (1 << 31) - 1, 1 << 31)
+    assert [relay.const(number).dtype for number in numbers] == ["int64", "int32", "int32", "int64"]
 
 
 def test_types_are_equal_by_structure():
@@ -81,6 +83,32 @@ def test_variables_of_an_expression():
     assert not relay.well_formed(relay.Function([x, x], x))
 
 
+def test_variables_of_patterns():
+    x, y, z = map(relay.var, "xyz")
+    pair = relay.PatternTuple([relay.PatternVar(x), relay.PatternWildcard(), relay.PatternVar(y)])
+    assert relay.bound_vars(pair) == [x, y]
+    match = relay.Match(z, [relay.Clause(pair, x), relay.Clause(relay.PatternVar(x), x)])
+    assert relay.free_vars(match) == [z] and relay.bound_vars(match) == [x, y]
+    assert not relay.well_formed(match)  # two clauses bind x
+    assert relay.well_formed(relay.Match(z, [relay.Clause(pair, x), relay.Clause(relay.PatternWildcard(), z)]))
+    assert not relay.well_formed(relay.Tuple([relay.Match(z, [relay.Clause(pair, x)]), y]))  # y is used outside of its clause
+
+
+def test_arrays_among_attributes_are_equal_by_dtype_and_elements():
+    def call(*numbers, dtype="int32"):
+        return relay.Call(relay.GlobalVar("f"), [], relay.Attrs({"at": np.array(numbers, dtype)}))
+
+    assert relay.structural_equal(call(1, 2), call(1, 2))
+    assert relay.structural_hash(call(1, 2)) == relay.structural_hash(call(1, 2))
+    assert not relay.structural_equal(call(1, 2), call(1, 3)) and not relay.structural_equal(call(1, 2), call(1, 2, dtype="int64"))
+
+
+def test_what_is_the_same_node_or_array():
+    x, one = relay.var("x"), relay.const(1)
+    assert x.same_as(x) and not x.same_as(relay.var("x"))
+    assert one.data.same_as(one.data) and not one.data.same_as(relay.const(1).data)
+
+
 def test_type_variables_of_a_function():
     a, b = relay.TypeVar("a"), relay.TypeVar("b")
     f = relay.Function([relay.Var("x", relay.TupleType([a, b]))], relay.const(1), None, [a])
@@ -93,6 +121,10 @@ def test_bind_removes_parameters_and_adds_new_ones():
     found = relay.bind(relay.Function([x, y], x + y), {x: op.exp(z)})
     assert relay.structural_equal(found, relay.Function([y, z], op.exp(z) + y))
     assert relay.bind_params_by_name(relay.Function([x], x), {"x": 1.5}).params == ()
+    with pytest.raises(ValueError, match="parameter x: expected one of the name, found 2"):
+        relay.bind_params_by_name(relay.Function([x, relay.var("x")], x), {"x": 1.5})
+    with pytest.raises(ValueError, match="var x: expected a type or a shape, found both"):
+        relay.var("x", "int32", shape=(2,))
 
 
 def test_mutator_keeps_what_it_does_not_change():
@@ -200,6 +232,14 @@ def test_scope_builder():
     assert isinstance(found, relay.If) and isinstance(found.true_branch, relay.Let) and found.false_branch is x
     with pytest.raises(RuntimeError, match="expected a result"):
         relay.ScopeBuilder().get()
+    with pytest.raises(RuntimeError, match="else_scope: expected an if_scope before it"), scope.else_scope():
+        pass
+    with pytest.raises(RuntimeError, match="expected one result, found a second one"):
+        scope.ret(x)
+    typed = relay.ScopeBuilder()
+    bound = typed.let(("z", relay.scalar_type("bool")), relay.const(True))
+    typed.ret((bound, bound))
+    assert str(typed.get()) == "let %z: bool = True;\n(%z, %z)"
 
 
 def test_arithmetic_needs_expressions():
@@ -290,3 +330,12 @@ def test_the_results_of_a_call_are_a_tuple_where_an_expression_holds_them():
     assert relay.Let(y, parts, parts).value is relay.If(x, parts, parts).true_branch is relay.Call(y, [parts]).args[0]
     assert relay.free_vars(parts) == [x]
     assert relay.RelayModule.from_expr(parts)["main"].params == (x,)
+    assert parts[-1].index == 1 and parts.astext() == parts.astuple().astext() and repr(parts).endswith(", 2)")
+    for index in (-3, 2):
+        with pytest.raises(IndexError, match=f"expected an index of 2 results, found {index}"):
+            parts[index]
+    scope = relay.ScopeBuilder()
+    scope.ret([parts, x])
+    assert scope.get().fields == (parts.astuple(), x)
+    with pytest.raises(TypeError, match="expected an expression, found int"):
+        relay.ScopeBuilder().ret([x, 1])

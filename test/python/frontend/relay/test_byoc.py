@@ -101,16 +101,18 @@ def test_each_branch_has_a_partition_of_its_own(takes):
     assert len(calls) == 4
 
 
-def test_what_a_branch_reads_is_no_region_with_what_reads_the_branch(takes):
+@pytest.mark.parametrize("is_run", [False, True], ids=["partitions", "results"])
+def test_what_a_branch_reads_is_no_region_with_what_reads_the_branch(takes, is_run):
     takes("around", "abs", "add")
     x, c = relay.var("x", shape=(3,)), relay.var("c", "bool")
     first = relay.abs(x)
     for chosen in (relay.If(c, relay.exp(first), x), relay.Let(v := relay.var("v"), relay.exp(first), relay.If(c, v, x))):
         mod = partitioned(relay.Function([c, x], first + relay.tanh(chosen)), "around")
         assert sorted(map(operators, partitions(mod).values())) == [["abs"], ["add"]]
-        data = values((3,))
-        result = relay.create_executor("graph", mod).evaluate()(True, data).numpy()
-        np.testing.assert_allclose(result, np.abs(data) + np.tanh(np.exp(np.abs(data))), **CLOSE)
+        if is_run:
+            data = values((3,))
+            result = relay.create_executor("graph", mod).evaluate()(True, data).numpy()
+            np.testing.assert_allclose(result, np.abs(data) + np.tanh(np.exp(np.abs(data))), **CLOSE)
 
 
 def test_loops_are_for_no_generator(takes):
@@ -155,6 +157,20 @@ def test_annotations_that_are_there_stay(takes):
     np.testing.assert_allclose(
         relay.create_executor("graph", mod).evaluate()(values((3,))).numpy(), np.tanh(np.exp(np.abs(values((3,))))), **CLOSE
     )
+
+
+def test_what_no_generator_took_is_for_the_next_one(takes):
+    takes("second", "exp", "zeros", "add")
+    x = relay.var("x", shape=(3,))
+    mod = transform.AnnotateTarget("first")(relay.IRModule.from_expr(relay.exp(relay.abs(x)) + relay.zeros((3,), "float32")))
+    mod = transform.Sequential([transform.AnnotateTarget("second"), transform.MergeCompilerRegions(), transform.PartitionGraph()])(mod)
+    assert {name: operators(f) for name, f in partitions(mod).items()} == {"tvmgen_default_second_main_0": ["add", "exp"]}
+
+
+def test_a_region_without_inputs():
+    end = relay.op.annotation.compiler_end(relay.zeros((3,), "float32"), "t")
+    (region,) = byoc.AnnotatedRegionSet(end)
+    assert (region.target, region.args, region.rets) == ("t", [], [end])
 
 
 def test_partitions_without_a_generator_are_compiled_where_they_are_called(takes):

@@ -85,6 +85,7 @@ def test_windows_dilation_and_grids():
         found = evaluated(lambda *v, i=indexing: relay.meshgrid(list(v), indexing=i), a, b, c)
         for one, other in zip(found, np.meshgrid(a, b, c, indexing=indexing), strict=True):
             np.testing.assert_array_equal(one, other)
+        assert type_of(relay.meshgrid([relay.var("x", shape=(3,))], indexing=indexing)) == relay.TupleType([relay.TensorType((3,))])
 
 
 def test_fixed_point_products_round_halves_up():

@@ -41,6 +41,12 @@ def test_expressions(text, type_):
     assert str(type_of(text)) == type_
 
 
+@pytest.mark.parametrize("name", ["exp", "annotation.stop_fusion"])
+def test_a_call_has_the_operands_of_its_operator(name):
+    with pytest.raises(TypeInferenceError, match=rf"{name}: expected 1 argument\(s\) \(data\), found 2"):
+        infer_expr(relay.Call(relay.Op.get(name), [relay.const(1.0), relay.const(2.0)]))
+
+
 def test_operands_that_are_left_out():
     x, w, b = relay.var("x", shape=(2, 8, 9, 9), dtype="float16"), relay.var("w"), relay.var("b")
     out = op.nn.bias_add(op.nn.conv2d(x, w, channels=6, kernel_size=3, groups=2), b)

@@ -6,6 +6,7 @@ import pytest
 import relayc
 from relayc import relay
 from relayc.dialects.relay.base import RelayError
+from relayc.frontend.relay.importer import from_relay
 from relayc.frontend.relay.lowering import lower
 
 X = np.array([[1, 2, 3], [4, 5, 6]], "float32")
@@ -51,6 +52,28 @@ def test_lowered_loops_are_loops():
     module = relay.parse("def @main(%n: int32) -> int32 { if (%n < 10) { @main(%n + 3) } else { %n } }")
     assert "relay.while" in str(lower(module)) and "call" not in str(lower(module))
     assert run(module, 1) == 10
+
+
+def test_programs_are_read_from_text_by_the_names_of_files(tmp_path):
+    module = relay.parse("def @main(%x: Tensor[(2, 3), float32]) { exp(%x) }")
+    (tmp_path / "a.relay").write_text(module.astext())
+    (tmp_path / "b.MLIR").write_text(str(lower(module)))
+    for path in (str(tmp_path / "a.relay"), tmp_path / "b.MLIR"):
+        assert "relay.exp" in str(from_relay(path))
+
+
+@pytest.mark.parametrize(("depth", "fits"), [(8, True), (9, False)])
+def test_functions_nest_in_their_own_calls(depth, fits):
+    """A function is put in its own place so many times: one that calls itself by others has no end."""
+    expr = "%x"
+    for level in range(depth):
+        expr = f"%once(fn (%a{level}: float32) {{ exp({expr.replace('%x', f'%a{level}')}) }}, %x)"
+    module = relay.parse(f"def @main(%x: float32) {{ let %once = fn (%f: fn (float32) -> float32, %v: float32) {{ %f(%v) }}; {expr} }}")
+    if fits:
+        assert str(lower(module)).count("relay.exp") == depth
+    else:
+        with pytest.raises(RelayError, match="a function that calls itself by others"):
+            lower(module)
 
 
 def test_while_loops():

@@ -182,6 +182,13 @@ def test_sizes_that_are_known_become_attributes():
     assert [node.op.name for node in nodes(found) if isinstance(node, relay.Call)] == ["tile", "reshape"]
 
 
+def test_sizes_of_which_some_are_not_known_stay():
+    x, end = relay.var("x", shape=(4, 6)), relay.var("end", shape=(2,), dtype="int64")
+    slices = relay.strided_slice(x, relay.const([1, 1], "int64"), end, relay.const([1, 2], "int64"))
+    found = transform.DynamicToStatic()(relay.IRModule.from_expr(relay.Function([x, end], slices)))["main"]
+    assert [node.op.name for node in nodes(found) if isinstance(node, relay.Call)] == ["dyn.strided_slice"]
+
+
 # ---- passes of one's own -----------------------------------------------------------------------------------------------------------------
 
 

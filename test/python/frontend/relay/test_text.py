@@ -50,6 +50,17 @@ def test_constants_are_in_the_metadata(dtype):
     assert "meta[relay.Constant][0]" in text and "#[metadata]" in text
 
 
+@pytest.mark.parametrize(
+    ("dtype", "kind", "bits"), [("int64", 0, 64), ("uint8", 1, 8), ("float16", 2, 16), ("bfloat16", 4, 16), ("bool", 1, 1)]
+)
+def test_saved_constants_have_the_header_of_relays_runtime(dtype, kind, bits):
+    array = np.ones((2, 3), getattr(ml_dtypes, dtype, dtype))
+    text = relay.const(array).astext()
+    data = base64.b64decode(json.loads(text[text.index("#[metadata]") + 11 :])["b64ndarrays"][0])
+    head = struct.pack("<QQiiiBBHqqq", 0xDD5E40F096B4A13F, 0, 1, 0, 2, kind, bits, 1, 2, 3, array.nbytes)
+    assert data == head + array.tobytes()
+
+
 def test_what_is_used_once_is_written_where_it_ends():
     x = relay.var("x", shape=(2, 3))
     one = op.exp(x)
@@ -71,7 +82,7 @@ def test_names_are_made_unique_and_readable():
     a, b = relay.var("a"), relay.var("a")
     assert "%a, %a1" in round_trip(relay.Function([a, b], a + b))
     assert "%v1" in round_trip(relay.var("1"))
-    assert "%base/x" in round_trip(relay.var("base/x"))
+    assert "%base/x" in round_trip(relay.var("base/x")) and "%v" in round_trip(relay.var(""))
     round_trip(relay.Tuple([relay.TupleGetItem(relay.var("layer.weight 2"), 0), relay.var("x.0")]))
 
 

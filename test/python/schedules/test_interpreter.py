@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 from relayc.dialects.relay import IRModule
+from relayc.pipelines.evaluate.errors import Unknown
 from relayc.pipelines.evaluate.tir import Outside, run
+from relayc.pipelines.tir.tree.structure import Nest
 
 SUM = """
 func.func @main(%a: memref<?x4xf32> {tir.buffer = "a", tir.shape = ["n", 4]}, %out: memref<?xf32> {tir.buffer = "out", tir.shape = ["n"],
@@ -110,3 +112,48 @@ def test_what_was_never_written_shows_and_accesses_are_checked() -> None:
         body = f"%w = affine.apply affine_map<(d0) -> ({other})>(%v)\n%y = memref.load %a[%w] : memref<6xf32>"
         with pytest.raises(Outside):
             run(elements(body, "f32", "f32"), [x])
+
+
+def test_functions_are_those_of_a_module_or_alone() -> None:
+    mod = elements("%y = arith.addf %x, %x : f32", "f32", "f32")
+    function, x = mod.module.body.operations[0], np.arange(6, dtype=np.float32)
+    for source in (mod, function, function.operation, Nest(function)):
+        np.testing.assert_array_equal(run(source, [x])[0], x + x)
+    with pytest.raises(ValueError, match=r"a: expected an array of \(6,\), found \(5,\)"):
+        run(mod, [x[:5]])
+
+
+def test_sizes_copies_and_memory_of_no_dimension() -> None:
+    mod = IRModule.parse("""
+func.func @main(%a: memref<?xi64> {tir.buffer = "a", tir.shape = ["n"]}, %out: memref<?xi64> {tir.buffer = "out", tir.shape = ["n"],
+                tir.output}, %n: index {relay.symbol = "n"}) attributes {tir.blocks} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  memref.copy %a, %out : memref<?xi64> to memref<?xi64>
+  %one = memref.alloc() {tir.buffer = "one"} : memref<i64>
+  %size = memref.dim %a, %c0 : memref<?xi64>
+  %half = affine.apply affine_map<()[s0] -> (s0 ceildiv 2)>()[%size]
+  %number = arith.index_cast %half : index to i64
+  memref.store %number, %one[] : memref<i64>
+  scf.for %i = %c0 to %half step %c1 {
+    %x = memref.load %one[] : memref<i64>
+    memref.store %x, %out[%i] : memref<?xi64>
+  }
+  scf.for %i = %c0 to %size step %c1 {
+  }
+  return
+}""")
+    assert run(mod, [np.arange(5) + 10], {"n": 5})[0].tolist() == [3, 3, 3, 13, 14]
+
+
+def test_more_loops_than_python_nests() -> None:
+    loops = 24
+    body = "\n".join(f"scf.for %j{i} = %c0 to %c1 step %c1 {{" for i in range(loops))
+    text = f"%zero = arith.constant 0.0 : f32\n{body}\nmemref.store %x, %out[%v] : memref<6xf32>\n{'}' * loops}\n"
+    x = np.arange(6, dtype=np.float32)
+    np.testing.assert_array_equal(run(elements(text + "%y = memref.load %out[%v] : memref<6xf32>", "f32", "f32"), [x])[0], x)
+
+
+def test_an_operation_that_is_not_known() -> None:
+    with pytest.raises(Unknown, match=r"vector\.broadcast: an operation that the interpreter of blocks does not know"):
+        run(elements("%w = vector.broadcast %x : f32 to vector<4xf32>\n%y = arith.addf %x, %x : f32", "f32", "f32"), [np.zeros(6)])

@@ -312,6 +312,100 @@ func.func @main(%x: tensor<4xf32>, %at: tensor<3xindex>) -> tensor<3xf32> {
             run(text, x, places)
 
 
+def of_places(body: str) -> str:
+    """A function of %x and places %at that gives a number for each place %i, by a body with the constants 0, 1 and 4."""
+    return f"""
+func.func @main(%x: tensor<4xi64>, %at: tensor<5xindex>) -> tensor<5xi64> {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %zero = arith.constant 0 : i64
+  %e = tensor.empty() : tensor<5xi64>
+  %y = linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}}
+    ins(%at : tensor<5xindex>) outs(%e : tensor<5xi64>) {{
+  ^bb0(%i: index, %o: i64):
+    {body}
+    linalg.yield %v : i64
+  }} -> tensor<5xi64>
+  return %y : tensor<5xi64>
+}}"""
+
+
+def test_points_of_a_body_end_their_loops_by_themselves() -> None:
+    """The sum of the elements before each place; above the end, where a branch is not taken, nothing is read."""
+    sums = """
+    %fits = arith.cmpi ule, %i, %c4 : index
+    %v = scf.if %fits -> i64 {
+      %s = scf.for %j = %c0 to %i step %c1 iter_args(%t = %zero) -> i64 {
+        %w = tensor.extract %x[%j] : tensor<4xi64>
+        %u = arith.addi %t, %w : i64
+        scf.yield %u : i64
+      }
+      scf.yield %s : i64
+    } else {
+      scf.yield %zero : i64
+    }"""
+    x, places = np.array([3, 5, 7, 11]), np.array([2, 0, 4, 5, 1])
+    assert run(of_places(sums), x, places)[0].tolist() == [8, 0, 26, 0, 3]
+    assert run(of_places(sums.split("{", 1)[1].split("scf.yield %s")[0].replace("%s =", "%v =")), x, places[[0, 1, 2, 4, 0]])[
+        0
+    ].tolist() == [8, 0, 26, 3, 8]
+
+
+def test_what_is_not_taken_is_not_read_of_an_empty_tensor() -> None:
+    taken = """
+    %fits = arith.cmpi ult, %i, %c0 : index
+    %v = scf.if %fits -> i64 {
+      %w = tensor.extract %x[%i] : tensor<0xi64>
+      scf.yield %w : i64
+    } else {
+      scf.yield %zero : i64
+    }"""
+    text = of_places(taken).replace("%x: tensor<4xi64>", "%x: tensor<0xi64>")
+    assert run(text, np.zeros(0, np.int64), np.arange(5))[0].tolist() == [0] * 5
+
+
+def test_tensors_that_points_of_a_body_write_are_unknown() -> None:
+    written = """
+    %fits = arith.cmpi ult, %i, %c4 : index
+    %v = scf.if %fits -> i64 {
+      %z = tensor.insert %zero into %x[%c1] : tensor<4xi64>
+      scf.yield %zero : i64
+    } else {
+      scf.yield %zero : i64
+    }"""
+    with pytest.raises(Unknown, match=r"tensor\.insert in the body of a linalg operation"):
+        run(of_places(written), np.arange(4), np.arange(5))
+
+
+@pytest.mark.parametrize("condition", [True, False])
+def test_a_branch_of_one_condition(condition: bool) -> None:
+    text = """
+func.func @main(%c: i1, %x: f32, %y: f32) -> f32 {
+  %z = scf.if %c -> f32 {
+    scf.yield %x : f32
+  } else {
+    scf.yield %y : f32
+  }
+  return %z : f32
+}"""
+    assert run(text, np.bool_(condition), np.float32(2), np.float32(3))[0] == (2 if condition else 3)
+
+
+def test_integers_of_one_bit() -> None:
+    """Signed: 1 is -1."""
+    names = ["addi", "muli", "minsi", "maxsi", "divui", "remui", "andi", "xori"]
+    x, y = np.array([0, 0, 1, 1], bool), np.array([0, 1, 0, 1], bool)
+    found = run(elementwise([f"arith.{name} %a, %b : i1" for name in names], "i1", "i1", 4), x, y)
+    expected = [x ^ y, x & y, x | y, x & y, None, None, x & y, x ^ y]
+    for name, results, wanted in zip(names, found, expected, strict=True):
+        given = slice(None) if wanted is not None else [1, 3]  # not by 0
+        wanted = {"divui": x, "remui": x & ~x}.get(name, wanted)
+        np.testing.assert_array_equal(results[given].astype(bool), wanted[given], err_msg=name)
+    wide = run(elementwise(["arith.extsi %a : i1 to i8", "arith.extui %a : i1 to i8"], "i1", "i8", 4), x, y)
+    assert [part.view(np.int8).tolist() for part in wide] == [[0, 0, -1, -1], [0, 0, 1, 1]]
+
+
 def test_a_function_without_a_body_is_unknown() -> None:
     with pytest.raises(Unknown, match="@main: a function without a body of the te stage"):
         run("func.func private @main()")

@@ -50,13 +50,15 @@ def test_bitpack(dtype, bits, pack_axis, bit_axis, pack_type):
 
 
 @pytest.mark.parametrize("unipolar", [True, False])
-@pytest.mark.parametrize(("bits", "is_packed", "pack"), [((1, 1), False, "uint32"), ((2, 3), True, "uint8"), ((8, 8), True, "uint64")])
-def test_bitserial_dense(unipolar, bits, is_packed, pack):
+@pytest.mark.parametrize(("bits", "pack"), [((1, 1), "uint32"), ((2, 3), "uint8"), ((8, 8), "uint64")])
+def test_bitserial_dense(unipolar, bits, pack):
     data, weight = values((3, 128), "int16", limit=None), values((5, 128), "int16", seed=1, limit=None)
     planes, words = (packed(a, n, 1, 1, pack) for a, n in zip((data, weight), bits, strict=True))
     attrs = {"units": 5, "data_bits": bits[0], "weight_bits": bits[1], "pack_dtype": pack, "out_dtype": "int32", "unipolar": unipolar}
-    found = evaluated(lambda x, w: relay.nn.bitserial_dense(x, w, **attrs), data, words if is_packed else weight, is_batch_known=False)
-    np.testing.assert_array_equal(found, [[counted(x, w, unipolar) for w in words] for x in planes])
+    found = evaluated(
+        lambda x, *w: relay.stack([relay.nn.bitserial_dense(x, each, **attrs) for each in w], 0), data, weight, words, is_batch_known=False
+    )
+    np.testing.assert_array_equal(found, [[[counted(x, w, unipolar) for w in words] for x in planes]] * 2)
 
 
 @pytest.mark.parametrize(("data_layout", "is_packed"), [("NCHW", True), ("NHWC", False), ("NHWC", True)])

@@ -384,17 +384,21 @@ def test_prior_boxes():
     np.testing.assert_allclose(found, np.array(expected)[None], **CLOSE)
 
 
-@pytest.mark.parametrize(("keep_background", "clip"), [(False, True), (True, False)])
-def test_boxes_of_the_best_classes(keep_background, clip):
+def test_boxes_of_the_best_classes():
     """As TVM finds them, an anchor at a time; the score of one anchor is the threshold."""
     anchors, classes, threshold, variances = 9, 4, 0.375, (0.1, 0.2, 0.3, 0.4)
     rng = np.random.default_rng(3)
     scores = rng.permutation(2 * classes * anchors).reshape(2, classes, anchors).astype("float32") / 96
     scores[0, 1:, 4] = 0.25, 0.375, 0.125
     moves, corners = values((2, anchors * 4)), np.sort(rng.random((1, anchors, 2, 2)), 2).reshape(1, anchors, 4).astype("float32")
-    attrs = {"keep_background": keep_background, "clip": clip, "threshold": threshold, "variances": variances}
-    rows, count = evaluated(lambda *v: relay.op.call("vision.multibox_transform_loc", *v, **attrs), scores, moves, corners)
-    for n in range(2):
+    common, ways = {"threshold": threshold, "variances": variances}, ((False, True), (True, False))
+
+    def made(*given):
+        calls = [relay.op.call("vision.multibox_transform_loc", *given, keep_background=keep, clip=clip, **common) for keep, clip in ways]
+        return relay.Tuple([relay.TupleGetItem(call, i) for call in calls for i in range(2)])
+
+    found = evaluated(made, scores, moves, corners)
+    for (keep_background, clip), rows, count, n in ((*way, n) for way in zip(ways, found[::2], found[1::2], strict=True) for n in range(2)):
         expected = []
         for j in range(anchors):
             candidates = scores[n, 0 if keep_background else 1 :, j]

@@ -51,7 +51,8 @@ def operators(mod):
 def run(mod, arrays):
     """The result on arrays by name of the parameter."""
     values = [arrays[param.name_hint] for param in mod["main"].params]
-    return relay.create_executor("graph", mod).evaluate()(*values).numpy()
+    found = relay.create_executor("graph", mod).evaluate()(*values)
+    return [part.numpy() for part in found] if isinstance(found, list) else found.numpy()
 
 
 def test_convolution_with_bias_and_rectifier():
@@ -130,15 +131,14 @@ NEAR = {
 }
 
 
-@pytest.mark.parametrize("name", NEAR)
-def test_operators_that_round(name):
+def test_operators_that_round():
     """Differences are one step of the data at most: integer means round towards zero."""
-    build, reference, scale = NEAR[name]
     x = drawn((2, 3, 4, 4))
     data, numbers = real("x", x, 0.04, 5)
-    _, found = converted(quantized(build(data), scale, -3), hard_fail=True)
+    _, found = converted(relay.Tuple([quantized(build(data), scale, -3) for build, _, scale in NEAR.values()]), hard_fail=True)
     assert "qnn.dequantize" not in operators(found)
-    assert np.abs(run(found, {"x": x}).astype(int) - integers(reference(numbers), scale, -3)).max() <= 1
+    for (_, reference, scale), result in zip(NEAR.values(), run(found, {"x": x}), strict=True):
+        assert np.abs(result.astype(int) - integers(reference(numbers), scale, -3)).max() <= 1
 
 
 def test_limits_of_channels():
@@ -201,15 +201,17 @@ def test_what_the_rules_refuse():
         converted(whole, hard_fail=True)
 
 
-@pytest.mark.parametrize(("scale", "zero"), [(0.25, 1), (0.125, 0)])
-def test_biases_that_are_quantized(scale, zero):
-    """Of the scale and zero point of the product, and of others."""
-    (data, real_x), (weight, real_w) = real("x", drawn((3, 70)), 0.5, 7), real("w", drawn((5, 70), seed=1), 0.25, 3)
-    bias, real_b = real("b", drawn((5,), "int8", seed=2) * np.int32(64), scale, zero)
-    _, found = converted(quantized(relay.nn.bias_add(relay.nn.dense(data, weight), bias), 256.0, 4), hard_fail=True)
-    assert operators(found).count("qnn.requantize") == (1 if zero == 0 else 2)
+def test_biases_that_are_quantized():
+    """Of another scale and zero point than the product, and of its own."""
     arrays = {"x": drawn((3, 70)), "w": drawn((5, 70), seed=1), "b": drawn((5,), "int8", seed=2) * np.int32(64)}
-    np.testing.assert_array_equal(run(found, arrays), integers(real_x @ real_w.T + real_b, 256.0, 4))
+    arrays["c"] = arrays["b"]
+    (data, real_x), (weight, real_w) = real("x", arrays["x"], 0.5, 7), real("w", arrays["w"], 0.25, 3)
+    biases = [real("b", arrays["b"], 0.25, 1), real("c", arrays["c"], 0.125, 0)]
+    sums = [quantized(relay.nn.bias_add(relay.nn.dense(data, weight), bias), 256.0, 4) for bias, _ in biases]
+    _, found = converted(relay.Tuple(sums), hard_fail=True)
+    assert operators(found).count("qnn.requantize") == 3  # of the first bias and of both sums
+    for result, (_, numbers) in zip(run(found, arrays), biases, strict=True):
+        np.testing.assert_array_equal(result, integers(real_x @ real_w.T + numbers, 256.0, 4))
 
 
 def test_products_whose_scale_the_program_computes():
@@ -261,3 +263,8 @@ def test_operators_one_by_one_where_no_quantize_follows():
     sums = relay.add(data, relay.const(1.0))  # the scale of a sum does not follow from the operands
     mod, found = converted(relay.nn.batch_matmul(sums, weight), use_qat=True)
     relay.assert_structural_equal(mod, found)
+    halves = relay.split(data, 2, axis=1)[0]
+    mod, found = converted(halves, use_qat=True)
+    relay.assert_structural_equal(mod, found)
+    with pytest.raises(RelayError, match="expected an operator with one result, found one with several"):
+        converted(halves, use_qat=True, hard_fail=True)

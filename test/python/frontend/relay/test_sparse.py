@@ -105,9 +105,7 @@ def test_sums_and_transposes(is_symbolic):
         assert a.dtype == b.dtype
 
 
-@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
-@pytest.mark.parametrize(("size", "block"), [((1, 1), (4, 1)), ((1, 1), (2, 2)), ((3, 3), (4, 1)), ((3, 1), (2, 3))])
-def test_convolutions(layout, size, block):
+def convolves(layout, size, block, *batches):
     channels, units, images = 6, 8, values((2, 5, 4, 6))
     filters = matrix((units, size[0] * size[1] * channels), block)
     around = np.pad(images, ((0, 0), (size[0] // 2,) * 2, (size[1] // 2,) * 2, (0, 0)))
@@ -119,9 +117,23 @@ def test_convolutions(layout, size, block):
     is_last = layout == "NHWC"
     x = images if is_last else images.transpose(0, 3, 1, 2).copy()
     stored = data.reshape(data.shape[:2]) if block[1] == 1 else data
-    for shapes in (None, [(N, *x.shape[1:]), stored.shape, *(a.shape for a in rest)]):
+    for batch in batches:
+        shapes = [(batch, *x.shape[1:]), stored.shape, *(a.shape for a in rest)]
         found = evaluated(lambda *v: relay.op.nn.sparse_conv2d(*v, layout=layout, kernel_size=size), x, stored, *rest, shapes=shapes)
         np.testing.assert_allclose(found if is_last else found.transpose(0, 2, 3, 1), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("block", [(4, 1), (2, 2)])
+def test_convolutions_of_pixels(layout, block):
+    convolves(layout, (1, 1), block, 2, N)
+
+
+@pytest.mark.parametrize("batch", [2, N], ids=["numbers", "symbols"])
+@pytest.mark.parametrize(("size", "block"), [((3, 1), (2, 3)), ((3, 3), (4, 1))])
+def test_convolutions(size, block, batch):
+    for layout in ("NHWC", "NCHW"):
+        convolves(layout, size, block, batch)
 
 
 FILLED = {

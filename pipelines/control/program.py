@@ -152,7 +152,8 @@ class Links:
         """The position of a tensor."""
         module = RelayModule()
         module["main"] = e.Function([], e.Constant(value))
-        return self._place(Link("constant", self._name(Kernel(module))))
+        kernel = Kernel(module)
+        return self._place(Link("constant", self._name(kernel), types=self._kernel_types(kernel)))
 
     def _name(self, kernel: Kernel) -> str:
         name = self._names.setdefault(kernel.key, self._kernel_name(len(self._names)))

@@ -382,6 +382,30 @@ def test_scalars_are_computed_as_tensors_are(kind):
         assert np.isnan(found[9]) if np.isnan(x) else found[9] == np.inf
 
 
+@KINDS
+def test_scalars_that_are_true_or_false(kind):
+    text = "type Box[A] { Some(A), } def @main(%b: bool, %c: bool) { Some((logical_not(%b), logical_and(%b, %c), logical_or(%b, %c))) }"
+    run = relay.create_executor(kind, relay.parse(text)).evaluate()
+    for b, c in ((True, False), (False, False), (True, True)):
+        assert [bool(v.item()) for v in run(b, c).fields[0]] == [not b, b and c, b or c]
+
+
+@KINDS
+def test_constants_and_constructors_are_values(kind):
+    n, large = relay.var("n", "int32"), np.arange(300.0, dtype=np.float32)
+    prelude = relay.Prelude()
+    some, cons, nil = (prelude.mod.get_constructor(*names) for names in (("Option", "Some"), ("List", "Cons"), ("List", "Nil")))
+    x, y = relay.const(np.float32([1, 2])), relay.const(large)
+    made = relay.Call(relay.GlobalVar("map"), [some, cons(n, nil())])
+    prelude.mod["main"] = relay.Function([n], some(relay.Tuple([relay.If(n < relay.const(2), x, x + x), y, relay.const(7), made])))
+    run = relay.create_executor(kind, prelude.mod).evaluate()
+    for number in (1, 3, 1):
+        chosen, whole, seven, list_ = run(number).fields[0]
+        np.testing.assert_array_equal(chosen.numpy(), [1, 2] if number < 2 else [2, 4])
+        np.testing.assert_array_equal(whole.numpy(), large)
+        assert seven == 7 and [int(value.fields[0]) for value in elements(list_)] == [number]
+
+
 def test_kernels_of_other_targets():
     source = """
     def @main(%n: int32, %x: Tensor[(3), float32], %f: fn (Tensor[(3), float32]) -> Tensor[(3), float32]) {

@@ -184,3 +184,22 @@ def test_a_result_is_a_size_of_a_parameter() -> None:
     nodes = [helper.make_node("Shape", ["x"], ["rows"], end=1), helper.make_node("Mul", ["rows", "two"], ["y"])]
     mod, _ = relay.frontend.from_onnx(model_of(nodes, {"x": ["n", 5]}, initializers={"two": np.array([2])}))
     assert "shape_of(%x" in str(mod["main"])
+
+
+@pytest.mark.parametrize("rows", [[], [[0, 3, 0, 1, 5], [0, 2], [0, 0, 0]]], ids=["text", "results"])
+def test_sizes_of_places_that_the_program_counts(rows: list[list[float]]) -> None:
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["places"]),
+        helper.make_node("Reshape", ["places", "minus"], ["y"]),
+        helper.make_node("Shape", ["y"], ["count"]),
+        helper.make_node("Div", ["count", "two"], ["half"]),
+        helper.make_node("Expand", ["zero", "half"], ["z"]),
+    ]
+    numbers = {"minus": np.array([-1]), "two": np.array([2]), "zero": np.array(0)}
+    mod, _ = relay.frontend.from_onnx(model_of(nodes, {"x": ["n"]}, ["y", "z"], initializers=numbers))
+    again = relay.parse(mod.astext())
+    assert "newshape=[-1]" in str(again) and "floor_divide" in str(again)
+    for x in rows:
+        y, z = _run(again, [np.array(x, np.float32)])
+        np.testing.assert_array_equal(y, np.flatnonzero(x))
+        assert z.shape == (np.count_nonzero(x) // 2,)

@@ -67,12 +67,12 @@ def test_macs_are_counted_by_terms_and_results():
         relay.analysis.get_total_mac_number(transform.InferType()(relay.IRModule.from_expr(late.body))["main"])
 
 
-@pytest.mark.parametrize(("limit", "joins"), [(0, 1), (11, 1), (10, 2), (4, 5)])
-def test_many_tensors_are_joined_in_steps(limit, joins):
+def test_many_tensors_are_joined_in_steps():
     parts = [relay.var(f"x{i}", shape=(i + 1, 2)) for i in range(10)]
     mod = relay.IRModule.from_expr(relay.Function(parts, relay.op.concatenate(parts, 0)))
-    found = transform.SplitArgs(limit)(mod)
-    assert operators(found["main"]).count("concatenate") == joins
+    for limit, joins in ((0, 1), (11, 1), (10, 2), (4, 5)):
+        found = transform.SplitArgs(limit)(mod)
+        assert operators(found["main"]).count("concatenate") == joins
     data = [values((i + 1, 2)) for i in range(10)]
     np.testing.assert_array_equal(run(found, *data).numpy(), np.concatenate(data))
 

@@ -123,6 +123,8 @@ class Program:
             copy = IRModule(ir.Module.create(), self._mod.params)
             if self._mod.ranges:
                 copy.set_ranges(self._mod.ranges)
+            if len(self._mod.strings) > 1:
+                copy.set_strings(self._mod.strings)
             with ir.InsertionPoint(copy.module.body):
                 for op in self._mod.module.body.operations:
                     op.operation.clone()

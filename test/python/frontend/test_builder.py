@@ -8,6 +8,7 @@ import pytest
 import relayc
 from relayc import PassContext, Program, RelayError, TensorType
 from relayc.dialects.relay import TupleType
+from relayc.frontend.errors import ModelError
 
 VECTOR, SCALAR, COUNT, FLAG = (TensorType(*t) for t in (((4,), "float32"), ((), "float32"), ((), "int32"), ((), "bool")))
 X = np.array([0.5, -1.0, 2.0, 3.0], np.float32)
@@ -333,6 +334,21 @@ def test_a_wrong_program_is_one_clear_error(what, error, message):
         build_wrong(what)
 
 
+def test_strings_products_and_the_names_of_operators():
+    program = Program()
+
+    @program.function(x=TensorType((2, 3), "float32"), s=TensorType((2,), "string"))
+    def main(x, s):
+        return x @ program.constant(np.arange(12, dtype=np.float32).reshape(3, 4)), program.op.equal(s, program.constant(["b", "ä"]))
+
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    product, same = compiled(program)["main"](x, np.array(["a", "ä"]))
+    np.testing.assert_array_equal(product, x @ np.arange(12).reshape(3, 4))
+    assert same.tolist() == [False, True]
+    assert {"add", "nn", "vision"} <= set(dir(program.op)) and {"conv2d", "relu"} <= set(dir(program.op.nn))
+    assert "add" not in dir(program.op.nn)
+
+
 def test_values_and_operators_in_the_wrong_place():
     first, second = Program(), Program()
     kept = []
@@ -405,6 +421,10 @@ def test_names_and_declarations_are_checked():
 
     with pytest.raises(RelayError, match="function main: expected a name that is not taken"):
         program.function(main, name="main", x=VECTOR)
+    with pytest.raises(RelayError, match="function main: expected a name that is not taken"):
+        program.declare("main", {"x": VECTOR}, VECTOR)
+    with pytest.raises(ModelError, match="dims: expected least and largest sizes, found n = 4"):
+        Program({"n": 4, "m": (1, 8)})
     with pytest.raises(RelayError, match=r"function late: expected .*tensor<i32>.* as declared, found"):
         program.function(lambda x: x, name="late", returns=COUNT, x=VECTOR)
     with pytest.raises(RelayError, match=r"double\b.*expected|arguments of @double"):

@@ -5,6 +5,7 @@ import pytest
 
 from relayc import relay
 from relayc.frontend.relay.dataflow_pattern import (
+    CallPattern,
     DFPatternCallback,
     FunctionPattern,
     dominates,
@@ -224,3 +225,9 @@ def test_patterns_are_immutable_and_refuse_other_things():
         (is_op("add")(X, Y)).match(X + Y)
     with pytest.raises(NotImplementedError):
         DFPatternCallback().callback(X, X, {})
+
+
+def test_fields_of_patterns_with_several_values_are_tuples():
+    x, y = wildcard(), wildcard()
+    assert CallPattern(is_op("add"), [x, y]).args == (x, y) and CallPattern(x, None).args is None
+    assert CallPattern(x, None)(y).args == (y,) and isinstance(CallPattern(x, None)(None), CallPattern)

@@ -1,9 +1,11 @@
 """FoldConstant of the Relay language: what depends on constants alone is evaluated."""
 
 import numpy as np
+import pytest
 from oracle import values
 
 from relayc import relay
+from relayc.dialects.relay.errors import RelayError
 
 
 def folded(function):
@@ -25,6 +27,16 @@ def test_results_of_operators_with_several():
     body = folded(relay.Function([x], relay.Tuple([x + first, relay.Tuple([second, x])]))).body
     np.testing.assert_array_equal(body.fields[0].args[1].data.numpy(), a[:, :2])
     np.testing.assert_array_equal(body.fields[1].fields[0].data.numpy(), a[:, 2:])
+
+
+def test_expressions_are_folded_and_put_in_normal_form_by_themselves():
+    x = relay.var("x", shape=(2,))
+    found = relay.transform.FoldConstantExpr(x + (relay.const([1.0, 2.0]) + relay.const([3.0, 4.0])))
+    np.testing.assert_array_equal(found.args[1].data.numpy(), [4, 6])
+    normal = relay.transform.ToANormalFormExpr(relay.exp(relay.abs(x)))
+    assert isinstance(normal, relay.Let) and normal.value.op.name == "abs"
+    with pytest.raises(RelayError, match="pass Vectorize of Relay is not supported yet"):
+        relay.transform.Vectorize  # noqa: B018 # it is read for its error
 
 
 def test_lets_of_constants_are_gone():

@@ -142,6 +142,16 @@ def test_lets_tuples_functions_and_branches():
         check(branch * y, *(drawn(3, seed=seed) * (1 + seed) for seed in seeds))
 
 
+def test_calls_of_functions_of_a_module():
+    mod = relay.parse("""
+    def @square(%p: Tensor[(3), float64]) { %p * %p }
+    def @main(%x: Tensor[(3), float64]) { @square(@square(%x)) }""")
+    run = relay.create_executor("graph").evaluate(relay.transform.gradient(mod.get_global_var("main"), mod))
+    result, (grad,) = run(drawn(3))
+    np.testing.assert_allclose(result.numpy(), drawn(3) ** 4)
+    np.testing.assert_allclose(grad.numpy(), 4 * drawn(3) ** 3)
+
+
 def test_gradients_of_results_that_are_tuples():
     """The seed is one for every element of every field; what no field depends on has zeros."""
     x, y, z, p = *of((3,), (3,), (2,)), relay.var("p", relay.TupleType([relay.TensorType((3,), "float64")] * 2))
@@ -163,10 +173,12 @@ def test_gradients_of_results_that_are_tuples():
 
 def test_what_has_no_gradient_is_named():
     x = of((3,))[0]
+    f = relay.var("f", relay.FuncType([x.type_annotation], x.type_annotation))
     for function, options, message in [
         (relay.Function([x], x), {"mode": "second_order"}, "mode: expected one of .*higher_order.*, found 'second_order'"),
         (x, {}, "expected a function, found Var"),
         (relay.GlobalVar("f"), {}, "expected a function, found GlobalVar"),  # without a module
+        (relay.Function([x, f], relay.Call(f, [x])), {}, "operators and functions that are known, found Var"),
         (relay.Function([x], relay.RefCreate(x)), {}, "expected tensors and tuples of them, found ref"),
         (relay.Function([relay.var("r", relay.RefType(relay.scalar_type("float32")))], x * x), {}, "tuples of them, found ref"),
     ]:

@@ -123,6 +123,13 @@ def test_operators_between_products():
     assert dtypes(quantized(product), "nn.batch_matmul") == [UNSIGNED] * 2
 
 
+def test_movements_of_activations_are_of_integers():
+    x = relay.var("x", shape=X.shape)
+    first = relay.nn.conv2d(x, relay.const(W1), kernel_size=(3, 3), padding=(1, 1))
+    found = quantized(relay.nn.batch_flatten(relay.nn.max_pool2d(first, (2, 2), (2, 2))))
+    assert dtypes(found, "nn.max_pool2d") == dtypes(found, "nn.batch_flatten") == [("int8", "int8")]
+
+
 def test_conversions_apart():
     x, y = relay.var("x", shape=X.shape), relay.var("y", shape=X.shape)
     w = relay.const(W1)

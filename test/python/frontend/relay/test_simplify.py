@@ -90,6 +90,19 @@ def test_types_named_by_tensors_are_attributes():
     relay.assert_structural_equal(found.fields[0].attrs["shape"], (3,))
     assert [field.op.name for field in found.fields] == ["full", "collapse_sum_to"]
     assert found.fields[0].attrs["dtype"] == "int32"
+    late = relay.var("late", shape=(relay.Any(), 3))
+    found = simplified(relay.full_like(late, value)).body
+    assert found.op.name == "full" and str(found.attrs["shape"][0]) == "late_0" and found.attrs["shape"][1] == 3
+
+
+def test_functions_of_other_generators_stay():
+    x, y = relay.var("x", shape=(2, 3)), relay.var("y", shape=(2, 3))
+    twice = lambda v: relay.transpose(relay.transpose(v, (1, 0)), (1, 0))  # noqa: E731 (of one line)
+    mod = relay.IRModule.from_expr(relay.Function([x], relay.GlobalVar("other")(twice(x))))
+    mod["other"] = relay.Function([y], twice(y), attrs={"Compiler": "t", "global_symbol": "other", "Primitive": 1})
+    found = transform.SimplifyExpr()(mod)
+    assert operators(found["other"]) == ["transpose", "transpose"]
+    assert "transpose" not in str(found["main"])
 
 
 def test_quantized_numbers_are_compared_as_they_are():

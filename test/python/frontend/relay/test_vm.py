@@ -72,6 +72,8 @@ def test_programs_are_saved(executable):
 def test_a_compiler_optimizes_with_parameters():
     x, w = relay.var("x", shape=(3,)), relay.var("w", shape=(3,))
     compiler = vm.VMCompiler()
+    compiler.set_params({"w": X})
+    assert compiler.get_params() == {"w": X}
     found, params = compiler.optimize(relay.IRModule.from_expr(x * (w + w)), "llvm", params={"w": Y})
     assert [v.name_hint for v in relay.free_vars(found["main"].body)] == ["x"] and params["w"] is Y
     np.testing.assert_array_equal(found["main"].body.args[1].data, 2 * Y)

@@ -167,6 +167,16 @@ def test_a_pass_that_is_wrong_at_one_size_is_named_with_it() -> None:
     assert difference.difference > difference.allowed and "relay.multiply at" in difference.where
 
 
+def test_a_result_that_became_an_argument_is_named() -> None:
+    fault = rewriting("Dropped", "relay.negative", lambda mod, op: op.operands[0])
+    program = relayc.Program()
+    program.function(lambda x: -x, name="main", x=f32(3))
+    found = Equivalence(raise_on_difference=False)
+    with PassContext(config={"pipelines.add_pass": [("before:FuseOps", fault)]}, instruments=[found]):
+        relayc.compile(program.module(), stop_after="te")
+    assert [(d.name, d.where, d.case) for d in found.differences] == [("Dropped", "@main, result 0", "seed 0")]
+
+
 def test_code_that_differs_from_te_is_named_with_the_stage() -> None:
     fault = rewriting("Fault", "arith.subf", swapped, "tir")
     with pytest.raises(NotEquivalent, match=r"^pass TeToTir changes what the program gives: @main"):
@@ -336,6 +346,59 @@ def test_cases_have_no_negative_sizes() -> None:
 func.func @main(%x: tensor<?x3xf32, ["n - 2"]>, %y: tensor<?xi8, ["n"]>) { return }""")
     found = cases_of(mod, None, {"n": [1, 2, 5]})
     assert [(case.sizes["n"], *(a.shape for a in case.arrays)) for case in found] == [(2, (0, 3), (2,)), (5, (3, 3), (5,))]
+
+
+def test_sizes_that_an_operator_refuses() -> None:
+    run = RelayInterpreter(
+        IRModule.parse("""
+func.func @main(%x: tensor<1x1x?x4xf32, ["n"]>) -> tensor<1x1x?x2xf32, ["n - 2"]> {
+  %0 = "relay.nn_max_pool2d"(%x) {pool_size = array<i64: 3, 3>} : (tensor<1x1x?x4xf32, ["n"]>) -> tensor<1x1x?x2xf32, ["n - 2"]>
+  return %0 : tensor<1x1x?x2xf32, ["n - 2"]>
+}""")
+    )
+    x = np.arange(20, dtype=np.float32).reshape(1, 1, 5, 4)
+    assert run("main", [x[:, :, :3]])[0].tolist() == [[[[10, 11]]]]
+    with pytest.raises(Refused, match="window along axis H"):
+        run("main", [x[:, :, :2]])
+
+
+def test_results_of_calls_have_sizes_and_a_stage() -> None:
+    program = relayc.Program()
+    program.te("func.func @same(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }")
+
+    @program.function(private=True, x=f32(4), y=TensorType(("n",), "float32"), c=TensorType((), "bool"))
+    def chosen(x, y, c):
+        return program.if_else(c, lambda: x, lambda: y)
+
+    @program.function(x=f32(4), c=TensorType((), "bool"))
+    def main(x, c):
+        found = program.call("chosen", x, program.op.strided_slice(x, begin=(0,), end=(3,), strides=(1,)), c)
+        return found * program.op.ones(shape=found.type.shape), program.call_te("same", [x], f32(4))
+
+    @program.function(x=f32(4))
+    def packed(x):
+        return program.call_packed("test.equivalence.nobody", [x], [f32(4)])
+
+    run, x = RelayInterpreter(program.module()), np.array([3, -1, 2, 0], np.float32)
+    for condition, count in ((True, 4), (False, 3)):
+        found, same = run("main", [x, np.array(condition)])
+        assert found.tolist() == x[:count].tolist() and same.tolist() == x.tolist()
+    with pytest.raises(Unknown, match="a packed function, or one of the tir stage"):
+        run("packed", [x])
+
+
+def test_cases_have_the_types_that_callers_see() -> None:
+    program = relayc.Program()
+
+    @program.function(x=TensorType((40,), "uint8"), y=TensorType(("n",), "bool"), s=TensorType((2,), "string"))
+    def main(x, y, s):
+        return x, y, s
+
+    for mod in (program.module(), relayc.compile(program.module(), stop_after="te")):
+        for case in cases_of(mod, None, {"n": [50, 3]}):
+            x, y, s = case.arrays
+            assert sorted(set(x.tolist())) == [0, 1, 2, 3] and set(y.tolist()) <= {0, 1} and y.shape == (case.sizes["n"],)
+            assert s.view(np.int64).tolist() == [0, 0]
 
 
 @pytest.mark.parametrize(("index", "fits"), [(-5, False), (-4, True), (3, True), (4, False)])

@@ -1,5 +1,6 @@
 """ONNX models as programs of the Relay language, through their text, against the results that ONNX's own cases state."""
 
+import re
 import warnings
 from functools import cache
 from typing import Any
@@ -194,12 +195,16 @@ def test_sizes_of_places_that_the_program_counts(rows: list[list[float]]) -> Non
         helper.make_node("Shape", ["y"], ["count"]),
         helper.make_node("Div", ["count", "two"], ["half"]),
         helper.make_node("Expand", ["zero", "half"], ["z"]),
+        helper.make_node("Shape", ["w"], ["m"]),
+        helper.make_node("Div", ["count", "m"], ["parts"]),
+        helper.make_node("Expand", ["zero", "parts"], ["v"]),
     ]
     numbers = {"minus": np.array([-1]), "two": np.array([2]), "zero": np.array(0)}
-    mod, _ = relay.frontend.from_onnx(model_of(nodes, {"x": ["n"]}, ["y", "z"], initializers=numbers))
+    mod, _ = relay.frontend.from_onnx(model_of(nodes, {"x": ["n"], "w": ["m"]}, ["y", "z", "v"], initializers=numbers))
     again = relay.parse(mod.astext())
     assert "newshape=[-1]" in str(again) and "floor_divide" in str(again)
+    assert re.search(r"maximum\(%\d+, 1i64", str(again))  # no division by 0
     for x in rows:
-        y, z = _run(again, [np.array(x, np.float32)])
+        y, z, v = _run(again, [np.array(x, np.float32), np.zeros(1, np.float32)])
         np.testing.assert_array_equal(y, np.flatnonzero(x))
-        assert z.shape == (np.count_nonzero(x) // 2,)
+        assert (*z.shape, *v.shape) == (np.count_nonzero(x) // 2, np.count_nonzero(x))

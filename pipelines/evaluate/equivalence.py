@@ -149,7 +149,7 @@ class Equivalence(PassInstrument):
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
         if info.name == "TeToTir":
             self._check_code(info)
-        if info.composite or info.stage in ("tir", "llvm") or self._contents is None:
+        if info.stage in ("tir", "llvm") or self._contents is None:
             return
         before, after = self._contents, _contents(mod)
         if _same(before, after):

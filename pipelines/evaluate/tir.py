@@ -130,7 +130,8 @@ def _wrapped(value: int, bits: int) -> int:
 
 def _quotient(a: int, b: int) -> int:
     """Rounded towards zero, as arith.divsi; 0 for a division by 0, which has no meaning."""
-    return 0 if not b else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+    found = a // b if b else 0
+    return found + (found < 0 and found * b != a)
 
 
 _ENVIRONMENT: dict[str, Any] = {

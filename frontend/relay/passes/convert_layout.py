@@ -115,7 +115,7 @@ def _converted(call: e.Call, attrs: Any, args: list[e.Expr], desired: list[str])
     assert isinstance(call.op, e.Op)
     name, data = call.op.name, desired[0]
     if name not in _KERNELS:
-        if "layout" not in attrs:
+        if "layout" not in (attrs or {}):
             return None  # the operator follows its operands
         return op_call(name, args, {**attrs, "layout": data, **({"out_layout": data} if "out_layout" in attrs else {})})
     if name == "nn.conv2d" and LayoutConfig.current is not None and LayoutConfig.current.check_skip():

@@ -216,7 +216,7 @@ def _slice_like(attrs: Any, new: Layouts | None, old: Layouts, types: Sequence[A
         axes = [_moved(axis, old[0], new[0]) for axis in attrs["axes"]]
         if None not in axes:
             return _same(new[0], _with(attrs, axes=axes), 2)
-    return InferCorrectLayoutOutput(old[:2], [old[1]], attrs)
+    return InferCorrectLayoutOutput(old, [old[1]], attrs)
 
 
 def _strided_slice(attrs: Any, new: Layouts | None, old: Layouts, types: Sequence[Any]) -> InferCorrectLayoutOutput:

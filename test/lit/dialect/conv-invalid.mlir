@@ -144,22 +144,6 @@ func.func @main(%x: tensor<1x3x8x8x4xf32>, %w: tensor<8x6x3x3xf32>) {
 
 // -----
 
-// CHECK: relay.nn_conv2d at {{.*}}: blocked layout with groups: expected depthwise, or groups of whole blocks, found 16 channels in 2 groups
-func.func @main(%x: tensor<1x2x8x8x8xf32>, %w: tensor<8x8x3x3xf32>) {
-  %0 = "relay.nn_conv2d"(%x, %w) {data_layout = "NCHW8c", out_layout = "NCHW8c", groups = 2 : i64} : (tensor<1x2x8x8x8xf32>, tensor<8x8x3x3xf32>) -> tensor<?x?x?x?x?xf32>
-  return
-}
-
-// -----
-
-// CHECK: relay.nn_conv2d at {{.*}}: blocked layout with groups: expected depthwise, or groups of whole blocks, found 8 channels in 8 groups
-func.func @main(%x: tensor<1x2x8x8x4xf32>, %w: tensor<8x1x3x3xf32>) {
-  %0 = "relay.nn_conv2d"(%x, %w) {data_layout = "NCHW4c", out_layout = "NCHW8c", groups = 8 : i64} : (tensor<1x2x8x8x4xf32>, tensor<8x1x3x3xf32>) -> tensor<?x?x?x?x?xf32>
-  return
-}
-
-// -----
-
 // CHECK: relay.nn_conv2d_transpose at {{.*}}: channels of data tensor<1x4x8x8xf32>: expected 3 (weight tensor<3x4x3x3xf32> in IOHW), found 4
 func.func @main(%x: tensor<1x4x8x8xf32>, %w: tensor<3x4x3x3xf32>) {
   %0 = "relay.nn_conv2d_transpose"(%x, %w) : (tensor<1x4x8x8xf32>, tensor<3x4x3x3xf32>) -> tensor<?x?x?x?xf32>

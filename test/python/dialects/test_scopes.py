@@ -4,10 +4,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from relayc.dialects.mlir import func, ir
+from relayc.dialects.locations import label_of, named_location, source_of, sources_of
+from relayc.dialects.mlir import func, ir, make_context
 from relayc.dialects.relay import IRModule, RelayError, TensorType, build
 from relayc.dialects.relay.calls import bindings_of, call
-from relayc.dialects.relay.scopes import SymbolNames, check_scopes, conditions_of, defined_by, replace_symbols, scope_before, symbols_in
+from relayc.dialects.relay.scopes import (
+    SymbolNames,
+    check_scopes,
+    conditions_of,
+    defined_by,
+    normalize_sizes,
+    replace_symbols,
+    scope_before,
+    symbols_in,
+)
 from relayc.dialects.relay.structure import If, While
 from relayc.dialects.relay.tuples import fields_of, make_tuple
 from relayc.dialects.relay.types import TupleType, type_of
@@ -313,8 +323,16 @@ def test_sizes_that_only_a_callee_knows_are_new_at_each_call(mod: IRModule) -> N
 
 
 def test_a_result_of_a_call_defines_its_symbols_unless_casts_alone_read_it() -> None:
-    result, cast = 'tensor<?xf32, ["k"]>', '"relay.cast_shape"(%0)'
-    for line, names in (("", {"k"}), (f'%1 = {cast} {{shape = ["m"]}} : ({result}) -> tensor<?xf32, ["m"]>', set())):
+    tensor_, cast = 'tensor<?xf32, ["k"]>', '"relay.cast_shape"(%{}) {{shape = ["m"]}} : (tensor<?xf32, ["k"]>) -> tensor<?xf32, ["m"]>'
+    both = f"tuple<{tensor_}, tensor<4xf32>>"
+    field = '%{} = "relay.tuple_get_item"(%0) {{index = {} : i64}} : ({}) -> {}\n'
+    parts = field.format(1, 0, both, tensor_) + field.format(2, 1, both, "tensor<4xf32>")
+    for result, line, names in (
+        (tensor_, "", {"k"}),
+        (tensor_, f"%1 = {cast.format(0)}", set()),
+        (both, parts, {"k"}),
+        (both, f"{parts}%3 = {cast.format(1)}", set()),
+    ):
         found = module(f"""
 func.func private @some(%x: tensor<2xf32>) -> {result}
 func.func @main(%x: tensor<2xf32>) {{
@@ -353,3 +371,30 @@ def test_a_loop_carries_sizes_that_change(mod: IRModule) -> None:
     assert type_of(found) == tensor("k")
     with pytest.raises(RelayError, match=r"relay.while at .*: type yielded by step: expected .*\"m\".*found .*3\*m \+ 1"):
         While.create(z, lambda _: c, grown)
+
+
+def test_functions_of_a_later_stage_keep_their_types() -> None:
+    te = 'func.func @te(%x: tensor<?xf32>) -> tensor<?xf32> attributes {relay.stage = "te"} { return %x : tensor<?xf32> }'
+    relay = 'func.func @main(%x: tensor<?xf32, ["1 + n"]>) -> tensor<?xf32, ["1 + n"]> { return %x : tensor<?xf32, ["1 + n"]> }'
+    found = module(f"{te}\n{relay}")
+    with found.context, ir.Location.unknown():
+        normalize_sizes(found.module)
+    assert '["n + 1"]' in str(found) and "1 + n" not in str(found) and "@te(%arg0: tensor<?xf32>) -> tensor<?xf32>" in str(found)
+
+
+def test_tuples_go_through_calls(mod: IRModule) -> None:
+    """A tuple that was taken apart to cast its fields is found again; a result of a call is cast to symbols of the caller first."""
+    z = arguments(mod)[3]
+    pair = make_tuple([z, build("zeros", shape=(4,))])
+    again = call("pair", call("pair", pair))
+    assert isinstance(again, ir.Value) and [type_of(v) for v in fields_of(again)] == [tensor("m"), tensor(4)]
+    callee = mod.module.body.operations[2]
+    twice = [op for op in operations(mod) if isinstance(op, func.CallOp)]
+    assert [bindings_of(op, callee) for op in twice] == [{"n": parse("m")}] * 2
+
+
+def test_a_name_in_a_label_is_the_source() -> None:
+    with make_context():
+        node = ir.Location.name("node")
+        both = named_location("copy", node)
+        assert (source_of(both), label_of(both), sources_of(both)) == (source_of(node), "copy", ("node",))

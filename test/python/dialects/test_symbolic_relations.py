@@ -413,3 +413,32 @@ def test_a_module_by_itself_prints_what_its_ranges_prove():
         IRModule.parse(text)
     with pytest.raises(RelayError, match=r"min\(512, n\)"):
         IRModule.parse("module attributes {relay.symbols = {n = array<i64: 1, 513, 128>}} {" + text + "}")
+
+
+def test_an_unknown_size_of_images_makes_unknown_rows() -> None:
+    cls = OPS["nn_conv2d_transpose"]
+    types = [TensorType((1, 4, None, 5), "float32"), TensorType((4, 6, 3, 3), "float32")]
+    assert cls.result_types(types, cls.attribute_values({"strides": (2, 1)})) == [TensorType((1, 6, None, 7), "float32")]
+
+
+@pytest.mark.parametrize(
+    ("layouts", "data", "weight", "groups", "fits"),
+    [
+        ("NCHW8c NCHW8c", (1, 2, 8, 8, 8), (16, 8, 3, 3), 2, True),
+        ("NCHW8c NCHW8c", (1, 2, 8, 8, 8), (8, 8, 3, 3), 2, False),  # half a block of results in each group
+        ("NCHW8c NCHW4c", (1, 2, 8, 8, 8), (8, 8, 3, 3), 2, True),
+        ("NCHW4c NCHW8c", (1, 3, 8, 8, 4), (16, 6, 3, 3), 2, False),  # a block of data and a half
+        ("NCHW4c NCHW4c", (1, 2, 8, 8, 4), (8, 1, 3, 3), 8, True),
+        ("NCHW4c NCHW8c", (1, 2, 8, 8, 4), (8, 1, 3, 3), 8, False),  # depthwise, in other blocks
+    ],
+)
+def test_blocks_of_channels_are_of_one_group(layouts: str, data: Any, weight: Any, groups: int, fits: bool) -> None:
+    cls, (data_layout, out_layout) = OPS["nn_conv2d"], layouts.split()
+    types = [TensorType(shape, "float32") for shape in (data, weight)]
+    attrs = cls.attribute_values({"data_layout": data_layout, "out_layout": out_layout, "groups": groups})
+    if fits:
+        block = int(out_layout[4:-1])
+        assert cls.result_types(types, attrs) == [TensorType((1, weight[0] // block, 6, 6, block), "float32")]
+    else:
+        with pytest.raises(RelayError, match="blocked layout with groups: expected depthwise, or groups of whole blocks, found"):
+            cls.result_types(types, attrs)

@@ -13,6 +13,8 @@ from onnx_models import model_of
 
 import relayc
 from relayc import TensorType
+from relayc.dialects.relay import IRModule
+from relayc.pipelines.context.passes import find_pass
 from relayc.pipelines.driver import compile_cache
 from relayc.runtime.artifact import ALIGNMENT
 from relayc.runtime.cpu import objects
@@ -263,6 +265,13 @@ def test_sizes_that_cannot_be_are_one_clear_error(specialize, message):
 def test_what_is_no_list_of_sizes_is_a_type_error(specialize):
     with pytest.raises(TypeError, match=r"^specialize: "):
         relayc.compile(layer(W), specialize=specialize)
+
+
+@pytest.mark.parametrize(("entry", "found"), [('{n = "1"}', "what is no size"), ("1", "what is no size"), ("{}", "none")])
+def test_entries_of_a_module_that_are_no_sizes_are_an_error(entry, found):
+    mod = IRModule.parse(f'func.func @main(%x: tensor<?xf32, ["n"]>) attributes {{relay.specialize = [{entry}]}} {{ return }}')
+    with pytest.raises(relayc.RelayError, match=rf"specialize: expected sizes of symbols of the inputs of main \(n\), found {found}$"):
+        find_pass("Specialize")(mod)
 
 
 def test_a_size_that_is_fixed_is_no_symbol_any_more():

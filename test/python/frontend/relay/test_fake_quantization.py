@@ -183,7 +183,7 @@ def test_what_the_rules_refuse():
         (relay.add(data, relay.add(relay.const(1.0), relay.const(2.0))), "add: expected a quantized operand"),
         (relay.add(data, relay.max(relay.const(np.ones((2, 3), np.float32)), axis=0)), "expected a quantized operand, found Constant"),
         (
-            relay.nn.bias_add(data, relay.const(np.ones(3, np.float32)), axis=-1),
+            relay.nn.bias_add(product, relay.const(np.ones(3, np.float32)), axis=-1),
             "expected int32 numbers with zero points of 0, .*found int8",
         ),
         (

@@ -7,7 +7,7 @@ from oracle import values
 import relayc
 from relayc import relay
 from relayc.frontend.relay.op import registered
-from relayc.frontend.relay.passes.layout_rules import KEY, InferCorrectLayoutOutput
+from relayc.frontend.relay.passes.layout_rules import KEY, InferCorrectLayoutOutput, inferred
 from relayc.frontend.relay.passes.layouts import Layout, expanded, transformed_like, with_ones
 
 transform, nn = relay.transform, relay.nn
@@ -263,6 +263,71 @@ def test_rules_and_conversions_are_registered(attributes):
     attributes("nn.relu", KEY, lambda attrs, new, old, types: InferCorrectLayoutOutput([], [old[0]], attrs))
     with pytest.raises(relayc.RelayError, match=r"nn.relu: FInferCorrectLayout: expected 1 layouts of operands, found 0"):
         convert(nn.relu(image()), {})
+
+
+def test_calls_that_are_not_altered(attributes):
+    y = nn.relu(image())
+    mod = transform.InferType()(relay.IRModule.from_expr(y))
+    attributes("nn.relu", "FTVMAlterOpLayout", lambda attrs, args, types, out_type: args[0])  # no call
+    relay.assert_structural_equal(transform.AlterOpLayout()(mod), mod)
+    attributes("nn.relu", "FTVMAlterOpLayout", lambda attrs, args, types, out_type: relay.split(args[0], 2).astuple(), 11)
+    with pytest.raises(relayc.RelayError, match=r"nn\.relu: expected a call with as many results, found split"):
+        transform.AlterOpLayout()(relay.IRModule.from_expr(nn.relu(nn.max_pool2d(image(), (1, 1), layout="NHWC"))))
+
+
+def test_what_is_not_converted():
+    assert transforms(convert(nn.relu(conv(image())), {**NCHW, "nn.relu": ["NCHW"]})) == IN + OUT  # it follows
+    number = relay.const(np.full((1, 1), 3, "float32"))
+    assert "expand_dims" not in str(convert(conv(image()) * number, NCHW))
+    odd = nn.conv2d(relay.var("x", shape=(1, 6, 5, 5)), relay.var("w", shape=(8, 6, 1, 1)))
+    assert transforms(convert(odd, {"nn.conv2d": ["NCHW4c", "OIHW4i4o"]})) == []
+    nested = relay.op.call("annotation.stop_fusion", relay.Tuple([relay.Tuple([nn.relu(conv(image()))]), relay.var("y", shape=(2,))]))
+    assert sorted(transforms(convert(nested, NCHW))) == sorted(IN + OUT)
+    other = nn.max_pool2d(conv(image()), (2, 2), layout="NCHW")  # of axes that the program calls by other letters
+    check(other, NCHW, IN + OUT)
+
+
+IMAGE = relay.TensorType((2, 6, 7, 8))
+RULES = {
+    "a rule for no operand": (relay.cumsum(relay.var("x")), "NHWC", "NCHW", None),
+    "parts": (relay.split(relay.var("x"), (3,), axis=2).astuple(), "NHWC", "NCHW", ("NCHW", "NCHW", "NCHW", {"axis": 3})),
+    "parts along an axis that is gone": (relay.split(relay.var("x"), 2, axis=1).astuple(), "NHWC", "NCW", None),
+    "an axis that is gone": (relay.squeeze(relay.var("x"), (1,)), "NHWC", "NCW", None),
+    "slices in another order": (
+        relay.strided_slice(relay.var("x"), [0, 1], [2, 5, 6], [1, 2, 1, 3]),
+        "NHWC",
+        "NCHW",
+        ("NCHW", "NCHW", {"begin": [0, 0, 1, 0], "end": [2, 8, 5, 6], "strides": [1, 3, 2, 1]}),
+    ),
+    "reversed axes": (relay.transpose(relay.var("x")), "NHWC", "NCHW", ("NCHW", "CWHN", {"axes": [1, 3, 2, 0]})),
+    "slices of blocks in another order": (relay.strided_slice(relay.var("x"), [0], [2], axes=[0]), "NHWC", "NCHW4c", None),
+    "slices of fewer axes": (relay.strided_slice(relay.var("x"), [0], [2], axes=[0]), "NHWC", "NHW", ("NHWC", "NHWC", {})),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rules_of_operators(name):
+    """The layouts of operands and results that a rule gives, and changed attributes; None where one is not known."""
+    call, old, new, expected = RULES[name]
+    found = inferred(call.op.name, call.attrs, [Layout(new)], [Layout(old)], [IMAGE])
+    if expected is None:
+        assert found is None
+    else:
+        *layouts, changed = expected
+        assert [*found.input_layouts, *found.output_layouts] == list(map(Layout, layouts))
+        for key, value in changed.items():
+            relay.assert_structural_equal(relay.Attrs({"v": found.new_attrs[key]}), relay.Attrs({"v": value}))
+
+
+@pytest.mark.parametrize(
+    ("axis", "layout", "is_whole"),
+    [(0, "NC", True), (1, "NC", True), (-2, "NC", True), (2, "NC", False), (-3, "NC", False), (2, "NC4c", False)],
+)
+def test_concatenations_along_axes_of_a_layout(axis, layout, is_whole):
+    """Not along a part of an axis."""
+    call = relay.concatenate([relay.var("x"), relay.var("y")], axis)
+    found = inferred(call.op.name, call.attrs, None, [Layout(layout)] * 2, [relay.TupleType([IMAGE] * 2)])
+    assert (found.output_layouts == [Layout(layout)]) if is_whole else found is None
 
 
 def test_biases_are_added():

@@ -6,6 +6,8 @@ from expressions import evaluated
 from oracle import onnx_run, values
 
 from relayc import relay
+from relayc.frontend.relay.lowering import lower
+from relayc.pipelines.evaluate.relay import RelayInterpreter
 from relayc.symbolic import symbol
 
 
@@ -28,11 +30,14 @@ def test_shapes_and_padding():
             relay.nn.pad(x, ((1, 0), (0, 2)), by),
             relay.strided_slice(like, [0, 0, 0], [2, 3, 4], [1, 2]),
             relay.strided_slice(like, [0, 1, 0], [2, 1, -1], [1], slice_mode="size"),
+            relay.strided_set(x, relay.const(np.zeros((2, 3), np.float32)), [0, 1], [3], [2]),
         ]
 
     pads = (1, 2), (0, 3)
     expected = [np.broadcast_to(x, like.shape), np.pad(x, pads, "reflect"), np.pad(x, pads, "symmetric")]
     expected += [np.pad(x, ((1, 0), (0, 2)), constant_values=5), like[:, ::2], like[:, 1:2]]
+    expected.append(x.copy())
+    expected[-1][::2, 1:] = 0
     check(made, expected, x, like, by)
 
 
@@ -123,3 +128,15 @@ def test_sizes_that_the_program_computes():
 
     hot = np.where(places[:, None] == np.arange(4), np.float32(2), np.float32(-1))
     check(made, [np.full((2, 3), 1.5, np.float32), hot, x[1:, 2:2]], sizes, depth, places, x, begin, taken)
+
+
+def test_suppression_in_a_class_and_between_all():
+    """Boxes of class, score and corners, which all overlap; the one without a class is no rival."""
+    boxes = np.array([[[0, 0.9, 0, 0, 4, 4], [1, 0.8, 0, 0, 4, 4], [0, 0.7, 0, 0, 4, 3], [-1, 0.95, 0, 0, 4, 4]]], np.float32)
+    count, places = np.array([4], np.int32), np.arange(4, dtype=np.int32)[None]
+
+    given = [relay.var(f"x{i}", shape=a.shape, dtype=a.dtype.name) for i, a in enumerate((boxes, count, places))]
+    calls = [relay.vision.non_max_suppression(*given, -1, 0.5, force_suppress=force, top_k=-1) for force in (False, True)]
+    program = lower(relay.IRModule.from_expr(relay.Function(given, relay.Tuple([call[i] for call in calls for i in range(2)]))))
+    found = RelayInterpreter(program)("main", [boxes, count, places])
+    assert [part.tolist() for part in found] == [[[3, 0, 1, -1]], [[3]], [[3, 0, -1, -1]], [[2]]]

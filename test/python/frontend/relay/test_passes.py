@@ -99,10 +99,11 @@ def test_functions_that_are_inlined_or_unused_are_dropped():
     mod[f] = relay.Function([x], relay.exp(x)).with_attr("Inline", 1)
     mod[g] = relay.Function([x], f(x) + x)
     mod[h] = relay.Function([x], x)
-    mod["main"] = relay.Function([y], g(f(y)))
+    local = relay.Function([x], x * x)  # no function of the module
+    mod["main"] = relay.Function([y], g(local(f(y))))
     found = transform.Inline()(mod)
     assert sorted(v.name_hint for v in found) == ["g", "h", "main"]
-    relay.assert_structural_equal(found["main"], relay.Function([y], g(relay.exp(y))))
+    relay.assert_structural_equal(found["main"], relay.Function([y], g(local(relay.exp(y)))))
     assert sorted(v.name_hint for v in transform.RemoveUnusedFunctions()(found)) == ["g", "main"]
 
 
@@ -187,6 +188,14 @@ def test_sizes_of_which_some_are_not_known_stay():
     slices = relay.strided_slice(x, relay.const([1, 1], "int64"), end, relay.const([1, 2], "int64"))
     found = transform.DynamicToStatic()(relay.IRModule.from_expr(relay.Function([x, end], slices)))["main"]
     assert [node.op.name for node in nodes(found) if isinstance(node, relay.Call)] == ["dyn.strided_slice"]
+
+
+def test_the_level_of_fusion_may_be_said():
+    x = relay.var("x", shape=(2, 3))
+    mod = relay.IRModule.from_expr(relay.Function([x], relay.exp(relay.tanh(x))))
+    for level, fuses in ((3, [1, 2, 1]), (0, [2, 2, 1])):
+        with relayc.PassContext(opt_level=level):
+            assert [str(transform.FuseOps(own)(mod)["main"]).count("Primitive") for own in (-1, 0, 1)] == fuses
 
 
 # ---- passes of one's own -----------------------------------------------------------------------------------------------------------------

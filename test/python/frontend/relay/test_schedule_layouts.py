@@ -10,7 +10,8 @@ from relayc.dialects.relay.errors import RelayError
 
 def evaluated(make, array):
     x = relay.var("x", shape=array.shape, dtype=array.dtype.name)
-    return relay.create_executor("graph").evaluate(relay.Function([x], make(x)))(array).numpy()
+    found = relay.create_executor("graph").evaluate(relay.Function([x], make(x)))(array)
+    return [part.numpy() for part in found] if isinstance(found, list) else found.numpy()
 
 
 def test_auto_scheduler_layout_transform():
@@ -22,21 +23,19 @@ def test_auto_scheduler_layout_transform():
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize(
-    ("index_map", "place", "shape"),
-    [
+def test_meta_schedule_layout_transform():
+    maps = [
         (lambda i, j, k: (j // 4, k, i, j % 4), lambda i, j, k: (j // 4, k, i, j % 4), (2, 3, 2, 4)),
         ("T.index_map(lambda i, j, k: (i * 8 + j, (k + 1) % 3))", lambda i, j, k: (i * 8 + j, (k + 1) % 3), (16, 3)),
         (lambda i, j, k: k * 16 + i * 8 + 7 - j, lambda i, j, k: (k * 16 + i * 8 + 7 - j,), (48,)),
-    ],
-)
-def test_meta_schedule_layout_transform(index_map, place, shape):
+    ]
     data = values((2, 8, 3))
-    found = evaluated(lambda x: relay.meta_schedule_layout_transform(x, index_map), data)
-    expected = np.zeros(shape, np.float32)
-    for at in np.ndindex(data.shape):
-        expected[place(*at)] = data[at]
-    np.testing.assert_array_equal(found, expected)
+    found = evaluated(lambda x: relay.Tuple([relay.meta_schedule_layout_transform(x, index_map) for index_map, *_ in maps]), data)
+    for part, (_, place, shape) in zip(found, maps, strict=True):
+        expected = np.zeros(shape, np.float32)
+        for at in np.ndindex(data.shape):
+            expected[place(*at)] = data[at]
+        np.testing.assert_array_equal(part, expected)
 
 
 def test_a_map_is_a_text_in_programs():

@@ -8,6 +8,7 @@ from oracle import values
 
 from relayc import relay
 from relayc.dialects.relay.errors import RelayError
+from relayc.symbolic import symbol
 
 
 def evaluated(make, *arrays, known=(True, True)):
@@ -135,3 +136,10 @@ def test_errors():
         relay.transform.InferTypeLocal(relay.nn.contrib_conv2d_winograd_weight_transform(relay.var("w", shape=(4, 4, 3, 3)), 9))
     with pytest.raises(RelayError, match="data_layout: expected NHWC, found NCHW"):
         relay.transform.InferTypeLocal(relay.nn.contrib_conv2d_gemm_without_weight_transform(x, points, channels=4, kernel_size=(3, 3)))
+    with pytest.raises(RelayError, match="kernel_size and channels: expected those of the weight, found None and 4"):
+        relay.transform.InferTypeLocal(
+            relay.nn.contrib_conv2d_gemm_without_weight_transform(x, points, channels=4, data_layout="NHWC", kernel_layout="HWIO")
+        )
+    late = relay.var("w", shape=(symbol("n"), symbol("n"), 3, 5))
+    with pytest.raises(RelayError, match="weight: expected points whose number is known, found"):
+        relay.transform.InferTypeLocal(relay.nn.contrib_conv2d_winograd_without_weight_transform(x, late, 2))

@@ -173,6 +173,20 @@ def test_a_region_without_inputs():
     assert (region.target, region.args, region.rets) == ("t", [], [end])
 
 
+def test_tuples_of_constants_are_in_the_function_of_a_region(takes):
+    takes("joins", "concatenate")
+    x, one = relay.var("x", shape=(2,)), relay.const(np.ones(2, "float32"))
+    mod = relay.IRModule.from_expr(relay.Function([x], relay.concatenate([relay.concatenate([one, one], 0), relay.abs(x)], 0)))
+    mod = transform.Sequential([transform.AnnotateTarget("joins", include_non_call_ops=False), transform.PartitionGraph()])(mod)
+    found = partitions(mod).values()
+    assert sorted(len(f.params) for f in found) == [0, 1] and all(not relay.free_vars(f) for f in found)
+    found = transform.Sequential([transform.AnnotateTarget("joins", include_non_call_ops=False), transform.PartitionGraph()])(
+        relay.IRModule.from_expr(relay.Function([x], relay.concatenate([one, x], 0)))
+    )
+    ((_, joined),) = partitions(found).items()
+    assert isinstance(joined.params[0].checked_type, relay.TupleType) and not relay.free_vars(joined)
+
+
 def test_partitions_without_a_generator_are_compiled_where_they_are_called(takes):
     takes("nobody", "add")
     x, weights = relay.var("x", shape=(300,)), relay.const(values((300,)))

@@ -392,6 +392,24 @@ func.func @main(%c: i1, %x: f32, %y: f32) -> f32 {
     assert run(text, np.bool_(condition), np.float32(2), np.float32(3))[0] == (2 if condition else 3)
 
 
+@pytest.mark.parametrize(("body", "expected"), [("%a", [2, 5]), ("%o", [7, 7]), ("%s", [14, 14])])
+def test_reductions_that_are_no_operation_on_the_accumulator(body: str, expected: list[int]) -> None:
+    """The last element; what was there before, and twice that for each of 1 element."""
+    size = 1 if body == "%s" else 3
+    maps = "affine_map<(i, k) -> (i, k)>, affine_map<(i, k) -> (i)>"
+    text = f"""
+func.func @main(%x: tensor<2x{size}xi32>, %y: tensor<2xi32>) -> tensor<2xi32> {{
+  %0 = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel", "reduction"]}}
+      ins(%x : tensor<2x{size}xi32>) outs(%y : tensor<2xi32>) {{
+  ^bb0(%a: i32, %o: i32):
+    %s = arith.addi %o, %o : i32
+    linalg.yield {body} : i32
+  }} -> tensor<2xi32>
+  return %0 : tensor<2xi32>
+}}"""
+    assert run(text, np.arange(6, dtype=np.int32).reshape(2, 3)[:, :size], np.full(2, 7, np.int32))[0].tolist() == expected
+
+
 def test_integers_of_one_bit() -> None:
     """Signed: 1 is -1."""
     names = ["addi", "muli", "minsi", "maxsi", "divui", "remui", "andi", "xori"]

@@ -231,3 +231,14 @@ def test_fields_of_patterns_with_several_values_are_tuples():
     x, y = wildcard(), wildcard()
     assert CallPattern(is_op("add"), [x, y]).args == (x, y) and CallPattern(x, None).args is None
     assert CallPattern(x, None)(y).args == (y,) and isinstance(CallPattern(x, None)(None), CallPattern)
+
+
+def test_groups_have_no_expression_in_common():
+    x, y = relay.var("x", shape=(2,)), relay.var("y", shape=(2,))
+    body = x
+    for _ in range(4):
+        body = relay.subtract(body, y)
+    pair = is_op("subtract")(is_op("subtract")(wildcard(), wildcard()), wildcard())
+    found = pair.partition(body)
+    assert isinstance(found.op, relay.Function) and isinstance(found.args[0].op, relay.Function)
+    assert pair.partition(relay.subtract(body, y)).op.attrs["PartitionedFromPattern"] == "subtract_subtract_"

@@ -8,6 +8,7 @@ from relayc import relay
 from relayc.dialects.relay.base import RelayError
 from relayc.frontend.relay.importer import from_relay
 from relayc.frontend.relay.lowering import lower
+from relayc.pipelines.evaluate.relay import RelayInterpreter
 
 X = np.array([[1, 2, 3], [4, 5, 6]], "float32")
 
@@ -74,6 +75,20 @@ def test_functions_nest_in_their_own_calls(depth, fits):
     else:
         with pytest.raises(RelayError, match="a function that calls itself by others"):
             lower(module)
+
+
+def test_rounds_of_loops_may_bind_values_in_branches():
+    module = relay.parse("""
+    def @main(%n: int32, %x: Tensor[(2), float32]) -> Tensor[(2), float32] {
+      if (%n < 6) {
+        let %y = %x + %x;
+        if (%n < 3) { let %m = %n + 2; @main(%m, %y * %y) } else { @main(%n + 1, %y) }
+      } else { %x }
+    }""")
+    run, x = RelayInterpreter(lower(module)), np.array([1, -0.5], np.float32)
+    assert "relay.while" in str(run.mod)
+    for n, expected in ((7, x), (5, 2 * x), (3, 8 * x), (2, (2 * x) ** 2 * 4), (1, (2 * x) ** 2 * 8), (0, (2 * (2 * x) ** 2) ** 2 * 4)):
+        np.testing.assert_array_equal(run("main", [np.array(n, np.int32), x])[0], expected)
 
 
 def test_while_loops():

@@ -164,6 +164,8 @@ def test_what_is_no_key_is_refused():
     with pytest.raises(ValueError, match=r"key: expected tensor<10xui64>, found tensor<9xui64>"):
         relay.transform.InferTypeLocal(relay.random.threefry_split(x))
     key = relay.var("k", shape=(10,), dtype="uint64")
+    with pytest.raises(ValueError, match=r"random\.threefry_generate.*key: expected .*8.*, found"):
+        relay.transform.InferTypeLocal(relay.op.call("random.threefry_generate", x, out_shape=(3,), dtype="uint64"))
     with pytest.raises(ValueError, match="out_dtype: expected float32 or float64, found int32"):
         relay.transform.InferTypeLocal(relay.random.uniform(key, (3,), "int32"))
     with pytest.raises(ValueError, match=r"probs: expected a shape \[..., positions\], found"):

@@ -14,6 +14,7 @@ from support import run as run_operator
 
 import relayc
 from relayc.dialects.relay import IRModule, Op
+from relayc.dialects.relay.qnn import centred
 from relayc.frontend import import_model
 from relayc.pipelines.graph import canonicalize_ops, fake_quantization_to_integer, graph_pipeline, qnn_canonicalize
 
@@ -305,3 +306,16 @@ def test_softmax_is_along_the_last_axis_by_default():
     real = np.exp((x.astype(np.float64) - 3) * 0.05)
     expected = np.rint(real / real.sum(1, keepdims=True) * 256) - 128
     np.testing.assert_array_less(np.abs(found - expected), 1.5)  # a unit, where a value is near the middle of two
+
+
+def test_weights_without_their_zero_points_are_bytes_where_they_fit():
+    weight = np.array([[0, 130, 255], [1, 131, 200]], np.uint8)
+    for zero, axis, fits in (([128], 0, True), ([127], 0, False), ([128, 73], 0, True), ([129, 128], 0, False), ([0, 130, 200], -1, True)):
+        found, zero = centred(weight, np.array(zero), axis), np.array(zero)
+        expected = weight.astype(int) - (zero[:, None] if axis == 0 and zero.size > 1 else zero)
+        assert (found is not None) == fits == (expected.min() >= -128 and expected.max() < 128)
+        if fits:
+            np.testing.assert_array_equal(found, expected)
+            assert found.dtype == np.int8
+    assert centred(weight, np.zeros(3, int), 0) is None  # of which there are 2
+    assert centred(weight[:0], np.zeros(1, int), 1) is None and centred(weight.astype(np.float32), np.zeros(1, int), 0) is None

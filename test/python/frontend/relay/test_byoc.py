@@ -233,6 +233,7 @@ def test_a_function_sees_a_value_when_the_program_runs():
     np.testing.assert_allclose(seen[1], np.exp(data), **CLOSE)
     np.testing.assert_array_equal(seen[2], data)
     assert len(seen) == 3
+    assert relay.debug(x).op.name == "debug" and relay.debug(x).attrs["debug_func"] == "relayc.debug"  # a breakpoint
 
 
 def test_errors_of_generated_code_arrive(takes):

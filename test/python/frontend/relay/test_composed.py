@@ -622,7 +622,7 @@ def test_proposals_of_regions(threshold, after, adds):
     rng = np.random.default_rng(7)
     scores = rng.permutation(2 * 12 * 3 * 4).reshape(2, 12, 3, 4).astype("float32") / 300
     moves = rng.uniform(-0.5, 0.5, (2, 24, 3, 4)).astype("float32") * (4 if adds else 1)
-    info = np.array([[24, 32, 1], [18, 25, 1.5]], "float32")
+    info = np.array([[24, 32, 1], [23, 31, 1.5]], "float32")
     sizes = {"rpn_pre_nms_top_n": 40, "rpn_post_nms_top_n": after, "rpn_min_size": 6, "iou_loss": adds}
     found = evaluated(lambda *v: relay.vision.proposal(*v, **attrs, **sizes), scores, moves, info)
     expected = [

@@ -58,7 +58,7 @@ def tensor(value: Any, dtype: str | None) -> NDArray:
     """A number, an array, a constant or what has `numpy()` as an array of an element type; by default of its own."""
     if isinstance(value, tvm_ffi.Tensor):
         value = as_array(value)
-    return ndarray(getattr(value, "data", value) if not isinstance(value, np.ndarray) and hasattr(value, "checked_type_") else value, dtype)
+    return ndarray(getattr(value, "data", value) if hasattr(value, "checked_type_") else value, dtype)
 
 
 def _flat(value: Any, type_: Type | None) -> list[np.ndarray]:

@@ -56,7 +56,7 @@ def require_at_least(least: Size, size: Size | None, what: str, expected: Any, f
 
 def require_at_most(most: Size | None, size: Size | None, what: str, expected: Any, found: Any) -> None:
     """Demands `size <= most`, as `require_at_least` does."""
-    if most is not None and size is not None:
+    if size is not None:
         require_at_least(size, most, what, expected, found)
 
 

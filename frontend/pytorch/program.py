@@ -136,7 +136,7 @@ class Import:
                 symbols[str(expression)] = found
             check_guards(self.guards, self._guarded(), symbols)
             graphs = Graphs(symbols, self.own, lambda: self.progress(next(count), total) if self.progress else None)
-            values = graphs.run(self.program.graph_module, [self._value(spec, builder) for spec in self.inputs], True)
+            values = graphs.run(self.program.graph_module, [self._value(spec, builder, symbols) for spec in self.inputs], True)
             made, signature = self._finish(values, list(types), state, graphs)
             module = builder.finish(made)
             self._keep_state(module, {name: state[name] for name in state if name in written}, builder)
@@ -160,12 +160,12 @@ class Import:
         order = [spec.arg.name for spec in self.inputs if spec.kind == InputKind.USER_INPUT and spec.arg.name in types]
         return {name: types[name] for name in (*order, *state)}
 
-    def _value(self, spec: Any, builder: ModelBuilder) -> Any:
+    def _value(self, spec: Any, builder: ModelBuilder, symbols: Symbols) -> Any:
         """What stands for a placeholder."""
         if isinstance(spec.arg, ConstantArgument):
             return spec.arg.value
         if isinstance(spec.arg, SymIntArgument):
-            return None  # its expression stands for it
+            return symbols.size(self._fake(spec))
         if spec.kind in _HELD:
             return builder.inputs[spec.target] if spec.target in builder.inputs else weight(spec.target, self._held(spec))
         if spec.kind != InputKind.USER_INPUT or spec.arg.name not in builder.inputs:

@@ -10,6 +10,11 @@ from torch.utils import _pytree
 import relayc
 
 
+def model_of(function):
+    """A model that is a function."""
+    return type("Model", (nn.Module,), {"forward": staticmethod(function)})()
+
+
 def agrees(model, args, kwargs=None, dynamic_shapes=None, more=(), tolerance=1e-5, **options):
     """The compiled model, which agrees with eager on the arguments it is exported with and on others.
 

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import torch.nn.functional as F  # noqa: E402 # there is torch
-from pytorch_models import Decoder, Inverted, UNet, ViT, agrees, resnet, same, statistics  # noqa: E402
+from pytorch_models import Decoder, Inverted, UNet, ViT, agrees, model_of, resnet, same, statistics  # noqa: E402
 from torch import nn  # noqa: E402
 
 import relayc  # noqa: E402
@@ -27,11 +27,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 @pytest.fixture(autouse=True)
 def seed():
     torch.manual_seed(0)
-
-
-def model_of(function):
-    """A model that is a function."""
-    return type("Model", (nn.Module,), {"forward": staticmethod(function)})()
 
 
 # ---- architectures ----------------------------------------------------------------------------------------------------------------------

@@ -7,8 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from pytorch_models import agrees  # noqa: E402 # there is torch
-from torch import nn  # noqa: E402
+from pytorch_models import agrees, model_of  # noqa: E402 # there is torch
 
 from relayc.tools.dynamo import backend  # noqa: E402
 
@@ -19,10 +18,6 @@ TOLERANCE = 1e-4
 @pytest.fixture(autouse=True)
 def seed():
     torch.manual_seed(0)
-
-
-def model_of(function):
-    return type("Model", (nn.Module,), {"forward": staticmethod(function)})()
 
 
 @pytest.mark.parametrize("shape", [(2, 1, 5, 3), (3, 40), (0, 3, 3)])

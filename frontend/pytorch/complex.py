@@ -22,7 +22,7 @@ _FAMILIES = (create, elementwise, indexing, reduce, shape)
 
 _BY_PARTS = (
     *("view", "reshape", "_unsafe_view", "unsqueeze", "squeeze", "flatten", "unflatten", "view_as", "reshape_as", "ravel"),
-    *("expand", "expand_as", "broadcast_to", "t", "transpose", "permute", "swapaxes", "numpy_T", "mT", "movedim", "moveaxis"),
+    *("expand", "expand_as", "broadcast_to", "permute"),
     *("cat", "concat", "concatenate", "slice", "select", "narrow", "split", "split_with_sizes", "chunk", "unbind"),
     *("diagonal", "unfold", "as_strided", "repeat", "flip", "fliplr", "flipud", "roll", "rot90"),
     *("alias", "clone", "detach", "contiguous", "lift_fresh_copy", "lift_fresh", "resolve_conj", "resolve_neg"),

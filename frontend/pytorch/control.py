@@ -44,8 +44,6 @@ def _tensors(values: Sequence[Any], what: str) -> list[Tensor]:
 
 @_higher_order("cond")
 def cond(graphs: "Graphs", pred: Any, true_graph: Any, false_graph: Any, operands: Sequence[Any] = ()) -> tuple[Tensor, ...]:
-    if isinstance(pred, bool):
-        return tuple(_tensors(graphs.run(true_graph if pred else false_graph, operands), "results of a branch"))
     condition = graphs.symbols.tensor(pred, "bool") if is_expression(pred) else pred
 
     def branch(graph: Any) -> Callable[[], Any]:

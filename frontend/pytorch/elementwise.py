@@ -36,11 +36,9 @@ _COMPARISONS = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equa
 _LOGICAL = ("logical_and", "logical_or", "logical_xor")
 
 
-def _as_bool(x: Any) -> Tensor:
+def _as_bool(x: Tensor) -> Tensor:
     """Whether elements are other than 0."""
-    if isinstance(x, Tensor):
-        return x if x.dtype == "bool" else binary("not_equal", x, 0)
-    return operand(x, "bool")
+    return x if x.dtype == "bool" else binary("not_equal", x, 0)
 
 
 def to_dtype(x: Tensor, dtype: str) -> Tensor:
@@ -241,11 +239,6 @@ def in_float64(x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
     return cast(compute(cast(x, "float64")), node().dtype)
 
 
-def _sinc(x: Tensor) -> Tensor:
-    at = multiply(x, math.pi)
-    return where(binary("equal", x, 0.0), like(1, x), divide(emit("sin", at), at))
-
-
 def _erfcx(x: Tensor) -> Tensor:
     """exp(x * x) * erfc(x): from 2 on by the continued fraction of the Digital Library of Mathematical Functions, 7.9.1."""
     size = emit("abs", x)
@@ -279,12 +272,8 @@ _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "erfcx": lambda x: in_float64(x, _erfcx),
     "erfinv": lambda x: in_float64(x, _erfinv),
     "log1p": log1p,
-    "sinc": _sinc,
     "exp2": lambda x: emit("power", like(2, x), x),
     "erfc": lambda x: subtract(like(1, x), emit("erf", x)),
-    "frac": lambda x: subtract(x, emit("trunc", x)),
-    "deg2rad": lambda x: multiply(x, math.pi / 180),
-    "rad2deg": lambda x: multiply(x, 180 / math.pi),
 }
 for _name, _function in _FUNCTIONS.items():
     aten(_name, f"special_{_name}")(_computed(_function))

@@ -164,14 +164,13 @@ class Graphs:
             elif found.op == "get_attr":
                 attribute = _attribute(module, found.target)
                 env[found] = weight(found.name, attribute) if isinstance(attribute, torch.Tensor) else attribute
-            elif found.op == "output":
-                outputs = value_of(found.args[0])
-                return outputs if isinstance(found.args[0], (tuple, list)) else (outputs,)
-            elif not _is_ignored(found):
+            elif found.op != "output" and not _is_ignored(found):
                 line = user_line(found)
                 with at_node(f"node {found.name!r} ({found.target})" + (f", {line}" if line else ""), found.name):
                     env[found] = self._converted(found, value_of)
-        raise AssertionError("a graph without an output")
+        (results,) = module.graph.find_nodes(op="output")
+        outputs = value_of(results.args[0])
+        return outputs if isinstance(results.args[0], (tuple, list)) else (outputs,)
 
     def _number(self, given: Any) -> Any:
         """A number of sizes: a size where it is a whole one, else its expression."""

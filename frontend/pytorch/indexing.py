@@ -9,7 +9,6 @@ from typing import Any
 
 from relayc.frontend.common.positions import nonzero, positions_where
 from relayc.frontend.converter import Tensor, axis_of, constant, emit
-from relayc.frontend.errors import ModelError
 from relayc.frontend.pytorch.elementwise import to_dtype
 from relayc.frontend.pytorch.operands import along, flat, operand, promoted, where
 from relayc.frontend.pytorch.registry import aten, node
@@ -272,11 +271,9 @@ def _bound(dtype: str, high: bool) -> Any:
 
 
 @aten("one_hot", keep=True)
-def one_hot(self: Tensor, num_classes: int = -1) -> Tensor:
-    depth: Size = num_classes
-    if num_classes == -1:
-        raise ModelError("num_classes: expected a number known at import, found -1")
-    return emit("one_hot", self, constant(1, "int64"), constant(0, "int64"), depth=depth, axis=-1, dtype="int64")
+def one_hot(self: Tensor, num_classes: Size) -> Tensor:
+    """Torch exports no number of classes that data says."""
+    return emit("one_hot", self, constant(1, "int64"), constant(0, "int64"), depth=num_classes, axis=-1, dtype="int64")
 
 
 @aten("isin")

@@ -31,13 +31,9 @@ def _like(x: Any) -> Any:
     return 1 if isinstance(x, Dim) else 1.0 if is_expression(x) else x
 
 
-def promoted(*operands: Any) -> str:
-    """The dtype in which operands are compared or computed: torch's, by kind (bool, int, float) and then by width."""
-    found = [_like(x) for x in operands]
-    result = found[0] if isinstance(found[0], torch.Tensor) else torch.tensor(found[0])
-    if len(found) == 1:
-        return dtype_name(result.dtype)
-    return dtype_name(torch.result_type(*found))
+def promoted(a: Any, b: Any) -> str:
+    """The dtype in which two operands are compared or computed: torch's, by kind (bool, int, float) and then by width."""
+    return dtype_name(torch.result_type(_like(a), _like(b)))
 
 
 def axes_list(dim: Any, rank: int) -> tuple[int, ...]:

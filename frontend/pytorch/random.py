@@ -97,12 +97,7 @@ def dropped(x: Tensor, p: float) -> tuple[Tensor, Tensor]:
     return multiply(multiply(x, cast(kept, x.dtype)), 1 / (1 - p)), kept
 
 
-@aten("dropout", "alpha_dropout", "feature_dropout", "native_dropout", keep=True)
-def dropout(input: Tensor, p: float = 0.5, train: bool | None = True) -> Any:
-    if train and p != 0:
-        if node().operator not in ("aten.dropout", "aten.native_dropout"):
-            raise ModelError(f"expected a model in inference, found {node().operator} in training: call model.eval() before the export")
-        found, kept = dropped(input, p)
-    else:
-        found, kept = input, filled(input.shape, True, "bool")
-    return (found, kept) if node().operator == "aten.native_dropout" else found
+@aten("native_dropout", keep=True)
+def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    """Torch decomposes the other kinds of dropout."""
+    return dropped(input, p) if train and p != 0 else (input, filled(input.shape, True, "bool"))

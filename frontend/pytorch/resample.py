@@ -9,7 +9,6 @@ from typing import Any
 from relayc.frontend.common.late_resize import LateResize
 from relayc.frontend.common.windows import SPATIAL_LAYOUTS
 from relayc.frontend.converter import Tensor, emit
-from relayc.frontend.errors import ModelError
 from relayc.frontend.gradients import gradients
 from relayc.frontend.pytorch.operands import operand, where
 from relayc.frontend.pytorch.registry import aten, node
@@ -100,8 +99,6 @@ def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_m
     n = input.rank - 2
     method = ("bilinear", "nearest_neighbor", "bicubic")[interpolation_mode]
     padding = ("zeros", "border", "reflection")[padding_mode]
-    if n not in (2, 3):
-        raise ModelError(f"input: expected two or three spatial axes, found {input.type}")
     places = transpose(grid, (0, grid.rank - 1, *range(1, grid.rank - 1)))
     return emit(
         "image.grid_sample", input, places, method=method, layout=SPATIAL_LAYOUTS[n], padding_mode=padding, align_corners=align_corners

@@ -8,11 +8,10 @@ from typing import Any
 
 from relayc.frontend.common.padding import pad
 from relayc.frontend.converter import Tensor, axis_of, constant, emit
-from relayc.frontend.errors import ModelError
 from relayc.frontend.pytorch.operands import along, operand, where
 from relayc.frontend.pytorch.registry import aten, node
 from relayc.frontend.sizes import expect, positions, size_tensor
-from relayc.frontend.steps import binary, broadcast_to, cast, filled, reshape, strided_slice, transpose
+from relayc.frontend.steps import binary, broadcast_to, cast, reshape, strided_slice, transpose
 from relayc.symbolic import Size, maximum
 
 
@@ -42,29 +41,15 @@ def expand(self: Tensor) -> Tensor:
     return broadcast_to(self, node().sizes)
 
 
-@aten("t", "transpose", "permute", "swapaxes", "numpy_T", "mT", "adjoint")
-def permute(self: Tensor, dims: Any = None, dim0: int | None = None, dim1: int | None = None) -> Tensor:
-    axes = list(range(self.rank)) if dims is None else [axis_of(d, self.rank) for d in dims]
-    if dim0 is not None and dim1 is not None and self.rank:
-        axes[dim0], axes[dim1] = axes[dim1], axes[dim0]
-    elif dims is None:
-        axes.reverse()
-    return transpose(self, axes)
-
-
-@aten("movedim", "moveaxis")
-def movedim(self: Tensor, source: Any, destination: Any) -> Tensor:
-    pairs = zip(*((v,) if isinstance(v, int) else v for v in (source, destination)), strict=True)
-    to = {b % self.rank: a % self.rank for a, b in pairs}
-    rest = iter([a for a in range(self.rank) if a not in to.values()])
-    return transpose(self, [to[i] if i in to else next(rest) for i in range(self.rank)])
+@aten("permute")
+def permute(self: Tensor, dims: Sequence[int]) -> Tensor:
+    """Torch decomposes the other exchanges of axes."""
+    return transpose(self, [axis_of(d, self.rank) for d in dims])
 
 
 @aten("cat", "concat", "concatenate")
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     parts = [cast(t, node().dtype) for t in tensors if t.shape != (0,)]
-    if not parts:
-        return cast(tensors[0], node().dtype)
     axis = axis_of(dim, parts[0].rank)
     kept = [t for t in parts if t.shape[axis] != 0] or parts[:1]
     return kept[0] if len(kept) == 1 else emit("concatenate", *kept, axis=axis)
@@ -116,8 +101,6 @@ def diagonal(self: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
     count = node().sizes[-1]
     flat = reshape(transpose(self, [*rest, first, second]), (*(self.shape[a] for a in rest), rows * columns))
     begin = offset if offset >= 0 else -offset * columns
-    if count == 0:
-        return filled(node().sizes, 0, self.dtype)
     at = emit("add", emit("multiply", positions(count), size_tensor(columns + 1)), size_tensor(begin))
     return emit("take", flat, at, axis=len(rest), mode="clip")
 
@@ -223,8 +206,6 @@ _NAMED = {
 def pad_(self: Tensor, padding: Any = None, value: Any = None, mode: str = "constant", **rest: Any) -> Tensor:
     widths = rest.get("pad", padding)
     mode = _NAMED.get(node().operator.removeprefix("aten."), mode)
-    if mode not in _MODES:
-        raise ModelError(f"mode: expected {', '.join(_MODES)}, found {mode!r}")
     pairs = [(widths[i], widths[i + 1]) for i in range(0, len(widths), 2)]
     axes = [self.rank - 1 - i for i in range(len(pairs))]
     value = operand(value or 0, self.dtype)

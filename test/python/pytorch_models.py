@@ -20,9 +20,12 @@ def agrees(model, args, kwargs=None, dynamic_shapes=None, more=(), tolerance=1e-
 
     The tolerance is of the largest element of a result: some times the rounding of float32.
     """
-    model = model.eval()
+    model, seen = model.eval(), []
     with torch.no_grad():
-        imported = relayc.from_pytorch(model, args, kwargs, dynamic_shapes=dynamic_shapes, **options)
+        imported = relayc.from_pytorch(
+            model, args, kwargs, dynamic_shapes=dynamic_shapes, progress=lambda done, total: seen.append((done, total)), **options
+        )
+        assert seen == [(i + 1, len(seen)) for i in range(len(seen))] != []
         module = relayc.compile(imported, num_threads=1)
         for given in ((args, kwargs or {}), *((others, {}) for others in more)):
             wanted = copy.deepcopy(model)(*copy.deepcopy(given[0]), **copy.deepcopy(given[1]))

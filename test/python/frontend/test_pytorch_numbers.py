@@ -116,6 +116,18 @@ def test_pytorch_arguments_in_lists():
     assert [str(spec) for spec in module.inputs] == ["float32[rows]"] * 2
 
 
+def test_pytorch_arguments_that_are_named_as_parts():
+    """Parameters with names as those of the parts of *x, of which each has sizes of its own."""
+
+    class Sum(nn.Module):
+        def forward(self, x_0, x_1):
+            return x_0 + x_1
+
+    named = (None, "columns")
+    program = torch.export.export(Sum(), (torch.randn(2, 3), torch.randn(2, 3)), dynamic_shapes=(({1: ANY}),) * 2)
+    assert '%arg1: tensor<2x?xf32, ["columns"]>' in str(relayc.from_pytorch(program, dynamic_shapes=(named, named)))
+
+
 def test_pytorch_sizes_of_exported_programs(tmp_path):
     rows = torch.export.Dim("rows", min=3, max=64)
     program = torch.export.export(nn.ReLU(), (torch.randn(5, 4),), dynamic_shapes=({0: rows},))

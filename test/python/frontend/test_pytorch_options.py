@@ -401,6 +401,7 @@ def test_drawn_numbers(name):
 # ---- refused ----------------------------------------------------------------------------------------------------------------------------
 
 ANY, OWN = torch.export.Dim.AUTO, torch.Generator()
+MORE = drawn(12, 4), drawn(12), drawn(4, 4), drawn(4)
 REFUSED = {
     "a tensor, a number or a constant, found CustomObjArgument": (lambda x: x.bernoulli(0.5, generator=OWN), None),
     r"query: expected heads of a size known at import, found tensor<1x3x\?xf32": (
@@ -413,6 +414,10 @@ REFUSED = {
     "expected quant_min and quant_max of 32 bits": (lambda x: torch.fake_quantize_per_tensor_affine(x, 0.1, 0, 0, 1 << 40), None),
     "expected attention without dropout": (
         lambda x: aten._scaled_dot_product_efficient_attention(*[x[None, None]] * 3, None, False, 0.5)[0],
+        None,
+    ),
+    "expected a mask of queries and keys .0., of batch and keys .1., or of the scores .2., found 3": (
+        lambda x: aten._native_multi_head_attention(*[x[None, :, :4]] * 3, 4, 2, *MORE, X[:1, :3] > 0, False, True, 3)[0],
         None,
     ),
     "expected a network without projections": (torch.nn.LSTM(5, 4, proj_size=2), None),

@@ -166,6 +166,20 @@ def test_weights_of_blocks(affine, blocks, zero, dtype):
     assert ((found - wanted).abs() <= bound + bound.max() * 0.1).all()
 
 
+@pytest.mark.parametrize("zero", [None, torch.int8])
+def test_blocks_by_themselves(affine, zero):
+    """One block, blocks along each axis of one row or several, and of both."""
+    blocks = (4, 6), (1, 6), (4, 1), (2, 6), (2, 3)
+    counts = [(4 // rows, 6 // columns) for rows, columns in blocks]
+    scales = [torch.rand(count) + 0.1 for count in counts]
+    zeros = [None if zero is None else torch.randint(-3, 3, count).to(zero) for count in counts]
+
+    def function(w):
+        return tuple(affine(w, block, s, z, torch.int8, -8, 7) for block, s, z in zip(blocks, scales, zeros, strict=True))
+
+    agree(function, torch.randint(-8, 8, (4, 6), dtype=torch.int8))
+
+
 # ---- PT2E -------------------------------------------------------------------------------------------------------------------------------
 
 
@@ -405,6 +419,22 @@ def test_fake_quantisation_that_may_be_off(enabled, is_input):
         return aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams(x, *one, on, 0, 127)
 
     agree(function, x, switch) if is_input else agree(function, x, on=switch)
+
+
+def test_fake_quantisation_of_tensors_and_channels():
+    """Of inputs that are inside of the limits and outside; a switch turns it off."""
+    x, scales, zeros = between_steps((3, 5), 0.02), torch.rand(5) * 0.02 + 0.01, torch.tensor([3, 0, 7, 1, 5], dtype=torch.int32)
+    switches = torch.tensor([[1], [0]])
+
+    def function(x, switches, scales, zeros):
+        switched = aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams
+        return (
+            *aten.fake_quantize_per_tensor_affine_cachemask(x, 0.02, 3, -4, 7),
+            *aten.fake_quantize_per_channel_affine_cachemask(x, scales, zeros, 1, 0, 15),
+            *(part for switch in switches for part in switched(x, scales[:1], zeros[:1], switch, 0, 15)),
+        )
+
+    agree(function, x, switches, scales, zeros)
 
 
 def test_products_of_data_that_are_quantised_as_they_come():

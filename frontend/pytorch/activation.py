@@ -44,7 +44,7 @@ def leaky_relu(self: Tensor, negative_slope: float) -> Tensor:
 def prelu(self: Tensor, weight: Tensor) -> Tensor:
     if weight.type.num_elements == 1:
         weight = reshape(weight, ())
-    elif weight.rank == 1 and self.rank > 1:
+    elif weight.rank == 1:
         weight = reshape(weight, (weight.shape[0], *(1,) * (self.rank - 2)))
     return where(binary("less", self, 0.0), emit("multiply", self, weight), self)
 

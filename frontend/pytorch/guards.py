@@ -56,9 +56,7 @@ def _conjuncts(node: ast.expr) -> Iterator[ast.expr]:
         yield node
 
 
-def _comparisons(node: ast.expr) -> Iterator[tuple[ast.expr, str, ast.expr]]:
-    if not isinstance(node, ast.Compare) or any(type(op) not in _KINDS for op in node.ops):
-        raise ValueError
+def _comparisons(node: Any) -> Iterator[tuple[ast.expr, str, ast.expr]]:
     yield from zip([node.left, *node.comparators], [_KINDS[type(op)] for op in node.ops], node.comparators, strict=False)
 
 

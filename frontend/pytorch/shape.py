@@ -1,5 +1,6 @@
 """Shape and data movement. Shapes are torch's, so that many operators are one."""
 
+import sys
 from collections.abc import Sequence
 from functools import reduce
 from itertools import pairwise
@@ -61,7 +62,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
 @aten("slice", "slice_copy")
 def slice_(self: Tensor, dim: int, start: Any, end: Any, step: int) -> Tensor:
     axis = axis_of(dim, self.rank)
-    last = self.shape[axis] if end is None or (isinstance(end, int) and end >= 1 << 62) else end
+    last = self.shape[axis] if end is None or end == sys.maxsize else end
     return strided_slice(self, (0 if start is None else start,), (last,), (step,), (axis,))
 
 

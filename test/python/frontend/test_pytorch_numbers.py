@@ -14,7 +14,7 @@ from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
 import relayc  # noqa: E402
 from relayc.frontend.converter import ModelBuilder  # noqa: E402
-from relayc.frontend.pytorch import import_program, supported_operators  # noqa: E402
+from relayc.frontend.pytorch import UnsupportedOperators, import_program, supported_operators  # noqa: E402
 from relayc.frontend.pytorch.guards import check_guards  # noqa: E402
 from relayc.frontend.pytorch.partition import in_parts  # noqa: E402
 from relayc.frontend.pytorch.values import Symbols, array_of, dtype_name  # noqa: E402
@@ -128,18 +128,23 @@ def test_pytorch_arguments_that_are_named_as_parts():
     assert '%arg1: tensor<2x?xf32, ["columns"]>' in str(relayc.from_pytorch(program, dynamic_shapes=(named, named)))
 
 
-def test_pytorch_sizes_of_exported_programs(tmp_path):
+def test_pytorch_sizes_of_exported_programs():
     rows = torch.export.Dim("rows", min=3, max=64)
     program = torch.export.export(nn.ReLU(), (torch.randn(5, 4),), dynamic_shapes=({0: rows},))
     with pytest.raises(TypeError, match="expected none for a program that is exported already"):
         relayc.from_pytorch(program, (torch.randn(5, 4),))
-    torch.export.save(program, tmp_path / "model.pt2")
-    for source in (program, tmp_path / "model.pt2"):
-        module = import_program(source, shapes={"input": ["n", 4]}, dims={"n": (1, 8)})
-        assert (module.ranges["n"].low, module.ranges["n"].high) == (3, 8) and "tensor<?x4xf32" in str(module)
+    module = import_program(program, shapes={"input": ["n", 4]}, dims={"n": (1, 8)})
+    assert (module.ranges["n"].low, module.ranges["n"].high) == (3, 8) and "tensor<?x4xf32" in str(module)
+    for size in (3, 64):
+        assert f"tensor<{size}x4xf32>" in str(import_program(program, dims={"input_0": size}))
     for size in (2, 65):
         with pytest.raises(relayc.ModelError, match=f"expected a size of 3 to 64, as it was exported, found {size}"):
             import_program(program, dims={"input_0": size})
+
+
+def test_pytorch_files_of_exported_programs(tmp_path):
+    torch.export.save(torch.export.export(nn.ReLU(), (torch.randn(5, 4),)), tmp_path / "model.pt2")
+    assert "tensor<5x4xf32>" in str(import_program(tmp_path / "model.pt2"))
     (tmp_path / "no.pt2").write_bytes(b"no program")
     for name, message in (("none", "expected the file of an ExportedProgram, found no file"), ("no", "found what torch does not load")):
         with pytest.raises(relayc.ModelError, match=message):
@@ -201,6 +206,12 @@ def test_pytorch_graphs_that_relayc_refuses_run_in_eager():
     x = torch.randn(3)
     (found,) = in_parts(graph, refuse)(x)
     assert torch.equal(found, x.sin() + 1)
+
+
+def test_pytorch_operators_that_a_branch_lacks():
+    model = model_of(lambda x: torch.cond(x.sum() > 0, lambda x: torch.special.airy_ai(x), lambda x: x.sin(), (x,)))
+    with pytest.raises(UnsupportedOperators, match=r"aten\.special_airy_ai"):
+        relayc.from_pytorch(model, (torch.randn(3),))
 
 
 def test_pytorch_guards_of_several_conditions():

@@ -73,6 +73,19 @@ def test_bessel_functions_of_the_second_kind():
     check(lambda x: (special.bessel_y1(x), special.modified_bessel_k0(x), special.scaled_modified_bessel_k1(x)), x, tolerance=2e-5)
 
 
+def test_spherical_bessel_function_at_infinity():
+    """Its limit, where eager gives NaN."""
+    x = torch.tensor([-INF, 0.0, 2.0, INF])
+    found = relayc.compile(relayc.from_pytorch(model_of(lambda x: special.spherical_bessel_j0(x)), (x,)))(x)
+    torch.testing.assert_close(found, torch.tensor([0.0, 1.0, math.sin(2) / 2, 0.0]))
+
+
+def test_histograms_check_no_places():
+    module = relayc.compile(relayc.from_pytorch(model_of(lambda x: torch.histc(x, 4, -1, 1)), (X.clone(),)))
+    assert torch.equal(module(X), torch.histc(X, 4, -1, 1))
+    assert not any("worst_index" in kernel.name for kernel in module.kernels)
+
+
 def test_distances():
     check(lambda x, y: tuple(torch.dist(x, y, p) for p in (0, 1, 2, 3, INF)), X, torch.where(Y > 0, X, Y))
     grads = aten._cdist_backward

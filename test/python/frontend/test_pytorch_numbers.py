@@ -11,6 +11,7 @@ import sympy  # noqa: E402 # there is torch
 from pytorch_models import agrees, model_of  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
+from torch.utils._sympy.functions import ModularIndexing  # noqa: E402
 
 import relayc  # noqa: E402
 from relayc.frontend.converter import ModelBuilder  # noqa: E402
@@ -35,7 +36,7 @@ def test_pytorch_sizes_of_expressions():
     symbols = Symbols({"n": n})
     for expression, wanted in (
         *((N**3, n * n * n), (N / 2 * 2, n), (sympy.Float(2.0), 2), (sympy.Max(N, 3) - sympy.Min(N, 3) + 1, None)),
-        *((sympy.floor(N / 2), n // 2), (sympy.ceiling(N / 2), (n + 1) // 2)),
+        *((sympy.floor(N / 2), n // 2), (sympy.ceiling(N / 2), (n + 1) // 2), (ModularIndexing(N, 2, 5), n // 2 % 5)),
     ):
         found = symbols.size(expression)
         assert wanted is None or found == wanted, expression

@@ -259,6 +259,10 @@ def test_normalisations_with_their_statistics():
     )
 
 
+def test_places_of_adaptive_maxima():
+    check(lambda x: F.adaptive_max_pool2d(x, (3, 2), return_indices=True), drawn(1, 2, 7, 5))
+
+
 def test_attention():
     check(
         lambda q, k, m: (

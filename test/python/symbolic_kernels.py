@@ -70,6 +70,7 @@ class SymbolicKernel:
                 found = (choice.scheduled, choice) if choice.scheduled is not None else _fallback(functions[0])
                 self.scheduled, self.schedule = found[0], str(found[1])
                 _repeated(self.scheduled.function)
+            module.operation.verify()
             self.tir = str(module)
             lower_to_llvm(module, target)
             for op in module.body.operations:

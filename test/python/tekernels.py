@@ -1,6 +1,6 @@
 """Helpers of the schedule tests: te kernels built in Python, scheduled, compiled and run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,12 @@ from relayc.dialects.mlir import func, ir, make_context
 from relayc.dialects.relay import IRModule, TensorType
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.compile import compile
 from relayc.pipelines.driver.lowering import te_to_tir
 from relayc.pipelines.program.tir import TirModule
 from relayc.pipelines.targets.cpu.jit import jit
 from relayc.pipelines.targets.cpu.lowering import lower_to_llvm
+from relayc.pipelines.te.read import graph
 from relayc.pipelines.te.rules.core import te_type
 from relayc.runtime.artifact import aligned_empty
 from relayc.runtime.threads import Team
@@ -95,3 +97,19 @@ GUARD, GUARD_BYTE = 64, 0xA5
 def run_te(body: Callable[..., Sequence[ir.Value]], *arrays: np.ndarray, **options: Any) -> list[np.ndarray]:
     """The results of one kernel."""
     return Program((body, arrays), **options).run()
+
+
+def changed_kernels(mod: IRModule, others: Sequence[Sequence[tuple[int, str, str]]]) -> Iterator[graph.Kernel]:
+    """The te kernel of a program of one, then the same with each list of changes: number of an occurrence of a text, the text, and what
+    replaces it."""
+    whole = str(compile(mod, stop_after="te"))
+    whole = whole[: whole.index("func.func @main")] + "}"
+    for changes in [(), *others]:
+        text = whole
+        for number, before, after in changes:
+            parts = text.split(before)
+            assert number < len(parts) - 1, before
+            text = before.join(parts[: number + 1]) + after + before.join(parts[number + 1 :])
+        parsed = IRModule.parse(text)
+        with parsed.context:
+            yield graph.read_kernel(parsed.module.body.operations[0])

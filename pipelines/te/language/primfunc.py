@@ -51,7 +51,6 @@ def create_prim_func(ops: "Sequence[Tensor | Var] | Tensor", name: str = "main")
             _ProgramBuilder(mod.module, names).build(name, operations, arguments, results)
         else:
             _FunctionBuilder(mod.module, names).build(name, operations, arguments, results, visibility=None)
-        mod.verify()
     return mod
 
 

@@ -151,7 +151,7 @@ def match(kernel: Kernel) -> Attention | None:
         return None
     if not (_is_product(product, ELEMENT) and _is_product(context, KEY) and _is_softmax(largest, total, context.structured.inputs[0])):
         return None
-    if result is context or not same_order(result, context):
+    if not same_order(result, context):
         return None
     lse = kernel.results[1] if len(kernel.results) == 2 else None
     if lse is not None and not _is_of_rows(lse, largest, total):

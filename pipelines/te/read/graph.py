@@ -342,8 +342,6 @@ def _read_linalg(op: ir.OpView, values: dict[ir.Value, Node], sizes: dict[ir.Val
     inits = [values[v] for v in operands[len(operands) - outputs :]]
     results = list(map(_expressions, maps))
     extents, iterators = _iteration_space(results, [n.shape for n in (*inputs, *inits)], maps[0].n_dims, outputs)
-    if 0 in extents and not any(0 in n.shape for n in [*inputs, *inits]):
-        raise NotStructured(f"{operation.name}: a loop without an operand that gives its extent")
     for amap, expressions in zip(maps[len(inputs) :], results[len(inputs) :], strict=True):
         if not all(isinstance(e, (int, ir.AffineConstantExpr)) for e in expressions):
             raise NotStructured(f"{operation.name}: output map {amap}")

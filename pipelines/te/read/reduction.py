@@ -1,7 +1,10 @@
 """Bodies of reductions: the combining operation, and neutral padding."""
 
+from typing import Any
+
 from relayc.dialects.mlir import ir
 from relayc.dialects.operations import last_operation
+from relayc.pipelines.te.read.body import Body
 from relayc.pipelines.te.read.graph import Structured
 
 # Combiner -> (kind of vector.reduction, neutral element or None where the initial value itself may be repeated).
@@ -79,19 +82,17 @@ def is_neutral(structured: Structured, position: int, pad_value: ir.Attribute) -
 
 def _is_linear(structured: Structured, position: int) -> bool:
     """Whether the accumulator is combined with the element itself, or a product of it."""
-    block = structured.block
-    element, accumulator = block.arguments[position], block.arguments[len(structured.inputs)]
-    joined = last_operation(block).operands[0].owner.operation
+    body, accumulator = structured.body, len(structured.inputs)
+    joined = body.makes(body.yielded[0])
+    assert joined is not None, "expected a body that combines two values"
     term = next(v for v in joined.operands if v != accumulator)
-    return _comes_from(term, element) or (
-        isinstance(term.owner, (ir.OpView, ir.Operation))
-        and term.owner.operation.name in ("arith.mulf", "arith.muli")
-        and any(_comes_from(v, element) for v in term.owner.operation.operands)
-    )
+    product = body.makes(term)
+    factors = product.operands if product is not None and product.name in ("arith.mulf", "arith.muli") else ()
+    return any(_comes_from(body, v, position) for v in (term, *factors))
 
 
-def _comes_from(value: ir.Value, element: ir.Value) -> bool:
-    """Whether a value is the element, or a widening conversion of it."""
-    while isinstance(value.owner, (ir.OpView, ir.Operation)) and value.owner.operation.name in ("arith.extf", "arith.extsi", "arith.extui"):
-        value = value.owner.operation.operands[0]
-    return value == element
+def _comes_from(body: Body, operand: Any, argument: int) -> bool:
+    """Whether an operand is an argument, or a widening conversion of it."""
+    while (made := body.makes(operand)) is not None and made.name in ("arith.extf", "arith.extsi", "arith.extui"):
+        operand = made.operands[0]
+    return operand == argument

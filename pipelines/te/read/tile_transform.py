@@ -7,6 +7,9 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.te.read.graph import Kernel, Node
 from relayc.symbolic import Size
 
+_BODY = [("arith.mulf", (0, 1)), ("arith.mulf", (4, 2)), ("arith.addf", (3, 5))]
+"""Operations and operands, by number, of the sum of products of both factors and an element of the tile."""
+
 
 @dataclass(frozen=True)
 class TileTransform:
@@ -45,10 +48,10 @@ def match(kernel: Kernel) -> TileTransform | None:
     node, root = found[0], kernel.results[0]
     structured = node.structured
     left, right, _ = structured.inputs
-    if left.kind != "table" or right is not left or len(left.shape) != 2 or len(structured.reduction_dims) != 2:
+    if left.kind != "table" or right is not left or [(op.name, op.operands) for op in structured.body.operations] != _BODY:
         return None
     dims = [[e.position for e in amap.results if isinstance(e, ir.AffineDimExpr)] for amap in structured.maps[:2]]
-    if any(len(d) != 2 for d in dims) or [dims[0][1], dims[1][1]] != structured.reduction_dims:
+    if any(len(d) != 2 for d in dims) or [d[1] for d in dims] != structured.reduction_dims or dims[0][0] == dims[1][0]:
         return None
     values, (height, width) = left.table_values(), left.static_shape
     matrix = [[float(v) for v in values[r * width : (r + 1) * width]] for r in range(height)]

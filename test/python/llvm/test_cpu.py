@@ -1,6 +1,7 @@
 """tir to machine code: calls between functions, parallel loops, guards and errors."""
 
 import struct
+from importlib.metadata import PackageNotFoundError, PackagePath
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,8 +11,10 @@ from jitted import call, compile_text, elementwise
 from relayc.dialects.mlir import ir, make_context
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.targets.cpu import engine as engine_module
+from relayc.pipelines.targets.cpu import jit as jit_module
 from relayc.pipelines.targets.cpu.engine import CodegenError, Part
-from relayc.pipelines.targets.cpu.jit import compiled_checks, jit
+from relayc.pipelines.targets.cpu.jit import compiled_checks, compiled_in_thread, jit
+from relayc.pipelines.targets.cpu.legalize import expand_for
 from relayc.pipelines.targets.cpu.lowering import lower_to_llvm
 from relayc.runtime.cpu import objects
 from relayc.runtime.cpu.objects import read_object
@@ -183,6 +186,45 @@ def test_f16_converts_exactly_with_and_without_instructions(mcpu, lanes):
             np.testing.assert_array_equal(y, expected)
 
 
+TABLES = {
+    "loads": ("x86-64", "", "memref.load", range(100)),
+    "parts of 16": ("x86-64-v3", "", "pshuf.b", range(8, 65)),
+    "registers": ("x86-64-v4", "-mattr=+avx512vbmi", "vpermi2var", range(65)),
+    "half of a register": ("x86-64-v4", "-mattr=+avx512vbmi -vector-bytes=32", "pshuf.b", range(8, 65)),
+}
+
+
+@pytest.mark.parametrize("width", [7, 8, 9, 33, 64, 65])
+@pytest.mark.parametrize("name", TABLES)
+def test_elements_of_a_table_of_bytes(name, width):
+    """Up to a register of them at once, where that takes fewer instructions than loads do."""
+    mcpu, features, instruction, widths = TABLES[name]
+    buffer, vector = f"memref<{width}xi8>", f"vector<{width}x"
+    text = f"""
+func.func @take(%t: memref<256xi8>, %a: {buffer}, %o: {buffer}) {{
+  %zero = arith.constant 0 : index
+  %every = arith.constant dense<true> : {vector}i1>
+  %other = arith.constant dense<0> : {vector}i8>
+  %x = vector.load %a[%zero] : {buffer}, {vector}i8>
+  %at = arith.index_castui %x : {vector}i8> to {vector}index>
+  %y = vector.gather %t[%zero][%at], %every, %other : memref<256xi8>, {vector}index>, {vector}i1>, {vector}i8> into {vector}i8>
+  vector.store %y, %o[%zero] : {buffer}, {vector}i8>
+  return
+}}"""
+    target = Target(f"cpu -mcpu={mcpu} {features}")
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        expand_for(module, target)
+        text = str(module)
+    assert (instruction in text) == (width in widths)
+    if target.is_host:
+        engine = compile_text(text)
+        table, at = (np.random.default_rng(i).permutation(256).astype(np.uint8) for i in range(2))
+        y = np.zeros(width, np.uint8)
+        call(engine, "take", table, at[:width].copy(), y)
+        np.testing.assert_array_equal(y, table[at[:width]])
+
+
 def test_missing_function_has_no_address():
     assert compile_text(elementwise("k", "%y = arith.addf %x0, %x0 : TYPE", "f32", 8, 8)).raw_lookup("other") == 0
 
@@ -190,6 +232,27 @@ def test_missing_function_has_no_address():
 def test_functions_that_cannot_be_linked_are_an_error():
     with pytest.raises(CodegenError, match="the functions f, g could not be linked"):
         Part(("f", "g"), SimpleNamespace(raw_lookup=lambda name: 0), runs_here=True)
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse("llvm.func @f()\nllvm.func @k() {\n  llvm.call @f() : () -> ()\n  llvm.return\n}")
+        with pytest.raises(CodegenError, match="k could not be linked: see the missing symbols on stderr"):
+            engine_module.compile_object(module, "k")
+
+
+def test_a_part_that_does_not_compile_is_an_error_of_who_waits_for_it():
+    with pytest.raises(ir.MLIRError, match="Unable to parse module"):
+        compiled_in_thread("llvm.func", ["f"], Target("cpu")).result()
+
+
+@pytest.mark.parametrize("files", [None, [], [PackagePath("lib/libiomp6.so")]])
+def test_a_missing_openmp_runtime_is_an_error(files, monkeypatch):
+    def distribution(name: str) -> SimpleNamespace:
+        if files is None:
+            raise PackageNotFoundError(name)
+        return SimpleNamespace(files=files)
+
+    monkeypatch.setattr(jit_module, "distribution", distribution)
+    with pytest.raises(CodegenError, match=r"expected the OpenMP runtime libiomp5\.so of the package intel-openmp, found none"):
+        jit_module._runtime_libraries.__wrapped__()
 
 
 def test_functions_that_check_calls_are_compiled_once_for_a_machine_and_a_device():

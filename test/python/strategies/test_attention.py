@@ -1,6 +1,7 @@
 """Numerics of the schedules of attention over awkward shapes, masks and vector widths, against numpy in double precision."""
 
 import math
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from attention_reference import Case, attentions
 from jitted import call
 from support import program
+from tekernels import changed_kernels
 
 import relayc
 from relayc.dialects.mlir import func, ir, make_context
@@ -18,8 +20,8 @@ from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cpu.jit import jit
 from relayc.pipelines.targets.cpu.lowering import lower_to_llvm
 from relayc.pipelines.targets.cpu.strategies.attention.exponential import exp_below_zero
-from relayc.pipelines.te.read.attention import match
-from relayc.pipelines.te.read.graph import read_kernel
+from relayc.pipelines.te.read.attention import match, match_gradient
+from relayc.pipelines.te.read.graph import Kernel, read_kernel
 from relayc.pipelines.tir.values.attention import AttentionCode
 
 # Scores of up to 10 err by some units of 1e-6, and so do weights and context; 16-bit inputs are exact, their result is rounded once.
@@ -232,3 +234,57 @@ def test_operands_are_read_in_place_without_computation_and_conversion(kinds: tu
         code.casts = [of_key, of_value]  # type: ignore[assignment,list-item]
         found = [code._is_read_in_place(node) for node in (key, value)]  # type: ignore[arg-type]
         assert found == ["generic" not in kinds and not casts for casts in (of_key, of_value)]
+
+
+# Number of an occurrence of a text, the text, and what replaces it in the te kernel of a causal attention with its log-sum-exp.
+OTHER_ATTENTIONS = [
+    (0, "math.exp ", "math.exp2 "),
+    (0, "arith.maximumf", "arith.minimumf"),
+    (0, "arith.addf %in, %out", "arith.mulf %in, %out"),
+    (0, "ins(%11 :", "ins(%6 :"),  # the total, of scores instead of weights
+    (0, "[#map1, #map2, #map3]", "[#map1, #map2, affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d2, d1, d3, d4)>]"),
+    (0, "[#map1, #map2, #map3]", "[#map1, affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d1, d4 floordiv 2, d5)>, #map3]"),
+    (1, "[#map4, #map5, #map4]", "[affine_map<(d0, d1, d2, d3, d4) -> (d0, d2, d1, d3, d4)>, #map5, #map4]"),
+    (0, "[#map, #map, #map]", "[#map, affine_map<(d0, d1, d2, d3) -> (d0, d2, d1, d3)>, #map]"),
+    (0, "tensor.collapse_shape %21", "tensor.collapse_shape %9"),
+]
+OTHER_MASKS = [
+    (0, "arith.cmpi sle", "arith.cmpi slt"),
+    (0, "arith.addi %22, %c2", "arith.subi %22, %c2"),
+    (0, "linalg.index 3", "linalg.index 2"),
+    (0, "linalg.index 4", "linalg.index 3"),
+    (0, "0xFF800000", "0xFF7FFFFF"),
+    (0, "%25, %in, %cst_5", "%25, %cst_5, %in"),
+]
+OTHER_GRADIENTS = [
+    (0, "math.exp ", "math.exp2 "),
+    (0, "return %expanded, %21, %18", "return %expanded, %18, %21"),
+    (0, "return %expanded, %21, %18", "return %1, %21, %18"),
+    (1, "[#map1, #map2, #map3]", "[#map1, #map2, affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d2, d1, d3, d4)>]"),
+    *((i, "arith.mulf %in, %in_4", "arith.subf %in, %in_4") for i in range(5)),
+    (0, "ins(%15, %arg1", "ins(%15, %arg2"),
+    (0, "ins(%15, %arg0", "ins(%8, %arg0"),
+    (0, "ins(%8, %13,", "ins(%13, %8,"),
+]
+QUERY, KEY, ROWS = (np.zeros(shape, np.float32) for shape in ((1, 4, 5, 8), (1, 2, 7, 8), (1, 4, 5)))
+
+
+def _kernels(operator: str, arrays: list[np.ndarray], others: list[tuple[int, str, str]], **attributes) -> Iterator[Kernel]:
+    """The te kernel of an operator, then the same with each change."""
+    mod = program(lambda *given: list(build(operator, *given, scale=0.25, **attributes)), arrays)
+    return changed_kernels(mod, [[change] for change in others])
+
+
+def test_other_kernels_are_no_attention() -> None:
+    first, *others = (match(kernel) for kernel in _kernels("nn.attention_lse", [QUERY, KEY, KEY], OTHER_ATTENTIONS, is_causal=True))
+    assert first is not None and others == [None] * len(OTHER_ATTENTIONS)
+
+
+def test_other_masks_are_not_causal() -> None:
+    kernels = _kernels("nn.attention_lse", [QUERY, KEY, KEY], OTHER_MASKS, is_causal=True, causal_offset=2)
+    assert [found and found.causal for found in map(match, kernels)] == [2] + [None] * len(OTHER_MASKS)
+
+
+def test_other_kernels_are_no_derivatives_of_attention() -> None:
+    first, *others = map(match_gradient, _kernels("nn.attention_grad", [QUERY, KEY, KEY + 1, QUERY, ROWS, ROWS], OTHER_GRADIENTS))
+    assert first is not None and others == [None] * len(OTHER_GRADIENTS)

@@ -50,6 +50,7 @@ CASES = {
     "one query": Symbolic(
         ("1", "8", "2", "1", "past + 1", "32", "32"), [{"past": p} for p in (0, 1, 15, 16, 17, 200, 2100)], layout="BSHD"
     ),
+    "odd head": Symbolic(("1", "2", "2", "1", "m", "5", "7"), [{"m": m} for m in (0, 1, 9, 2100)]),
     "many queries": Symbolic(("1", "2", "2", "40", "m", "32", "32"), [{"m": m} for m in (1, 13, 14, 15, 50, 182, 400)], mask=("40", "m")),
     "some keys": Symbolic(("1", "2", "2", "n", "77", "32", "32"), [{"n": n} for n in QUERIES]),
     "few at most": replace(BOTH, sizes=[{"b": 1, "n": n} for n in range(9)], ranges="n = array<i64: 0, 8, 4>"),

@@ -14,6 +14,7 @@ from symbolic_kernels import SymbolicKernel
 from symbolic_ops import symbolic_program, tensor
 
 import relayc
+from relayc import te
 from relayc.dialects.relay import build
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
@@ -408,3 +409,33 @@ def test_strips_whose_rows_go_over_several_dimensions(stride: int) -> None:
         found = np.lib.stride_tricks.sliding_window_view(wide, 2, axis=2)
         expected, magnitude = (np.einsum("ncdhwk,ock->nodhw", f(found), f(filters)) for f in (np.array, np.abs))
         check_sums(module["main"](data), expected, magnitude, 2 * 2)
+
+
+@pytest.mark.parametrize(("channels", "pad", "takes"), [(1, 64, True), (6, 64, True), (6, 65, False)])
+def test_strips_for_as_many_rows_as_a_padding_may_touch(channels: int, pad: int, takes: bool) -> None:
+    w = values((20, channels, 1, 3))
+    padding = (0, pad, 0, pad)
+    program = symbolic_program(
+        lambda x, w: [build("nn.conv2d", x, w, padding=padding)], [tensor(f"float32[1, {channels}, 2, m]"), Const(w)]
+    )
+    module = relayc.compile(program, target="cpu -mcpu=x86-64-v3", cache=False)
+    assert any(kernel.schedule.startswith("contraction") for kernel in module.kernels) is takes
+    for m in (1, 7, 70, 200):
+        data = values((1, channels, 2, m), seed=m)
+        wide, filters = data.astype(np.float64), w.astype(np.float64)
+        expected, magnitude = (convolve(f(wide), f(filters), (1, 1), (1, 1), padding, 1) for f in (np.array, np.abs))
+        check_sums(module["main"](data), expected, magnitude, channels * 3)
+
+
+def test_taps_that_go_backwards() -> None:
+    m, k, c = te.var("m"), te.reduce_axis((0, 3), "k"), te.reduce_axis((0, 24), "c")
+    a, b = te.placeholder((24, m), name="A"), te.placeholder((24, 3, 20), name="B")
+    padded = lambda at: te.if_then_else(te.all(at >= 0, at < m), a[c, at], 0.0)  # noqa: E731
+    made = te.compute((m, 20), lambda i, o: te.sum(padded(i - k + 1) * b[c, k, o], axis=[c, k]))
+    kernel = relayc.compile_kernel(te.create_prim_func([a, b, made]), target="cpu -mcpu=x86-64-v3")
+    w = values((24, 3, 20))
+    for size in (1, 9, 40):
+        x = values((24, size), seed=size)
+        windows = np.lib.stride_tricks.sliding_window_view(np.pad(x.astype(np.float64), [(0, 0), (1, 1)]), 3, 1)[..., ::-1]
+        expected, magnitude = (np.einsum("cik,cko->io", f(windows), f(w.astype(np.float64))) for f in (np.array, np.abs))
+        check_sums(kernel(x, w), expected, magnitude, 24 * 3)

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from support import Const, program
+from tekernels import changed_kernels
 
 import relayc
 from relayc.dialects.discardable import OWN_FLOPS
@@ -14,7 +15,7 @@ from relayc.dialects.relay import build
 from relayc.dialects.relay.winograd import DATA, RESULT, TILE, transform_weights
 from relayc.pipelines import find_pass
 from relayc.pipelines.graph.winograd import _Choice
-from relayc.pipelines.te.read.tile_transform import _crop
+from relayc.pipelines.te.read.tile_transform import _crop, match
 from relayc.symbolic import symbol
 
 # F(4x4, 3x3) in f32 errs by some units of 1e-6 of the largest output (Lavin and Gray report the same order).
@@ -222,3 +223,28 @@ def test_the_tiles_of_a_cropped_dimension_stand_beside_what_is_in_them():
     root = SimpleNamespace(shape=(1, 10))
     assert _crop(node, root, (1, 12)) == {8: (7, 10)}
     assert _crop(node, root, (1, 10)) == {}
+    assert _crop(node, SimpleNamespace(shape=(1, 10)), (2, 10)) is None
+    assert _crop(node, SimpleNamespace(shape=(1, 10)), (1, 13)) is None
+
+
+def test_other_kernels_transform_no_tiles() -> None:
+    """Of other constants, loops and bodies, and of which other elements than the first of a row or a column are kept."""
+    table = "arith.constant dense<[[1.000000e+00, 1.000000e+00, 1.000000e+00, 1.000000e+00, 1.000000e+00, 0.000000e+00], "
+    empty = "tensor.empty() : tensor<4x6xf32>\n %cst = "
+    others = [
+        [(0, table, empty + table), (0, "%cst = tensor", "%other = tensor"), (0, "ins(%cst, %cst,", "ins(%other, %other,")],
+        [(0, table, empty + table), (0, "%cst = tensor", "%other = tensor"), (0, "ins(%cst, %cst,", "ins(%cst, %other,")],
+        [(0, "(d3, d7)", "(d3, d8)"), (0, "(d5, d8)", "(d5, d7)")],
+        [(0, "(d3, d7)", "(d3, 0)")],
+        [(0, "(d5, d8)", "(d3, d8)")],
+        [(0, "%out, %4", "%in_3, %4")],
+        [(0, "arith.mulf %3,", "arith.subf %3,")],
+        [(0, "%4 = arith.mulf", "%other = math.exp %in_4 : f32\n %4 = arith.mulf"), (0, "%3, %in_4", "%3, %other")],
+        [(0, "extract_slice %expanded_2[0, 0, 0", "extract_slice %expanded_2[0, 0, 1")],
+        [(0, "9, 11, 8] [1, 1,", "9, 11, 8] [2, 1,")],
+    ]
+    data = np.zeros((1, 72, 3, 3, 8), np.float32)
+    mod = program(lambda x: [build("nn.winograd_output_transform", x, height=9, width=11)], [data])
+    first, *found = map(match, changed_kernels(mod, others))
+    assert first is not None and first.matrix == RESULT.tolist() and first.crop == {3: (2, 9), 5: (4, 11)}
+    assert found == [None] * len(others)

@@ -6,8 +6,9 @@ from tensor_expressions import ir_of
 
 import relayc
 from relayc import te
-from relayc.dialects.relay import Op, Operand, Pattern, RelayError, TensorType, View
+from relayc.dialects.relay import IRModule, Op, Operand, Pattern, RelayError, TensorType, View
 from relayc.dialects.relay.registration import OPS
+from relayc.pipelines.te.lower import lower_module
 from relayc.pipelines.te.rules.core import RULES
 
 RANDOM = np.random.default_rng(6)
@@ -230,3 +231,28 @@ func.func @main(%x: tensor<8xf32>, %at: tensor<2xi64>) -> tensor<4xf32> {
   return %y : tensor<4xf32>
 }""")
     assert kernel(np.arange(8, dtype=np.float32), np.array([3, 0])).tolist() == [3, 4, 5, 6]
+
+
+def group(body, arguments="%x: tensor<2xf32>, %y: tensor<2xf32>", result="tensor<2xf32>"):
+    """The te stage of a function of a fusion group."""
+    text = f"func.func private @f({arguments}) -> {result} attributes {{relay.primitive}} {{\n{body}\nreturn %r : {result}\n}}"
+    return str(lower_module(IRModule.parse(text)).module)
+
+
+def test_a_field_of_a_tuple_that_a_group_builds():
+    text = group("""
+      %t = builtin.unrealized_conversion_cast %x, %y : tensor<2xf32>, tensor<2xf32> to tuple<tensor<2xf32>, tensor<2xf32>>
+      %0 = "relay.tuple_get_item"(%t) {index = 1} : (tuple<tensor<2xf32>, tensor<2xf32>>) -> tensor<2xf32>
+      %r = "relay.exp"(%0) : (tensor<2xf32>) -> tensor<2xf32>""")
+    assert "ins(%arg1 :" in text and "%arg0 :" not in text
+
+
+def test_what_no_kernel_computes_is_an_error():
+    with pytest.raises(RelayError, match=r"relay\.qnn_abs at .*: expected an operator with a compute rule, found none for it"):
+        group(
+            '%r = "relay.qnn_abs"(%x, %s, %z, %s, %z) : (tensor<2xi8>, tensor<f32>, tensor<i32>, tensor<f32>, tensor<i32>) -> tensor<2xi8>',
+            "%x: tensor<2xi8>, %s: tensor<f32>, %z: tensor<i32>",
+            "tensor<2xi8>",
+        )
+    with pytest.raises(RelayError, match=r"relay\.constant at .*: expected one element inside a fusion group, found tensor<2xf32>"):
+        group('%r = "relay.constant"() {value = dense<[1.0, 2.0]> : tensor<2xf32>} : () -> tensor<2xf32>')

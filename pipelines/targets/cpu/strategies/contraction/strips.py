@@ -155,8 +155,6 @@ def _touched(contraction: Contraction) -> tuple[int, int]:
         c = index.coefficient(var)
         if c == 0:
             continue
-        if not isinstance(c, int) or c < 0:
-            raise NotStructured("a padding along which rows go backwards")
         low, high = (index + Index(0, {var: -c})).bounds()
         first, end = maximum(first, ceil_div(-low, c)), minimum(end, (extent - 1 - high) // c + 1)
     most = bounds(first)[1], bounds(contraction.row_extent - end)[1]

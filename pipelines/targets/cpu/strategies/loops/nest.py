@@ -182,12 +182,9 @@ class Nest:
     def _chunked(self, outer: list[MergedLoop], last: MergedLoop) -> None:
         """The lane loop itself cut in blocks that run in parallel; what is left over runs after them."""
         vector, extent = self.plan.width * self.parameters.unroll, last.extent
-        if isinstance(extent, Dim) or self._is_checked(last):
-            self._serial(outer, [last], {})
-            return
-        block = max(vector, ceil_div(extent, self.parameters.parallel_chunks * vector) * vector)
+        block = maximum(vector, ceil_div(extent, self.parameters.parallel_chunks * vector) * vector)
         blocks = extent // block
-        if blocks < 2:
+        if self._is_checked(last) or blocks < 2:
             self._serial(outer, [last], {})
             return
         var = Var(0, blocks - 1, name="p")

@@ -79,7 +79,7 @@ def read_body(block: ir.Block, tensors: Mapping[ir.Value, Any], sizes: Mapping[i
       tensors: nodes of the tensors that it may read at computed indices.
       sizes: values that are sizes.
 
-    Raises NotStructured if it uses other values that are not constants, or holds more than operations on elements.
+    Raises NotStructured if it holds more than operations on elements.
     """
     known: dict[ir.Value, Any] = {argument: number for number, argument in enumerate(block.arguments)}
     count = len(known)
@@ -98,11 +98,10 @@ def read_body(block: ir.Block, tensors: Mapping[ir.Value, Any], sizes: Mapping[i
             used.add(found)
         return found
 
-    for number, view in enumerate(block.operations):
+    *views, end = block.operations
+    for view in views:
         op = view.operation
         name = op.name
-        if name == "linalg.yield":
-            return Body(count, operations, tuple(map(operand, op.operands)), used, indices, captured, number + 1)
         if len(op.regions):
             raise NotStructured(f"{name} in the body of {block.owner.operation.name}")
         result = op.results[0]
@@ -114,17 +113,12 @@ def read_body(block: ir.Block, tensors: Mapping[ir.Value, Any], sizes: Mapping[i
         else:
             operations.append(Operation(name, tuple(map(operand, op.operands)), result.type, op))
             known[result] = count + len(operations) - 1
-    raise NotStructured("a body without linalg.yield")
+    return Body(count, operations, tuple(map(operand, end.operation.operands)), used, indices, captured, len(views) + 1)
 
 
 def _outside(value: ir.Value, sizes: Mapping[ir.Value, Size]) -> Any:
-    """A value defined outside a body, as an operand."""
-    if value in sizes:
-        return Index(sizes[value])
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
-        raise NotStructured(f"a body that uses {value}")
-    return _constant(owner.operation)
+    """A size, or a constant that is defined outside a body, as an operand."""
+    return Index(sizes[value]) if value in sizes else _constant(value.owner.operation)
 
 
 def _constant(op: ir.Operation) -> Any:

@@ -70,10 +70,7 @@ class Node:
 
     def table_values(self) -> list[float | int]:
         """Elements of a table, row-major."""
-        attribute = self.op.attributes["value"]
-        if ir.DenseElementsAttr(attribute).is_splat:
-            return [ir.DenseElementsAttr(attribute).get_splat_value().value] * prod(self.static_shape)
-        return list(attribute)
+        return list(self.op.attributes["value"])
 
     @property
     def is_reduction(self) -> bool:
@@ -149,10 +146,6 @@ class Kernel:
     results: list[Node]
     symbols: list[str] = field(default_factory=list)
     values: dict[ir.Value, Node] = field(default_factory=dict)
-
-    @property
-    def is_symbolic(self) -> bool:
-        return bool(self.symbols)
 
     def nodes(self) -> list[Node]:
         """Every node on which a result depends, inputs before users."""

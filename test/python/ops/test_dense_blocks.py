@@ -161,6 +161,15 @@ def test_one_strip_on_tiles(level, parts):
     assert f"to memref<{2 * 16 * 64 * parts}xbf16>" in module.ir["tir"]
 
 
+@pytest.mark.parametrize(("block", "products"), [(64, 12), (128, 24), (256, 6)])
+def test_up_to_four_steps_of_a_block_on_tiles_are_unrolled(block, products):
+    """Of 32 numbers each: a step is three products, of each part of the data, for two blocks."""
+    operands, _ = weights(16, 2, 4, "one", block)
+    arrays = [values((20, 2 * block), "float32"), *map(Const, operands)]
+    module = relayc.compile(program(product(operands, 16, 4, block), arrays), target=target_of("amx"), stop_after="tir")
+    assert str(module.module).count("amx.tile_mulf") == products
+
+
 def test_what_is_asked_for_ahead_of_the_last_tile_is_in_the_buffer():
     """The sums of the following tile, of which the last one has none: their place, of 112 rows by two strips, is at most the end."""
     operands, _ = weights(40, 4, 4, "one")
@@ -226,10 +235,10 @@ def test_ranges_of_the_data(rows):
 
 def test_what_follows_is_in_the_same_kernel():
     operands, whole = weights(40, 2, 4, "one")
-    data, bias, other = values((3, 2, 64), "float32"), values((40,), "float32"), values((2, 40), "float32")
+    data, bias, other = values((3, 2, 5, 64), "float32"), values((40,), "float32"), values((5, 40), "float32")
 
     def body(x, bias, other, *rest):
-        biased = build("nn.bias_add", product(operands, 40, 4)(x, *rest)[0], bias, axis=2)
+        biased = build("nn.bias_add", product(operands, 40, 4)(x, *rest)[0], bias, axis=3)
         return [build("nn.relu", build("add", biased, other))]
 
     arrays = [data, Const(bias), other, *map(Const, operands)]

@@ -7,6 +7,7 @@ from tensor_expressions import compiled, ir_of
 
 import relayc
 from relayc import te
+from relayc.symbolic import evaluate, parse
 
 RANDOM = np.random.default_rng(4)
 
@@ -30,6 +31,14 @@ def test_sizes_are_expressions_over_variables():
         np.testing.assert_array_equal(kernel(a), a[: sizes[0] // 2 * 2 : 2, :-1].T)
     with pytest.raises(ValueError, match="A"):
         kernel(values(3, 4))  # of 2 m + 1 columns
+
+
+def test_operations_on_sizes_are_sizes():
+    n = te.var("n")
+    sizes = lambda n, least, most: [least(n, 4), most(4, n), least(6, most(n, 9)), n * 3 - 1, (n + 1) // 2, n % 5]  # noqa: E731
+    found = [parse(str(te.compute((size,), lambda i: i).shape[0])) for size in sizes(n, te.min, te.max)]
+    for number in (1, 3, 4, 5, 9, 20):
+        assert [evaluate(size, {"n": number}) for size in found] == sizes(number, min, max)
 
 
 def test_elementwise_reads_of_every_kind():

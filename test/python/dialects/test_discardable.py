@@ -10,6 +10,7 @@ from relayc.dialects.discardable import Discardable, Flag, copy_discardable
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import OPS
 from relayc.dialects.relay.module import make_context
+from relayc.pipelines.te.read.updates import mark_updates, updates_of
 from relayc.symbolic import symbol
 
 ROOT = Path(__file__).parents[3]
@@ -65,6 +66,14 @@ def test_attributes_are_copied_where_they_are(operation):
     copy_discardable((discardable.SOURCES, discardable.OPERATORS), operation, other)
     assert discardable.SOURCES.of(other) == ("a", "b")
     assert not discardable.OPERATORS.on(other) and not discardable.FLOPS.on(other)
+
+
+def test_arguments_that_results_update_are_kept_by_result(operation):
+    assert updates_of(operation) == {}
+    mark_updates(operation, {0: 2, 3: 1})
+    mark_updates(operation, {1: 0})
+    assert str(operation.attributes["relay.updates"]) == "array<i64: 0, 2, 3, 1, 1, 0>"
+    assert updates_of(operation) == {0: 2, 3: 1, 1: 0}
 
 
 def test_no_other_file_spells_an_attribute_out():

@@ -334,6 +334,22 @@ def test_programs_with_strings_need_the_runtime(tmp_path):
         tvm_ffi.load_module(tmp_path / "text.so")["main"](np.zeros(2, np.int64), np.zeros(2, np.int64))
 
 
+@pytest.mark.parametrize(
+    ("inputs", "first"),
+    [
+        ({"s": (TensorProto.STRING, [2])}, [("Identity", ["s"], ["y"])]),
+        ({"i": (TensorProto.INT64, [])}, [("SequenceConstruct", ["x", "x"], ["q"]), ("SequenceAt", ["q", "i"], ["y"])]),
+    ],
+    ids=["a string among the results", "a sequence within"],
+)
+def test_programs_with_some_strings_or_sequences_need_the_runtime(inputs, first, tmp_path):
+    nodes, inputs = [*first, ("Neg", ["x"], ["z"])], {**inputs, "x": [3]}
+    module = relayc.compile(model_of([helper.make_node(*node) for node in nodes], inputs, ["y", "z"]), cache=False)
+    module.export_library(tmp_path / "some.so")
+    with pytest.raises(ValueError, match=r"expected relayc\.load_module for a program with strings or sequences"):
+        tvm_ffi.load_module(tmp_path / "some.so")["main"](*[np.zeros(3, np.float32)] * len(inputs))
+
+
 def test_memory_goes_in_and_out_without_a_copy(exported):
     """As torch has it: a producer and a consumer that know nothing but DLPack."""
 

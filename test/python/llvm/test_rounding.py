@@ -30,6 +30,7 @@ NUMBERS = np.concatenate(
         (0.5, 0, 255, "uint8", False),
         (137, None, 255, "int32", False),
         (137, 0, None, "int32", False),
+        (0, 0, 255, "int64", False),
     ],
 )
 def test_rounded_numbers_become_integers(mcpu, zero, low, high, dtype, is_one):

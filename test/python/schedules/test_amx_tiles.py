@@ -64,10 +64,16 @@ def made(name: str, rows: Any, columns: int, depth: int, target: Target) -> tupl
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", SCHEDULES)
-@pytest.mark.parametrize("shape", [(96, 64, 64), (37, 52, 77), (5, 20, 18)], ids=str)
+@pytest.mark.parametrize("shape", [(96, 64, 64), (37, 52, 77)], ids=str)
 def test_products(name: str, shape: tuple[int, int, int], target: str) -> None:
     kernel, b, bias = made(name, *shape, TARGETS[target])
     check(kernel, shape[0], b, bias)
+
+
+def test_products_of_less_than_a_tile() -> None:
+    for name in ("2x2 tiles", "in parts that are no steps"):
+        kernel, b, bias = made(name, 5, 20, 19, EMULATED)
+        check(kernel, 5, b, bias)
 
 
 @pytest.mark.parametrize("target", TARGETS)

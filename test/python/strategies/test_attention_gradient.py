@@ -150,8 +150,15 @@ SYMBOLIC = {
 
 @pytest.mark.parametrize("name", SYMBOLIC)
 def test_symbolic_sizes(name):
+    check_symbolic(SYMBOLIC[name])
+
+
+def test_fewer_and_more_queries_than_a_vector():
+    check_symbolic(Symbolic(("1", "1", "1", "n", "5", "8", "8"), [{"n": n} for n in (0, 1, 3, 8, 15, 16, 17, 40)]))
+
+
+def check_symbolic(symbolic):
     """One program for all sizes."""
-    symbolic = SYMBOLIC[name]
     batch, heads, groups, rows, keys, depth, width = map(parse, symbolic.shape)
     shapes = [(batch, heads, rows, depth), (batch, groups, keys, depth), (batch, groups, keys, width), (batch, heads, rows, width)]
     shapes += [tuple(map(parse, symbolic.mask))] if symbolic.mask is not None else []

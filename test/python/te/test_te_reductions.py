@@ -189,3 +189,12 @@ def test_what_is_no_reduction_is_an_error(make, message):
 
 
 r = te.reduce_axis((0, 4), name="r")
+
+
+def test_reductions_of_reductions_are_left_to_the_fallback():
+    A, j, i = te.placeholder((5, 7), name="A"), te.reduce_axis((0, 7)), te.reduce_axis((0, 5))
+    rows = te.compute((5,), lambda r: te.sum(A[r, j], axis=j))
+    kernel = compiled([A, te.compute((3,), lambda o: te.sum(rows[i] * rows[i] + o, axis=i))])
+    assert kernel.info.schedule == "bufferize"
+    a = np.arange(35, dtype=np.float32).reshape(5, 7)
+    np.testing.assert_array_equal(kernel(a), (a.sum(1) ** 2).sum() + 5 * np.arange(3))

@@ -40,14 +40,12 @@ def bits(dtype: str) -> int:
 
 
 def constant(value: float | int | bool, dtype: str) -> Value:
-    """A scalar constant; an unsigned value keeps its bits, an infinity becomes the integer type's limit."""
+    """A scalar constant; an unsigned value keeps its bits."""
     type_ = te_element(dtype)
     if is_narrow(dtype):
         return constant(int(converted(np.asarray(value), dtype).view(np.uint8)), "uint8")
     if is_float(dtype):
         return arith.ConstantOp(type_, ir.FloatAttr.get(type_, float(value))).result
-    if isinstance(value, float) and pymath.isinf(value):
-        value = limits(dtype)[value > 0]
     value, width = int(value), bits(dtype)
     if value >= 1 << (width - 1):
         value -= 1 << width

@@ -72,8 +72,6 @@ def transpose(op: Op, data: Value) -> Value:
 def reverse(op: Op, data: Value) -> Value:
     type_ = operand_type(op)
     axis = normalize_axis(op.axis, type_.rank)
-    if not type_.rank:
-        return moved(data, type_.dtype, (), [])
     return _cut(data, type_.dtype, {axis: (type_.sizes[axis] - 1, type_.sizes[axis], -1)})
 
 

@@ -6,6 +6,10 @@ from accuracy import check_sums
 from contractions import convolve
 from oracle import check_convolution, onnx_run, values
 from support import run, run_each
+from symbolic_ops import symbolic_program, tensor
+
+import relayc
+from relayc.dialects.relay import build
 
 CONVOLUTIONS = {
     "unit": ((1, 1, 1, 1), (1, 1, 1, 1), {}),
@@ -83,6 +87,14 @@ def test_blocked_channels_give_the_same_convolution(channels, outputs, groups, b
     attrs = {"groups": groups, "padding": (1, 1, 1, 1), "strides": (2, 2)}
     found = run("nn.conv2d", blocked(x, block), w, data_layout=f"NCHW{block}c", out_layout=f"NCHW{out_block}c", **attrs)
     check_convolution(unblocked(found), "Conv", x, w, **onnx_attrs(attrs))
+
+
+def test_groups_of_any_number_of_channels():
+    body = lambda x, w: [build("nn.conv2d", x, w, groups=2)]  # noqa: E731 (an argument, not a definition)
+    module = relayc.compile(symbolic_program(body, [tensor("float32[n, 6, 5, 7]"), tensor("float32[2*c, 3, 2, 3]")]))
+    for channels in (1, 5):
+        x, w = values((2, 6, 5, 7)), values((2 * channels, 3, 2, 3), seed=1)
+        check_convolution(module["main"](x, w), "Conv", x, w, group=2)
 
 
 def test_blocked_result_of_unblocked_data():

@@ -38,6 +38,18 @@ def test_resize2d_agrees_with_onnx_runtime(method, mode):
         np.testing.assert_allclose(found, expected, err_msg=f"to {size}", **CLOSE)
 
 
+def test_positions_that_are_symmetric_around_the_centre():
+    """Scales of which the sizes are no multiples: the ends of what is left out are as long on both sides."""
+    x, scales, mode = values((1, 1, 6, 7)), (1.7, 0.6), "half_pixel_symmetric"
+    attrs = {"method": "linear", "coordinate_transformation_mode": mode, "scales": scales}
+    found = run("image.resize2d", x, size=(10, 4), **attrs)
+    np.testing.assert_allclose(found, onnx_resize(x, scales=scales, mode="linear", coordinate_transformation_mode=mode), **CLOSE)
+
+
+def test_nothing_to_resample():
+    assert run("nn.upsampling", values((0, 2, 3, 4)), scale_h=2.0, scale_w=3.0).shape == (0, 2, 6, 12)
+
+
 @pytest.mark.parametrize("rounding", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
 def test_nearest_neighbor_rounds_as_onnx_runtime(rounding):
     x = values((1, 1, 6, 9))

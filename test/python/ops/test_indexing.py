@@ -119,6 +119,13 @@ def test_scatter_elements_mean_includes_the_data():
     np.testing.assert_array_equal(found, [4, 4, 7])
 
 
+@pytest.mark.parametrize(("dtype", "first", "added"), [("int32", -7, -4), ("uint8", 200, 41)])
+def test_scatter_elements_mean_of_integers_drops_the_fraction(dtype, first, added):
+    x, updates = np.array([first, 4, 5], dtype), np.array([added, 6, 8], dtype)
+    found = run("scatter_elements", x, np.array([0, 0, 2]), updates, reduction="mean")
+    np.testing.assert_array_equal(found, [int((first + added + 6) / 3), 4, 6])
+
+
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize("mode", ["update", "add", "mul", "min", "max"])
 def test_scatter_nd(depth, mode):

@@ -95,6 +95,12 @@ def test_numbers_become_powers_of_two(round_mode):
         np.testing.assert_array_equal(converted(x, POWERS, saturate, round_mode).view(np.uint8), expected)
 
 
+def test_powers_of_two_become_numbers():
+    codes = np.arange(256, dtype=np.uint8)
+    found = run("cast", codes.view(POWERS), dtype="float32")
+    np.testing.assert_array_equal(found, [*(2.0 ** np.arange(-127, 128)), np.nan])
+
+
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_casts_to_integers_keep_the_low_bits(dtype):
     samples = [np.arange(-40, 40).astype(t) for t in ("int8", "int32", "int64", "float32", "float16")]

@@ -4,6 +4,10 @@ import numpy as np
 import pytest
 from oracle import onnx_run, values
 from support import run
+from symbolic_ops import symbolic_program, tensor
+
+import relayc
+from relayc.dialects.relay import build
 
 # Two rounded sums and a reciprocal root for f32; one rounding of the result for the 16-bit types, which are computed in f32.
 TOLERANCE = {"float32": 1e-5, "float64": 1e-12, "float16": 3e-3, "bfloat16": 2e-2}
@@ -76,6 +80,17 @@ def test_group_norm(shape, groups, dtype):
     grouped = x.reshape(shape[0], groups, -1)
     expected = normalized(grouped, (2,), 1e-5).reshape(shape) * along(gamma, 1, x.ndim) + along(beta, 1, x.ndim)
     close(run("nn.group_norm", x, gamma, beta, num_groups=groups), expected, dtype)
+
+
+ANY_CHANNELS = ("float32[n, 3*c, 5]", "float32[3*c]", "float32[3*c]")
+
+
+def test_group_norm_of_any_number_of_channels():
+    module = relayc.compile(symbolic_program(lambda *v: [build("nn.group_norm", *v, num_groups=3)], list(map(tensor, ANY_CHANNELS))))
+    for channels in (3, 12):
+        x, gamma, beta = values((2, channels, 5)), values((channels,), seed=1), values((channels,), seed=2)
+        expected = normalized(x.reshape(2, 3, -1), (2,), 1e-5).reshape(x.shape) * along(gamma, 1, 3) + along(beta, 1, 3)
+        close(module["main"](x, gamma, beta), expected)
 
 
 @pytest.mark.parametrize("axis", [1, 3])

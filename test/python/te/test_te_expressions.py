@@ -245,6 +245,7 @@ def test_expressions_print_as_they_are_written():
     assert str(te.sum(A[0, k], axis=k)) == "sum(A[0, k], axis=[k])" and str(2 * n + 1 - n) == "n + 1"
     assert repr(A) == "Tensor(A: float32[8, 8])" and te.const(3, "int8").dtype == "int8"
     assert [te.min_value("int8").value, te.max_value("uint16").value, te.infinity("float32").value] == [-128, 65535, math.inf]
+    assert (te.min_value("bool").value, te.max_value("bool").value) == (False, True)
     assert te.max_value("float16").value == 65504 and te.div(te.const(7), 2).dtype == "int32"
 
 

@@ -56,6 +56,10 @@ def test_no_elements_and_several_of_one_place():
     twice = np.array([2, 5, 1], np.float32), np.array([1, 1, 3], np.int32), np.array([0, 0, 2, 3], np.int32)
     expected = np.stack([0 * x[:, 1], 7 * x[:, 1], x[:, 3]], 1)
     np.testing.assert_allclose(evaluated(lambda x, *s: relay.nn.sparse_dense(x, s), x, *twice), expected, rtol=1e-6)
+    blocks = np.arange(12, dtype=np.float32).reshape(2, 3, 2), np.array([1, 0], np.int32), np.array([0, 1, 2], np.int32)
+    found = evaluated(lambda x, *s: relay.nn.sparse_dense(x, s), x, *blocks)
+    np.testing.assert_allclose(found, np.concatenate([x[:, 2:] @ blocks[0][0].T, x[:, :2] @ blocks[0][1].T], 1), rtol=1e-5, atol=1e-5)
+    assert evaluated(lambda x, *s: relay.nn.sparse_dense(x, s), x[:0], *twice).shape == (0, 3)
     padded = evaluated(lambda *v: relay.op.nn.internal.sparse_dense_padded(*v), x, *twice)
     np.testing.assert_allclose(padded, expected, rtol=1e-6)
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 
 from relayc.dialects.mlir import arith, ir, linalg, math
-from relayc.dialects.relay.errors import RelayError
 from relayc.pipelines.te.language.expressions import (
     Argument,
     Cast,
@@ -114,9 +113,8 @@ class ScalarEmitter:
                 return scalar.compare(x.name, left, right, INDEX_DTYPE)
             left, right = (self.value(v) for v in x.operands)
             return scalar.compare(x.name, left, right, x.operands[0].dtype)
-        if isinstance(x, Operation):
-            return operation(x.name, [self.value(v) for v in x.operands], x.operands[0].dtype)
-        raise RelayError(f"te: expected an expression of an element, found {x}")
+        assert isinstance(x, Operation)  # reductions have computations of their own
+        return operation(x.name, [self.value(v) for v in x.operands], x.operands[0].dtype)
 
     def _cast(self, x: Cast) -> Value:
         value, source = self.value(x.value), x.value.dtype

@@ -54,6 +54,7 @@ def test_elementwise_reads_of_every_kind():
         "padded": te.compute((n + 4,), lambda i: te.if_then_else(te.all(i >= 2, i < n + 3), A[i - 2], 0.0)),
         "joined": te.compute((3 * n + 1,), lambda i: te.if_then_else(i <= n, A[i], B[i - n - 1])),
         "sizes": te.compute((n,), lambda i: (n - i) * 2 + n // 2),
+        "wide sizes": te.compute((n,), lambda i: n.astype("int64") * 3 + i),
         "flat": te.compute((n, n), lambda i, j: B[te.min(i * n + j, 2 * n - 1)]),
         "rows": te.compute((n * n,), lambda i: A[i // n] + B[i % n]),
     }
@@ -70,6 +71,7 @@ def test_elementwise_reads_of_every_kind():
             "padded": np.pad(a, (2, 1)),
             "joined": np.concatenate([a, b]),
             "sizes": (size - i) * 2 + size // 2,
+            "wide sizes": size * 3 + i,
             "flat": b[np.minimum(np.arange(size * size), 2 * size - 1)].reshape(size, size),
             "rows": np.repeat(a[:-1], size) + np.tile(b[:size], size),
         }

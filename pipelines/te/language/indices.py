@@ -5,13 +5,13 @@ loops. Affine maps of linalg express sums with integer coefficients, and quotien
 beside them (see `Affine`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission.index import FAR, Index, Nonlinear, Var
-from relayc.pipelines.te.language.expressions import Cast, Compare, Expr, IterVar, Operation, Select, children_first, size_of
+from relayc.pipelines.te.language.expressions import Cast, Compare, Const, Expr, IterVar, Operation, Select, SizeExpr, children_first
 from relayc.symbolic import Dim, Size, bounds, maximum, minimum, proves
 
 Interval: TypeAlias = tuple[Size | None, Size | None]
@@ -57,36 +57,26 @@ def linear(x: Expr) -> Index | None:
     """The form of an index; None if it depends on elements of a tensor."""
     if not x.is_index:
         return None
-    for y in children_first(x, _parts, lambda y: "_linear" in y.__dict__):
+    for y in children_first(x, lambda y: y.children(), lambda y: "_linear" in y.__dict__):
         y.__dict__["_linear"] = _form(y)  # cached: an expression is never changed
     return x.__dict__["_linear"]
 
 
-def _parts(x: Expr) -> Sequence[Expr]:
-    """The operands whose forms determine the form of an expression."""
-    return [c for c in x.children() if c.is_index and c.dtype != "bool"]
-
-
-def _form(x: Expr) -> Index | None:
-    size = size_of(x)
-    if size is not None:
-        return Index(size)
+def _form(x: Expr) -> Index:
+    """The form of an index, or a key of a condition on indices, whose operands have theirs."""
     if isinstance(x, IterVar):
         return Index(x.low, {x.position: 1})
+    if isinstance(x, Const):
+        return Index(int(x.value))
+    if isinstance(x, SizeExpr):
+        return Index(x.size)
+    operands = [operand.__dict__["_linear"] for operand in x.children()]
     if isinstance(x, Cast):
-        return linear(x.value)
+        return operands[0]
     if isinstance(x, Select):
-        found = [linear(v) for v in (x.taken, x.other)]
-        compared = _comparisons(x.condition)
-        if None in found or compared is None:
-            return None
-        return Index.of(Atom("select", *compared, *(f for f in found if f is not None)))
-    if not isinstance(x, Operation):
-        return None
-    operands = [linear(operand) for operand in x.operands]
+        return Index.of(Atom("select", *operands))
+    assert isinstance(x, Operation)  # other expressions are not indices
     left, right = operands[0], operands[-1]
-    if left is None or right is None:
-        return None
     if x.name == "add":
         return left + right
     if x.name == "subtract":
@@ -99,20 +89,6 @@ def _form(x: Expr) -> Index | None:
     if name.startswith("trunc") and _is_at_least(left, 0) and _is_at_least(right, 1):
         name = {"truncdiv": "floor_divide", "truncmod": "floor_mod"}[name]
     return Index.of(Atom(name, left, right))
-
-
-def _comparisons(x: Expr) -> list[Index] | None:
-    """A canonical key of conditions on indices; None if one is not on indices."""
-    if isinstance(x, Operation) and not isinstance(x, Compare):
-        parts = [_comparisons(operand) for operand in x.operands]
-        if any(part is None for part in parts):
-            return None
-        return [Index.of(Atom(x.name, *(p for part in parts for p in part or ())))]
-    if isinstance(x, Compare):
-        sides = [linear(operand) for operand in x.operands]
-        if None not in sides:
-            return [Index.of(Atom(x.name, *(s for s in sides if s is not None)))]
-    return None
 
 
 def interval(x: Index) -> Interval:

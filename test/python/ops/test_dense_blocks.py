@@ -5,10 +5,12 @@ import pytest
 from oracle import values
 from support import Const, program, run_program
 from symbolic_ops import symbolic_program, tensor
+from tekernels import changed_kernels
 
 import relayc
 from relayc.dialects.operations import find_operations
 from relayc.dialects.relay import RelayError, build
+from relayc.pipelines.te.read.dense_blocks import match
 
 BLOCK = 32
 
@@ -246,6 +248,34 @@ def test_what_follows_is_in_the_same_kernel():
     assert [k.schedule.split()[0] for k in module.kernels] == ["dense_blocks"]
     exact = np.maximum(data.astype(np.float64) @ whole.T.astype(np.float64) + bias + other, 0)
     np.testing.assert_allclose(module["main"](data, other), exact, rtol=1e-5, atol=1e-5 * np.abs(exact).max())
+
+
+OTHER_WEIGHTS = [
+    (0, "arith.constant 15", "arith.constant 7"),
+    (0, "arith.constant 4", "arith.constant 2"),
+    (0, "linalg.index 3", "linalg.index 2"),
+    (0, "arith.shrui %in, %8", "arith.shrui %8, %in"),
+    (0, "arith.shrui", "arith.shrsi"),
+    (0, "arith.subf %11, %12", "arith.subf %12, %11"),
+    (0, "arith.mulf %13", "arith.addf %13"),
+    (0, "arith.uitofp %10", "arith.sitofp %10"),
+    (0, "arith.uitofp %in_2", "arith.sitofp %in_2"),
+    (0, "arith.mulf %in, %in_1", "arith.subf %in, %in_1"),
+    (0, "(d1, d3, d4, d5, d2)", "(d3, d1, d4, d5, d2)"),
+]
+
+
+def test_other_kernels_are_no_such_products():
+    operands, _ = weights(20, 2, 4, "bytes")
+    mod = program(product(operands, 20, 4), [values((3, 64), "float32"), *map(Const, operands)])
+    flat = "%flat = tensor.collapse_shape %extracted_slice [[0, 1]] : tensor<3x20xf32> into tensor<60xf32>\n return %flat : tensor<60xf32>"
+    flattened = [
+        (0, "-> tensor<3x20xf32> attributes", "-> tensor<60xf32> attributes"),
+        (0, "return %extracted_slice : tensor<3x20xf32>", flat),
+    ]
+    first, view, *others = map(match, changed_kernels(mod, [flattened, *([change] for change in OTHER_WEIGHTS)]))
+    assert (first.bits, first.rows, first.columns) == (4, 3, 20) and others == [None] * len(OTHER_WEIGHTS)
+    assert view.root.shape == (3, 20)
 
 
 def test_any_number_of_rows():

@@ -315,6 +315,7 @@ def test_conditions_on_indices_and_other_names_of_operations():
     forms = {
         "both": (lambda i: X[te.if_then_else(te.all(i < 7, i > 2), i, 9 - i)], x[np.where((i < 7) & (i > 2), i, 9 - i)]),
         "either": (lambda i: X[te.if_then_else(te.any(i < 3, i >= 7), 9 - i, i)], x[np.where((i < 3) | (i >= 7), 9 - i, i)]),
+        "and a constant": (lambda i: X[te.if_then_else(te.all(i < 7, te.const(True, "bool")), i, 9 - i)], x[np.where(i < 7, i, 9 - i)]),
         "of an element": (lambda i: X[te.if_then_else(N[i] < 0, i, 9 - i)], x[np.where(n < 0, i, 9 - i)]),
         "of an index and an element": (
             lambda i: X[te.if_then_else(te.all(i < 7, N[i] > -3), i, 9 - i)],

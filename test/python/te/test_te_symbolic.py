@@ -25,6 +25,7 @@ def test_sizes_are_expressions_over_variables():
     assert '-> (tensor<?x?xf32, ["2*m", "n//2"]> {relay.name = "B"})' in text
     assert '%arg1: index {relay.symbol = "m"}, %arg2: index {relay.symbol = "n"}' in text
     assert [str(d) for d in B.shape] == ["2*m", "n//2"] and A.shape[0] == n
+    assert te.compute((n.astype("int64") + 1,), lambda i: i).shape[0] == n + 1
     kernel = compiled([A, B])
     for sizes in ((0, 3), (1, 1), (7, 4), (40, 9)):
         a = values(sizes[0], 2 * sizes[1] + 1)

@@ -6,6 +6,7 @@ from onnx import helper
 from onnx_models import model_of
 from oracle import values
 from support import Const, program
+from symbolic_ops import symbolic_program, tensor
 
 import relayc
 from relayc import Target
@@ -30,15 +31,27 @@ def attention(q, k, v):
     return [build("nn.attention", q, k, v, scale=0.2)]
 
 
+def words(x, *operands):
+    return [build("nn.dense_blocks", x, *operands, units=40, bits=4, block_size=32)]
+
+
 def convolution(x, w):
     return [build("nn.conv2d", x, w, padding=(2, 2, 2, 2))]
 
 
 PRODUCT = (dense, [values((37, 256)), Const(values((96, 256), seed=1))])
 HEADS = [values((1, 2, 24, 32), seed=i) for i in range(3)]
+WORDS = [
+    Const(np.arange(3 * 32 * 16, dtype=np.uint32).reshape(3, 32, 16)),
+    Const(values((3, 8, 16))),
+    Const(np.full((1, 1, 1), 8, np.uint8)),
+]
 CASES = {
     "contraction": PRODUCT,
     "contraction of a padded image": (convolution, [values((1, 16, 12, 12)), Const(values((24, 16, 5, 5)))]),
+    "contraction of a padded image by a computed filter": (convolution, [values((1, 16, 12, 12)), values((24, 16, 5, 5))]),
+    "inner_products": (lambda x, w: [build("nn.dense", x, w)], [values((3, 300)), values((70, 300))]),
+    "dense_blocks": (words, [values((70, 256)), *WORDS]),
     "loops": (lambda x: [build("nn.softmax", x)], [values((64, 1000))]),
     "window_columns": (depthwise, [values((1, 32, 17, 19)), Const(values((32, 1, 3, 3)))]),
     "window_channels": (
@@ -100,6 +113,14 @@ def test_kernels_with_symbols_have_values_for_all_sizes():
     model = model_of(nodes, {"x": ["batch", 64]}, initializers={"w": values((64, 48))})
     (space,) = relayc.tuning_space(relayc.compile(model, stop_after="te"), target=Target("cpu", mcpu="x86-64-v4"))
     assert space.strategy == "contraction" and len(space.values["rows"]) > 4 and len(space.values["grain"]) > 2
+    module = relayc.compile(symbolic_program(words, [tensor("float32[n, 256]"), *WORDS]), stop_after="te")
+    (space,) = relayc.tuning_space(module)
+    assert set(space.values["task_rows"]) - {space.chosen["task_rows"]} == {1 << i for i in range(4, 11)}
+    heads = [tensor(f"float32[1, 2, {rows}, 32]") for rows in (1, "m", "m")]
+    (space,) = relayc.tuning_space(
+        relayc.compile(symbolic_program(attention, heads), stop_after="te"), "cpu -l1-bytes=32768 -mcpu=x86-64-v3"
+    )
+    assert space.strategy == "attention_rows" and space.values["keys"] == tuple(8 << i for i in range(11))
 
 
 def test_all_strategies_that_take_a_kernel_are_told_on_request():

@@ -3,7 +3,10 @@
 import pytest
 
 from relayc.dialects.mlir import ir, make_context
-from relayc.pipelines.te.read.graph import NotStructured, read_kernel
+from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.te.read.access import Analysis
+from relayc.pipelines.te.read.graph import Kernel, NotStructured, read_kernel
+from relayc.pipelines.te.read.window_columns import match
 
 GENERIC = """
   %e = tensor.empty() : tensor<4xf32>
@@ -44,3 +47,54 @@ def test_what_is_not_structured(body: str, message: str) -> None:
         module = ir.Module.parse(f"func.func @f({arguments}) -> tensor<4xf32> {{ {body} \n return %x : tensor<4xf32> }}")
         with pytest.raises(NotStructured, match=message):
             read_kernel(module.body.operations[0])
+
+
+def read(arguments: str, body: str, result: str) -> Kernel:
+    """A kernel of one function, in the ambient context."""
+    module = ir.Module.parse(f"func.func @f({arguments}) -> {result} {{ {body} \n return %r : {result} }}")
+    return read_kernel(module.body.operations[0])
+
+
+@pytest.mark.parametrize(("start", "checked"), [(0, True), (1, False), (2, True)])
+def test_elements_of_a_padded_tensor_that_are_within(start: int, checked: bool) -> None:
+    """Of a padding by 1 on both sides those from 1 to 8 need no check."""
+    body = f"""
+      %c = arith.constant 0.0 : f32
+      %p = tensor.pad %x low[1, 0] high[1, 0] {{
+      ^bb0(%i: index, %j: index):
+        tensor.yield %c : f32
+      }} : tensor<8x3xf32> to tensor<10x3xf32>
+      %r = tensor.extract_slice %p[{start}, 0] [8, 3] [1, 1] : tensor<10x3xf32> to tensor<8x3xf32>"""
+    with make_context(), ir.Location.unknown():
+        (node,) = read("%x: tensor<8x3xf32>", body, "tensor<8x3xf32>").results
+        rows, columns = (Var(0, extent - 1) for extent in node.shape)
+        analysis = Analysis()
+        analysis.visit(node, [Index.of(rows), Index.of(columns)])
+    found = analysis.found
+    assert [(index.coefficient(rows), index.const, extent) for index, extent in found.bounds] == [(1, start - 1, 8)] * checked
+    assert found.inside == (set() if checked else {rows})
+    assert [(offset.coefficient(rows), offset.coefficient(columns), offset.const) for _, offset in found.offsets] == [
+        (3, 1, 3 * (start - 1))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("element", "largest", "bits"), [("f32", "maximumf", 32), ("i8", "maxsi", 8), ("i1", "maxsi", None), ("index", "maxsi", None)]
+)
+def test_widths_of_the_elements_of_a_window(element: str, largest: str, bits: int | None) -> None:
+    value = "0.0" if element == "f32" else "false" if element == "i1" else "0"
+    body = f"""
+      %c = arith.constant {value}{"" if element == "i1" else f" : {element}"}
+      %t = tensor.empty() : tensor<3x{element}>
+      %e = tensor.empty() : tensor<8x{element}>
+      %f = linalg.fill ins(%c : {element}) outs(%e : tensor<8x{element}>) -> tensor<8x{element}>
+      %r = linalg.generic {{indexing_maps = [affine_map<(i, k) -> (i + k)>, affine_map<(i, k) -> (k)>, affine_map<(i, k) -> (i)>],
+          iterator_types = ["parallel", "reduction"]}}
+          ins(%x, %t : tensor<10x{element}>, tensor<3x{element}>) outs(%f : tensor<8x{element}>) {{
+      ^bb0(%a: {element}, %b: {element}, %o: {element}):
+        %y = arith.{largest} %a, %o : {element}
+        linalg.yield %y : {element}
+      }} -> tensor<8x{element}>"""
+    with make_context(), ir.Location.unknown():
+        window = match(read(f"%x: tensor<10x{element}>", body, f"tensor<8x{element}>"))
+        assert window is not None and window.element_bits == bits

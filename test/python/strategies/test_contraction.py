@@ -8,9 +8,14 @@ from contractions import batch_product, check, matrix_product
 from oracle import values
 from support import Const, program
 
+from relayc.dialects.discardable import REPEATED
+from relayc.dialects.mlir import ir
 from relayc.dialects.relay import build
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
+from relayc.pipelines.targets.cpu.strategies.contraction.strategy import choose
+from relayc.pipelines.te.read.graph import read_kernel
+from relayc.pipelines.tir.strategy.tuning import Tuning
 
 FORMS = list(itertools.product([False, True], repeat=2))
 SHAPES = {
@@ -113,3 +118,21 @@ def test_sizes_around_the_limits_of_the_plan():
         base = matrix_product(rows, depth, columns, transpose_b=bool(rng.integers(2)), constant=str(rng.choice(["", "b", "b"])))
         cases.append(base.plus(values((rows, columns), seed=4)) if rng.integers(2) else base)
     check(cases, target=target)
+
+
+@pytest.mark.parametrize(
+    ("units", "is_parameter", "turns"), [(256, True, True), (256, False, False), (24, True, False), (1056, True, False)]
+)
+def test_weights_of_a_loop_turn_where_some_of_them_stay_in_the_cache(units: int, is_parameter: bool, turns: bool) -> None:
+    """From an eighth of the second-level cache to four of them; what each call has anew is in no cache."""
+    target = Target("cpu -mcpu=x86-64-v3 -num-threads=1 -l2-bytes=262144")
+    x, w = np.zeros((1, 256), np.float32), np.zeros((units, 256), np.float32)
+    fed = [x, Const(w) if is_parameter else w]
+    te = compile(program(lambda x, w: [build("nn.dense", x, w)], fed), target, stop_after="te")
+    with te.context, ir.Location.unknown():
+        function = te.module.body.operations[0]
+        for is_repeated in (False, True):
+            if is_repeated:
+                REPEATED.mark(function)
+            chosen = choose(read_kernel(function), target, Tuning())
+            assert chosen is not None and chosen[0].turns == (is_repeated and turns)

@@ -5,6 +5,7 @@ import itertools
 import re
 from functools import partial
 
+import ml_dtypes
 import numpy as np
 import pytest
 from contractions import Case, batch_product, check, convolution, matrix_product
@@ -16,6 +17,7 @@ from relayc.dialects.operations import find_operations
 from relayc.dialects.relay import build
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
+from relayc.pipelines.driver.compile_kernel import compile_kernel
 from relayc.pipelines.targets.cpu.strategies.bf16 import amx
 from relayc.pipelines.targets.cpu.strategies.bf16.layout import _whole_groups
 from relayc.pipelines.targets.cpu.strategies.bf16.plan import MANY_COLUMNS, Plan, best_plan
@@ -255,3 +257,36 @@ def test_results_are_rounded_by_an_instruction():
     text = _compiled(matrix_product(96, 256, 96, constant="b", dtype="bfloat16"), _server("tiles")).assembly()
     assert "vcvtneps2bf16" in text
     assert not re.search(r"vpsrld|vpternlog", text)
+
+
+PRODUCT = """
+func.func @product(%x: tensor<5x70xbf16>, %w: tensor<70x40xbf16>ARGUMENT) -> tensor<5x40xf32> {
+  FILL
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>, affine_map<(i, j, k) -> (i, j)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<5x70xbf16>, tensor<70x40xbf16>) outs(%first : tensor<5x40xf32>) {
+  ^bb0(%a: bf16, %b: bf16, %o: f32):
+    %c = arith.extf %a : bf16 to f32
+    %d = arith.extf %b : bf16 to f32
+    %m = arith.mulf %c, %d : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<5x40xf32>
+  return %r : tensor<5x40xf32>
+}"""
+FILL = """
+  %start = arith.constant 2.5 : f32
+  %e = tensor.empty() : tensor<5x40xf32>
+  %first = linalg.fill ins(%start : f32) outs(%e : tensor<5x40xf32>) -> tensor<5x40xf32>"""
+
+
+@pytest.mark.parametrize("is_argument", [False, True])
+def test_sums_that_begin_with_another_number_than_0(is_argument: bool) -> None:
+    text = PRODUCT.replace("ARGUMENT", ", %first: tensor<5x40xf32>" if is_argument else "").replace("FILL", "" if is_argument else FILL)
+    kernel = compile_kernel(text, target=Target("cpu", mcpu="sapphirerapids", emulate=True))
+    assert kernel.info.schedule.startswith("amx")
+    x, w, first = (values(shape, seed=i) for i, shape in enumerate(((5, 70), (70, 40), (5, 40))))
+    x, w = x.astype(ml_dtypes.bfloat16), w.astype(ml_dtypes.bfloat16)
+    found = kernel(x, w, first) if is_argument else kernel(x, w)
+    exact = x.astype(np.float64) @ w.astype(np.float64)
+    np.testing.assert_allclose(found, exact + (first if is_argument else 2.5), rtol=0, atol=1e-6 * np.abs(exact).max() * 70)

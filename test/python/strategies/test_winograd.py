@@ -227,6 +227,24 @@ def test_the_tiles_of_a_cropped_dimension_stand_beside_what_is_in_them():
     assert _crop(node, SimpleNamespace(shape=(1, 10)), (1, 13)) is None
 
 
+def test_transforms_of_single_tiles_and_of_channels_that_are_no_vectors() -> None:
+    rng = np.random.default_rng(6)
+    cases = [((1, 36, 1, 1, 8), 4, 4), ((1, 36, 1, 1, 8), 3, 2), ((1, 36, 1, 2, 12), 4, 7), ((2, 72, 3, 1, 8), 9, 1)]
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape, _, _ in cases]
+
+    def body(*given: ir.Value) -> list[ir.Value]:
+        sizes = [{"height": h, "width": w, "layout": f"NCHW{shape[-1]}c"} for shape, h, w in cases]
+        return [build("nn.winograd_output_transform", x, **a) for x, a in zip(given, sizes, strict=True)]
+
+    module = relayc.compile(program(body, arrays), target="cpu -mcpu=x86-64-v3")
+    assert {kernel.schedule.split()[0] for kernel in module.kernels} == {"tile_transform", "bufferize"}
+    for x, found, (shape, height, width) in zip(arrays, module["main"](*arrays), cases, strict=True):
+        batch, channels, rows, columns, inner = shape
+        tiles = x.reshape(batch, 6, 6, channels // 36, rows, columns, inner).astype(np.float64)
+        whole = np.einsum("pi,qj,nijcrsl->ncrpsql", RESULT, RESULT, tiles).reshape(batch, channels // 36, 4 * rows, 4 * columns, inner)
+        np.testing.assert_allclose(found, whole[:, :, :height, :width], rtol=0, atol=TOLERANCE * np.abs(whole).max())
+
+
 def test_other_kernels_transform_no_tiles() -> None:
     """Of other constants, loops and bodies, and of which other elements than the first of a row or a column are kept."""
     table = "arith.constant dense<[[1.000000e+00, 1.000000e+00, 1.000000e+00, 1.000000e+00, 1.000000e+00, 0.000000e+00], "

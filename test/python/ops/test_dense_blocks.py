@@ -137,6 +137,14 @@ def test_levels_of_accuracy(name, level, case):
         assert not shows or error.max() > 1e-3 * bound.max()
 
 
+def test_floats_in_blocks_that_are_too_long_to_be_unrolled():
+    operands, whole = weights(20, 2, 4, "bytes", 256)
+    inputs = [values((rows, 512), "float32") for rows in (1, 5)]
+    body = lambda *given: [product(operands, 20, 4, 256)(x, *given[2:])[0] for x in given[:2]]  # noqa: E731 (an argument, not a definition)
+    for data, found in zip(inputs, run_program(body, [*inputs, *map(Const, operands)], target="cpu -mcpu=x86-64-v3"), strict=True):
+        assert_product(found, data, whole)
+
+
 def test_blocks_that_are_longer_than_a_piece():
     operands, whole = weights(16, 2, 4, "one", 1024)
     data = values((20, 2048), "float32")

@@ -1,6 +1,7 @@
 """Numerics of the contraction schedule on matrix products of awkward shapes, against exact sums with rigorous bounds."""
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay import build
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
+from relayc.pipelines.driver.compile_kernel import compile_kernel
 from relayc.pipelines.targets.cpu.strategies.contraction.strategy import choose
 from relayc.pipelines.te.read.graph import read_kernel
 from relayc.pipelines.tir.strategy.tuning import Tuning
@@ -136,3 +138,38 @@ def test_weights_of_a_loop_turn_where_some_of_them_stay_in_the_cache(units: int,
                 REPEATED.mark(function)
             chosen = choose(read_kernel(function), target, Tuning())
             assert chosen is not None and chosen[0].turns == (is_repeated and turns)
+
+
+SLICED = """
+func.func @product(%x: tensor<9x12xf32>, %w: tensor<12x40xf32>) -> tensor<4x40xf32> {
+  %some = tensor.extract_slice %x[1, 0] [4, 12] [2, 1] : tensor<9x12xf32> to tensor<4x12xf32>
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4x40xf32>
+  %i = linalg.fill ins(%z : f32) outs(%e : tensor<4x40xf32>) -> tensor<4x40xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>, affine_map<(i, j, k) -> (i, j)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%some, %w : tensor<4x12xf32>, tensor<12x40xf32>) outs(%i : tensor<4x40xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %m = arith.mulf %a, %b : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<4x40xf32>
+  return %r : tensor<4x40xf32>
+}"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "strategy", "expected"),
+    [
+        ("", "", "contraction", lambda x, w: x @ w),
+        ("arith.mulf %a, %b", "arith.mulf %b, %b", "loops", lambda x, w: np.ones_like(x) @ w**2),
+        ("arith.mulf %a, %b", "arith.subf %a, %b", "loops", lambda x, w: x.sum(1, keepdims=True) - w.sum(0)),
+        ("arith.addf %o, %m", "arith.maximumf %o, %m", "loops", lambda x, w: np.maximum((x[:, :, None] * w).max(1), 0)),
+        ("arith.addf %o, %m", "arith.addf %m, %m", "loops", lambda x, w: 2 * x[:, -1:] * w[-1:]),
+    ],
+)
+def test_sums_of_some_rows_and_of_other_terms(before: str, after: str, strategy: str, expected: Callable[..., np.ndarray]) -> None:
+    kernel = compile_kernel(SLICED.replace(before, after) if before else SLICED)
+    assert kernel.info.schedule.startswith(strategy)
+    x, w = (np.random.default_rng(seed).integers(-8, 8, shape).astype(np.float32) for seed, shape in enumerate(((9, 12), (12, 40))))
+    np.testing.assert_array_equal(kernel(x, w), expected(x[1::2], w))

@@ -6,6 +6,7 @@ from relayc.dialects.mlir import ir, make_context
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.te.read.access import Analysis
 from relayc.pipelines.te.read.graph import Kernel, NotStructured, read_kernel
+from relayc.pipelines.te.read.reduction import is_neutral
 from relayc.pipelines.te.read.window_columns import match
 
 GENERIC = """
@@ -98,3 +99,29 @@ def test_widths_of_the_elements_of_a_window(element: str, largest: str, bits: in
     with make_context(), ir.Location.unknown():
         window = match(read(f"%x: tensor<10x{element}>", body, f"tensor<8x{element}>"))
         assert window is not None and window.element_bits == bits
+
+
+@pytest.mark.parametrize(
+    ("term", "value", "neutral"),
+    [
+        ("%y = arith.mulf %a, %b : f32", 0.0, True),
+        ("%y = arith.mulf %b, %a : f32", 1.0, False),
+        ("%y = arith.addf %a, %b : f32", 0.0, False),
+        ("%y = arith.mulf %b, %b : f32", 0.0, False),
+    ],
+)
+def test_what_padding_may_be_left_out_of_a_sum(term: str, value: float, neutral: bool) -> None:
+    body = f"""
+      %c = arith.constant 0.0 : f32
+      %e = tensor.empty() : tensor<f32>
+      %f = linalg.fill ins(%c : f32) outs(%e : tensor<f32>) -> tensor<f32>
+      %r = linalg.generic {{indexing_maps = [affine_map<(k) -> (k)>, affine_map<(k) -> (k)>, affine_map<(k) -> ()>],
+          iterator_types = ["reduction"]}} ins(%x, %x : tensor<9xf32>, tensor<9xf32>) outs(%f : tensor<f32>) {{
+      ^bb0(%a: f32, %b: f32, %o: f32):
+        {term}
+        %s = arith.addf %o, %y : f32
+        linalg.yield %s : f32
+      }} -> tensor<f32>"""
+    with make_context(), ir.Location.unknown():
+        (node,) = read("%x: tensor<9xf32>", body, "tensor<f32>").results
+        assert is_neutral(node.structured, 0, ir.FloatAttr.get(ir.F32Type.get(), value)) is neutral

@@ -41,6 +41,8 @@ class Drawing:
         self.functions: list[Body] = []
         self.nodes: list[Node] = []
         self.scope: list[int] = []
+        self.undefined: set[int] = set()
+        """Values of which elements may be anything: no results."""
         self.depth, self.in_function, self.symbols = 0, False, list[Size]()
         self.real_leaf: Callable[[Sequence[Size], bool | None], int] | None = None
         self.dtype = self.choice(("float32",) * 7 + FLOATS)
@@ -262,5 +264,5 @@ def draw_one(op: str, number: int) -> Graph:
 def _drawn(d: Drawing, share: float) -> Graph:
     """The graph of what has been drawn, whose results are values without a use, and a share of the others."""
     used = Body((), tuple(d.nodes), ()).uses()
-    results = [v for node in d.nodes for v in node.results if v not in used or d.chance(share)]
+    results = [v for node in d.nodes for v in node.results if (v not in used or d.chance(share)) and v not in d.undefined]
     return pruned(Graph(d.seed, d.leaves, tuple(d.functions), Body((), tuple(d.nodes), tuple(results)), d.types, d.bounds))

@@ -120,7 +120,8 @@ def suppression(d: Drawing, op: str) -> Any:
     boxes, scores = d.leaf((batch, count, 4), dtype, "boxes"), d.leaf((batch, classes, count), dtype, d.choice(("any", "few")))
     most, iou, threshold = d.leaf((), "int64", d.choice(("few", count))), d.leaf((), dtype, "positive"), d.leaf((), dtype)
     found, number = d.emit(op, boxes, scores, most, iou, threshold)
-    d.scope.remove(found)  # its other rows have any value
+    d.scope.remove(found)
+    d.undefined.add(found)  # in other rows
     rows = batch * classes * count
     is_chosen = d.emit("less", d.emit("reshape", _numbers(d, rows), newshape=(rows, 1)), number)
     return d.emit("where", is_chosen, found, d.leaf((1,), "int64"))

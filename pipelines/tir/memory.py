@@ -32,11 +32,6 @@ class Tensor:
     last: int
     offset: Size = 0
 
-    @property
-    def end(self) -> Size:
-        """The first offset after the tensor, aligned."""
-        return self.offset + align(self.size)
-
 
 def plan(tensors: Sequence[Tensor]) -> Size:
     """Assigns each tensor an offset, largest first, in the lowest gap that no simultaneously live tensor occupies; returns the arena's

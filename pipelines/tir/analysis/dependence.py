@@ -171,9 +171,10 @@ def _iterator(kind: str) -> str:
 
 def chain(outer: Loop, inner: Loop) -> list[Loop]:
     """The perfectly nested loops from one to an inner one. Raises ScheduleError."""
-    if outer not in inner.around:
+    around = [*inner.around, inner]
+    if outer not in around:
         raise ScheduleError(f"expected loops inside of each other, found {inner.name} outside of {outer.name}")
-    found = [*inner.around[inner.around.index(outer) :], inner]
+    found = around[around.index(outer) :]
     for loop, following in pairwise(found):
         if len(loop.inside) != 1 or loop.inside[0] is not following:
             raise ScheduleError(f"expected {loop.name} to hold one loop alone, found {_described(loop.inside)}")
@@ -199,8 +200,7 @@ def loops_of_iterators(block: Block) -> list[Loop | None]:
     if missing or len({loop.name for loop in found if loop is not None}) < len(loops) or block.guards:
         raise ScheduleError(f"expected a loop for each iterator of {block}, and no other, found others")
     if loops:
-        if len(loops) > 1:
-            chain(loops[0], loops[-1])
+        chain(loops[0], loops[-1])
         if len(loops[-1].inside) != 1:
             raise ScheduleError(f"expected {block} alone in {loops[-1].name}, found others")
     return found

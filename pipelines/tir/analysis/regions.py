@@ -159,13 +159,10 @@ def union(a: Span, b: Span, extent: Size) -> Span:
     """A span that contains both spans, in a dimension of the given extent."""
     distance = b.low - a.low
     if distance.is_constant:
-        by = distance.const
-        first, second = (a, b) if proves(lambda: by >= 0) else (b, a)
-        gap = by if first is a else -by
-        if proves(lambda: gap >= 0):
-            reach = maximum(first.extent, gap + second.extent)
-            touching = proves(lambda: gap <= first.extent)
-            return Span(first.low, reach, a.exact and b.exact and touching)
+        for first, second, gap in ((a, b, distance.const), (b, a, -distance.const)):
+            if proves(lambda: gap >= 0):  # noqa: B023
+                touching = proves(lambda: gap <= first.extent)  # noqa: B023
+                return Span(first.low, maximum(first.extent, gap + second.extent), a.exact and b.exact and touching)
         return _whole(extent)
     least, most = distance.bounds()
     if not proves(lambda: least > -FAR and most < FAR):

@@ -12,7 +12,7 @@ from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import QUOTIENT, Divided
 from relayc.pipelines.tir.tree.members import Block, Loop, ScheduleError, blocks_of
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.symbolic import exact, proves
+from relayc.symbolic import exact
 
 ZERO = Index()
 
@@ -155,8 +155,6 @@ def values_within(index: Index, found: Span, var: Var) -> Span | None:
     if len(index.terms) == 1 and factor == 1:
         return Span(found.low - index.const, found.extent, found.exact)
     rest = of_terms(index.const, {v: c for v, c in index.terms.items() if v != var})
-    if not proves(lambda: factor >= 1):
-        return None
     shifted = rest - index.const
     if not shifted.is_within(0, factor - 1):
         return None

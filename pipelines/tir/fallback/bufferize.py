@@ -151,8 +151,6 @@ def _with_shape(buffer: ir.Value, shape: Sequence[Size]) -> ir.Value:
         numbers = [d for d in shape if isinstance(d, int)]
         return buffer if list(buffer.type.shape) == numbers else reshape_memref(buffer, numbers)
     static, values = _mixed(shape)
-    if len(shape) == 1:
-        return buffer
     return memref.expand_shape(ir.MemRefType.get(static, buffer.type.element_type), buffer, [list(range(len(shape)))], values, static)
 
 

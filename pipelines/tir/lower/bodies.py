@@ -308,15 +308,14 @@ class Bodies:
         if place.moving is not None and (not safe or evaluator.mask is not None):
             base, number, stride = self._offset(place, state)
             base += storage.offset
-            key = ("load", source, storage.version, base.key, number, stride, evaluator.width if stride else 1, evaluator.mask)
+            key: Hashable = ("load", source, storage.version, base.key, number, stride, evaluator.width if stride else 1, evaluator.mask)
             offset = lambda: base + number + Index(0, {evaluator.lane: stride}) if stride else base + number  # noqa: E731 (an argument)
         else:
             local = self._local(indices(), state, storage)
             if safe and evaluator.mask is None:
                 local = [self._clipped(i, extent) for i, extent in zip(local, storage.shape, strict=True)]
             found = storage.at(local)
-            width = evaluator.width if found.coefficient(evaluator.lane) != 0 or found.has_vector() else 1
-            key = ("load", source, storage.version, found.key, 0, 0, width, evaluator.mask)
+            key = ("load", source, storage.version, found.key, evaluator.mask)
             offset = lambda: found  # noqa: E731 (an argument)
         return self.evaluator.once(key, lambda: evaluator.load_from(storage.buffer, storage.buffer.type.element_type, offset()))
 
@@ -484,7 +483,7 @@ class _Body:
         """Combines the lanes that store to one element, with the operation by which the body combines a value with the element."""
         combine = self.steps[step.operands[0]]
         held = [i for i, v in enumerate(combine.operands) if self._is_load_of(v, place)]
-        if len(combine.operands) != 2 or len(held) != 1 or combine.name not in COMMUTATIVE:
+        if len(held) != 1 or combine.name not in COMMUTATIVE:
             raise ScheduleError(f"vectorize: expected one operation that combines an element with another one, found {combine.name}")
         make = lambda a, b: emit.create(combine.name, [a.type], [a, b], combine.attributes)  # noqa: E731 (an argument)
         added = emit.broadcast(self.value(combine.operands[1 - held[0]]), self.evaluator.width)

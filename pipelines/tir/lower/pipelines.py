@@ -61,8 +61,8 @@ def pipelined(loop: Loop, inside: Sequence[Node], scope: Callable[[ir.Value], st
     stage_of = {name: stage for part, stage in zip(loop.inside, stages, strict=True) for name in _blocks(part)}
     copies = [node for node in inside if stage_of[_first(node).block.name] == 0]
     rest = [node for node in inside if stage_of[_first(node).block.name] != 0]
-    are_boxes = [isinstance(node, BoxCopy) for node in copies]
-    if any(are_boxes) and not all(are_boxes):
+    boxes = [node for node in copies if isinstance(node, BoxCopy)]
+    if boxes and len(boxes) < len(copies):
         raise ScheduleError(f"{where}: expected copies all of which are of boxes ({TENSOR_COPY}), or none, found both")
     read, written = ({a.buffer for use in uses_in(rest) for a in use.accesses if a.is_store == stores} for stores in (False, True))
     buffers: dict[ir.Value, None] = {}
@@ -75,7 +75,7 @@ def pipelined(loop: Loop, inside: Sequence[Node], scope: Callable[[ir.Value], st
                 )
             if a.is_store:
                 buffers[a.buffer] = None
-    return Pipelined(loop, copies, rest, ahead, frozenset(buffers), bool(asynchronous) and not any(are_boxes))
+    return Pipelined(loop, copies, rest, ahead, frozenset(buffers), bool(asynchronous) and not boxes)
 
 
 def _obstacle(access: Access, scope: str, is_read: bool, is_written: bool) -> str | None:

@@ -68,7 +68,7 @@ class Registers:
                 value = self.values.pop((start, width))
                 for lane in range(width):
                     if not first <= start + lane < end:
-                        self.values[start + lane, 1] = value if width == 1 else vectors.extract(value, lane)
+                        self.values[start + lane, 1] = vectors.extract(value, lane)
 
     def snapshot(self) -> dict[Slot, ir.Value]:
         return dict(self.values)

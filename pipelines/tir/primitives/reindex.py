@@ -52,9 +52,14 @@ def reindex(nest: Nest, block: str, buffer: Sequence[str | int]) -> list[str]:
         point: dict[Var, Index] = {user.vars[i]: at for i, at in zip(used, iterators, strict=True)}
         return [substitute(i, point) for i in accesses[0].indices]
 
+    def at(b: Block, access: Access) -> list[Index]:
+        # The access may be in a region of an operation of the block.
+        iterators = b.iterators_in(b.init if access.is_init and b.init is not None else b.body)
+        return [Index.of(iterators[i]) for i in used]
+
     with nest.building():
         made = nest.add_buffer(nest.free_buffer(f"{label}_reindex"), extents, found.type.element_type, before=member)
-        bodies.reindex_accesses(local, made, lambda b, access: [Index.of(b.iterators_in(access.operation.block)[i]) for i in used])
+        bodies.reindex_accesses(local, made, at)
         domain = [Span(Index(), e) for e in extents]
         ends: tuple[tuple[ir.Value, copies.Place | None], tuple[ir.Value, copies.Place | None]] = ((found, element), (made, None))
         source, target = ends if kind == "read" else ends[::-1]

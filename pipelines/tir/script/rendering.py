@@ -106,7 +106,7 @@ class Renderer:
     def size(self, size: Size) -> Text:
         """A size."""
         if isinstance(size, int):
-            return Text(str(size), ATOM if size >= 0 else SIGN)
+            return Text(str(size), SIGN)
         renamed = substitute(size, {name: symbol(other) for name, other in self.symbols.items()}) if self.symbols else size
         return Text(str(renamed), ATOM if name_of(renamed) else ADD)
 

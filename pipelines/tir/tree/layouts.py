@@ -34,6 +34,9 @@ class Axis:
     def __sub__(self, other: "Axis | int") -> "Axis":
         return self + (other * -1)
 
+    def __rsub__(self, other: int) -> "Axis":
+        return self * -1 + other
+
     def __mul__(self, other: int) -> "Axis":
         return Axis(ir.AffineExpr.get_mul(self.expr, expression(other)))
 

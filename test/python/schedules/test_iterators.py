@@ -170,6 +170,84 @@ for j in range(12):
     Schedule(module(outside.format(" + 1"), buffers)).parallel("i")
 
 
+@pytest.mark.parametrize(
+    ("at", "words"), [("vj, vk", "block B, which may read elements of C that are written in another"), ("vj + 1, vk", "")]
+)
+def test_what_a_reduction_reads_is_written_in_its_iteration(at: str, words: str) -> None:
+    """What the reduction itself reads is not written, and rows of the same columns are not the same."""
+    rows = f"""
+C = T.alloc_buffer((13, 4), "float32")
+for i in range(12):
+    for p in range(4):
+        with T.block("C"):
+            vi, vp = T.axis.remap("SS", [i, p])
+            C[vi + 1, vp] = A[vi, vp]
+    for k in range(4):
+        with T.block("B"):
+            vj, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vj] = 0.0
+            B[vj] = B[vj] + C[{at}]
+"""
+    with pytest.raises(ScheduleError, match=words) if words else contextlib.nullcontext():
+        Schedule(module(rows)).parallel("i")
+
+
+@pytest.mark.parametrize(
+    ("row", "words"), [("ve", ""), ("11 - ve", "block E, which may access elements of C that block C writes in another")]
+)
+def test_columns_of_what_two_blocks_access_in_one_iteration(row: str, words: str) -> None:
+    columns = f"""
+C = T.alloc_buffer((48,), "float32")
+for i in range(12):
+    for p in range(4):
+        with T.block("C"):
+            vi, vp = T.axis.remap("SS", [i, p])
+            C[vp * 12 + vi] = A[vi, vp]
+    for q in range(4):
+        with T.block("E"):
+            ve, vq = T.axis.remap("SS", [i, q])
+            C[vq * 12 + {row}] = C[vq * 12 + {row}] * 2.0
+for j in range(12):
+    with T.block("B"):
+        vj = T.axis.spatial(12, j)
+        B[vj] = C[vj]
+"""
+    with pytest.raises(ScheduleError, match=words) if words else contextlib.nullcontext():
+        Schedule(module(columns)).parallel("i")
+
+
+def test_iterators_that_are_opaque_are_vouched_for() -> None:
+    """By who writes a parallel loop, not for a primitive that makes it one."""
+    text = COPY.replace("A[vi]", "A[vi // 2]").format("vi // 2").replace("spatial", "opaque")
+    a = np.arange(12, dtype=np.float32)
+    by_hand = module(text.replace("range", "T.parallel"), ROW, "(6,)")
+    np.testing.assert_array_equal(relayc.compile_kernel(by_hand)(a), a[:6])
+    with pytest.raises(ScheduleError, match="found an opaque iterator of block B that runs along it"):
+        Schedule(module(text, ROW, "(6,)")).parallel("i")
+
+
+def test_a_point_and_an_index_whose_bounds_are_not_reached() -> None:
+    """i - i // 2 is 0 to 4, where bounds of its terms give -4 to 8."""
+    source = module(
+        """
+for i in range(9):
+    with T.block("B"):
+        v = T.axis.spatial(5, i - i // 2)
+        B[v] = A[v - v // 2]
+""",
+        "A: T.Buffer((3,), 'float32')",
+        "(5,)",
+    )
+    a = np.array([3, 5, 7], np.float32)
+    np.testing.assert_array_equal(run(Schedule(source).mod, [a])[0], a[[0, 1, 1, 2, 2]])
+
+
+def test_one_loop_is_fused_already() -> None:
+    schedule = Schedule(sums("vi", 12))
+    assert str(schedule.fuse("i")) == "i" and [str(loop) for loop in schedule.get_loops("B")] == ["i", "k"]
+
+
 def test_a_block_that_goes_on_from_the_element_before() -> None:
     scan = """
 C = T.alloc_buffer((13,), "float32")

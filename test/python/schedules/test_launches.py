@@ -1,6 +1,8 @@
 """Functions of blocks and loops that are bound to threads: what no launch can be made of, and what launches give, by emulation."""
 
+import itertools
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay import IRModule
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.tir.lower.function import lower_function
+from relayc.pipelines.tir.lower.shared_memory import LEAST_BYTES, Arena
 from relayc.tir import Schedule, ScheduleError, TensorIntrin, from_source
 
 HEAD = """
@@ -154,6 +157,16 @@ REFUSED: dict[str, tuple[str, str]] = {
         f"  {P}    B: B[vi, vp] = t[vi, vp]",
         "block t: expected a copy from .*, under conditions that indices are below numbers, found arith.cmpf",
     ),
+    "an asynchronous reduction": (
+        f"for i in T.serial(64, {ASYNC}):\n  for k in range(4):\n    {J}      t: t[vi, vj] = t[vi, vj] + A[vi, vj] over k\n"
+        f"  {P}    B: B[vi, vp] = t[vi, vp]",
+        "block t: expected a copy from .*, found another computation",
+    ),
+    "an asynchronous copy of registers": (
+        f"for o in T.thread_binding(32, {X}):\n  r: r[0, vo] = A[0, vo]\n  for i in T.serial(64, {ASYNC}):\n    t: t[vi, vo] = r[0, vo]\n"
+        "    B: B[vi, vo] = t[vi, vo]",
+        "block t: expected a copy from .*, found one of a buffer in registers",
+    ),
     "asynchronous columns": (
         f"for i in T.serial(8, {ASYNC}):\n  for j in T.thread_binding(8, {X}):\n    for l in T.vectorized(4):\n"
         "      t: t[vi, vj * 4 + vl] = A[vj * 4 + vl, vi]\n"
@@ -283,6 +296,18 @@ RUN: dict[str, tuple[str, np.ndarray]] = {
         )
         for ahead, steps, asynchronous in ((2, 5, True), (3, 2, True), (1, 1, True), (2, 7, False))
     },
+    "a loop that reads what was written before it": (
+        f"for o in range(2):\n  {J}    t: t[vo, vj] = A[vo, vj]\n  for z in range(3):\n    {P}      B: B[vo * 3 + vz, vp] = t[vo, 31 - vp]",
+        np.repeat(GIVEN[:2, ::-1], 3, 0),
+    ),
+    "sums in registers that threads share": (
+        f"for i in range(3):\n  {K}    r: r[vi, 0] = r[vi, 0] + A[vi, vk] over k\n  {P}    B: B[vi, vp] = r[vi, 0] + A[vi, vp]",
+        GIVEN[:3].sum(1, keepdims=True) + GIVEN[:3],
+    ),
+    "asynchronous copies of one element": (
+        f"for i in T.serial(3, {ASYNC}):\n  {J}    t: t[vi, vj] = A[vi, vj]\n  {P}    B: B[vi, vp] = t[vi, 31 - vp]",
+        GIVEN[:3, ::-1],
+    ),
 }
 
 
@@ -328,6 +353,23 @@ ON_CPU: dict[str, tuple[str, np.ndarray]] = {
         "        B[vi % 4, vi // 4] = T.max(B[vi % 4, vi // 4], A[vi, v])",
         np.maximum(GIVEN[:, :13].max(1), 0).reshape(16, 4).T,
     ),
+    "registers that lanes write apart": (
+        "for i in range(64):\n  for u in T.unroll(8):\n    for j in T.vectorized(4):\n"
+        "      r: r[vi, vj * 8 + vu] = A[vi, vj * 8 + vu] * 2.0\n"
+        "  for q in T.vectorized(32):\n    B: B[vi, vq] = r[vi, vq] + 1.0",
+        GIVEN * 2 + 1,
+    ),
+    "registers at remainders": (
+        "for i in range(64):\n  for u in T.unroll(8):\n    r: r[vi, vu * 3 % 8] = A[vi, vu]\n"
+        "  for w in T.unroll(8):\n    B: B[vi, vw] = r[vi, vw * 5 % 8] - r[vi, vw // 2]",
+        GIVEN[:, np.arange(8) * 15 % 8] - GIVEN[:, np.arange(8) // 2 * 3 % 8],
+    ),
+    "lanes up to half of a limit": (
+        'for i in range(64):\n  for o in range(2):\n    for j in T.vectorized(8):\n      with T.block("B"):\n'
+        "        vi = T.axis.spatial(64, i)\n        v = T.axis.spatial(16, o * 8 + j)\n        T.where((o * 8 + j) * 2 < 21)\n"
+        "        B[vi, v] = A[vi, v] + 1.0\n  for p in range(5):\n    C: B[vi, vp + 11] = 0.0",
+        np.where(np.arange(16) < 11, GIVEN[:, :16] + 1, 0),
+    ),
     "elements beyond the ends in lanes": (
         "for i in range(64):\n  for j in T.vectorized(32):\n"
         "    B: B[vi, vj] = T.if_then_else(T.And(vj >= 3, vj < 30), A[vi, vj - 3], 0.0) + T.if_then_else(vj < 29, A[vi, vj + 3], 1.0)",
@@ -368,11 +410,50 @@ def test_lanes_and_registers_give_what_is_written(case: str) -> None:
             "      v = T.axis.reduce(32, k)\n      with T.init():\n        B[vi, 0] = 0.0\n      B[vi, 0] = A[vi, v] - B[vi, 0]",
             "vectorize: expected one operation that combines an element with another one, found arith.subf",
         ),
+        (
+            'for f in T.vectorized(64):\n  with T.block("B"):\n    i = T.axis.spatial(8, f // 8)\n    k = T.axis.reduce(8, f % 8)\n'
+            "    with T.init():\n      B[i, 0] = 0.0\n    B[i, 0] = B[i, 0] + A[i, k]",
+            "block B: expected lanes along elements or along steps, found both in one loop",
+        ),
     ],
 )
 def test_what_no_code_of_a_cpu_can_be_made_of(text: str, words: str) -> None:
     with pytest.raises(ScheduleError, match=words):
         relayc.compile_kernel(written(text))
+
+
+def test_nothing_runs_ahead_of_one_iteration() -> None:
+    loop = f"for i in T.serial(1):\n  {J}    t: t[vi, vj] = A[vi, vj]\n  {P}    B: B[vi, vp] = t[vi, 31 - vp]"
+    assert lower(written(loop.replace("serial(1)", f"serial(1, {PIPELINE})"))) == lower(written(loop))
+
+
+def test_lanes_that_end_together_have_a_mask_of_the_first_ones() -> None:
+    text = ON_CPU["lanes up to half of a limit"][0]
+    found = [lower(written(text.replace("* 2 < 21", limit)), target=Target("cpu", mcpu="x86-64-v4")) for limit in ("< 11", "* 2 < 21")]
+    assert [text.count("vector.create_mask") + text.count("vector.constant_mask") for text in found] == [1, 0], found
+
+
+@pytest.mark.parametrize(("guard", "is_in_place"), [("i * 3 + j < 10", True), ("i * 4 + j < 13", False)])
+def test_rows_that_overlap_are_in_the_memory_of_the_result_where_a_guard_is_of_rows(guard: str, is_in_place: bool) -> None:
+    """A guard that leaves out a row in one of its two iterations alone would leave there what the other iteration began with."""
+    rows = "  with T.block('{0}'):\n    v = T.axis.opaque(13, i * 3 + j)\n    w = T.axis.spatial(32, q)\n"
+    first, last = (f"for i, j, q in T.grid(4, 4, 32):\n{rows.format(name)}" for name in "gB")
+    text = lower(
+        written(
+            f"g = T.alloc_buffer((64, 32))\n{first}    g[v, w] = A[v, w] + 1.0\n{last}    T.where({guard})\n    B[v, w] = g[v, w] * 2.0"
+        ),
+        target=Target("cpu"),
+    )
+    assert ("%arg2: memref" not in text) == is_in_place
+
+
+def test_shared_buffers_side_by_side_do_not_overlap() -> None:
+    """The first one and the last ones, which are live at other times, have one memory."""
+    steps = [SimpleNamespace(accesses=[SimpleNamespace(buffer=buffer) for buffer in buffers]) for buffers in ("a", "bc", "d")]
+    arena = Arena(steps, {"a": 2 * LEAST_BYTES, "b": LEAST_BYTES, "c": LEAST_BYTES, "d": LEAST_BYTES - 1})
+    assert arena.size == 2 * LEAST_BYTES
+    found = {a + b for a, b in itertools.product("abcd", repeat=2) if arena.overlap(a, b)}
+    assert found == {"aa", "bb", "cc", "dd", "ab", "ba", "ac", "ca"}
 
 
 def test_a_loop_of_one_iteration_takes_no_axis_from_another_one() -> None:

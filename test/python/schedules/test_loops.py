@@ -1,16 +1,18 @@
 """Primitives of loops and reductions: what they leave computes the same, and what they refuse."""
 
+import contextlib
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 from schedules.kernels import KERNELS, Kernel
 
+import relayc
 from relayc import te
 from relayc.dialects.relay import IRModule
 from relayc.pipelines.evaluate.tir import run
 from relayc.symbolic import symbol
-from relayc.tir import Schedule, ScheduleError, replay
+from relayc.tir import Schedule, ScheduleError, from_source, replay, script
 
 
 def check(kernel: Kernel, schedule: Schedule) -> None:
@@ -236,6 +238,26 @@ def test_a_sum_beside_a_selection_is_no_commutative_operation() -> None:
         schedule.vectorize("k")
 
 
+@pytest.mark.parametrize(("chosen", "words"), [("new > old", ""), ("old < 3.0", r"found arith\.cmpf"), ("3.0 > old", r"found arith\.cmpf")])
+def test_a_selection_compares_the_element_with_the_value(chosen: str, words: str) -> None:
+    mod = from_source(f"""
+def main(A: T.Buffer((3, 6), "float32"), B: T.Buffer((3,), "float32")):
+    for i, k in T.grid(3, 6):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = 0.0
+            old, new = B[vi], A[vi, vk]
+            B[vi] = T.Select({chosen}, new, old)
+""")
+    schedule = Schedule(mod)
+    with pytest.raises(ScheduleError, match=words) if words else contextlib.nullcontext():
+        schedule.reorder(*schedule.split("k", [2, 3])[::-1])
+    x = np.random.default_rng(0).integers(1, 9, (3, 6)).astype(np.float32)
+    if not words:
+        np.testing.assert_array_equal(run(schedule.mod, [x])[0], x.max(1))
+
+
 def test_reordering_keeps_a_fused_reduction_in_order() -> None:
     schedule = Schedule(KERNELS["product"]().mod)
     outer, inner = schedule.split(schedule.fuse("j", "k"), [None, 4])
@@ -266,3 +288,115 @@ func.func @main(%a: memref<4xf32> {tir.buffer = "a"}, %out: memref<4xf32> {tir.b
         ScheduleError, match="expected iterations that are independent, found block copy, which writes the same of out in each"
     ):
         schedule.parallel("r")
+
+
+BRANCHES = IRModule.parse("""
+func.func @main(%a: memref<8xf32> {tir.buffer = "a"}, %out: memref<8xf32> {tir.buffer = "out", tir.output}) attributes {tir.blocks} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %t = memref.alloc() {tir.buffer = "t"} : memref<8xf32>
+  scf.for %i = %c0 to %c8 step %c1 {
+    "tir.block"(%i) ({}, {
+    ^bb0(%v: index):
+      %c3 = arith.constant 3 : index
+      %zero = arith.constant 0.0 : f32
+      %small = arith.cmpi slt, %v, %c3 : index
+      %r = scf.if %small -> f32 {
+        %x = memref.load %a[%v] : memref<8xf32>
+        scf.yield %x : f32
+      } else {
+        scf.yield %zero : f32
+      }
+      memref.store %r, %t[%v] : memref<8xf32>
+    }) {name = "t", iterators = ["parallel"], extents = [8]} : (index) -> ()
+  } {tir.loop = "i"}
+  scf.for %j = %c0 to %c8 step %c1 {
+    "tir.block"(%j) ({}, {
+    ^bb0(%v: index):
+      %x = memref.load %t[%v] : memref<8xf32>
+      %y = arith.addf %x, %x : f32
+      memref.store %y, %out[%v] : memref<8xf32>
+    }) {name = "out", iterators = ["parallel"], extents = [8]} : (index) -> ()
+  } {tir.loop = "j"}
+  return
+}""")
+"""A block with an operation that has regions, which no text of a script has."""
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda s: s.parallel(s.split("i", [None, 3])[0]),
+        lambda s: s.vectorize("i"),
+        lambda s: s.cache_read("t", "a", "global"),
+        lambda s: s.reindex("t", ("read", "a")),
+        lambda s: s.transform_layout("t", "t", lambda i: [7 - i]),
+        lambda s: s.compute_inline("t"),
+        lambda s: s.compute_at("t", "j"),
+    ],
+)
+def test_blocks_with_branches_are_scheduled(step: Callable[[Schedule], object]) -> None:
+    schedule = Schedule(BRANCHES)
+    step(schedule)
+    x = np.arange(1, 9, dtype=np.float32)
+    np.testing.assert_array_equal(run(schedule.mod, [x])[0], [2, 4, 6, 0, 0, 0, 0, 0])
+
+
+def test_blocks_with_branches_have_neither_code_nor_a_text() -> None:
+    with pytest.raises(ScheduleError, match=r"block t: expected operations on elements, found scf\.if"):
+        relayc.compile_kernel(BRANCHES)
+    with pytest.raises(ScheduleError, match=r"script: expected operations without .*, found scf\.if"):
+        script(BRANCHES)
+
+
+def _one_block(points: str, where: str = "", index: str = "vi, vj", more: str = "") -> str:
+    guard = f"            T.where({where})\n" if where else ""
+    return f"""
+def main(A: T.Buffer((12, 12), "float32"), B: T.Buffer((12, 12), "float32")):
+    for i, j in T.grid(4, 3):
+        with T.block("B"):
+            {points}
+{guard}            B[{index}] = A[{index}] * 2.0
+{more}"""
+
+
+BESIDE = '        with T.block("C"):\n            vi, vj = T.axis.remap("SS", [i, j])\n            B[vi + 8, vj] = 0.0\n'
+PAIR = 'vi, vj = T.axis.remap("SS", [i, j])'
+REFUSED: dict[str, tuple[str, Callable[[Schedule], object], str]] = {
+    "another block in the loops": (
+        _one_block(PAIR, more=BESIDE),
+        lambda s: s.fuse_iterators("B", [[0, 1]]),
+        "expected block B alone in j, found others",
+    ),
+    "an iterator without a loop": (
+        _one_block("vi = T.axis.spatial(12, i)\n            vj = T.axis.spatial(1, 0)").replace("i, j in T.grid(4, 3)", "i in range(12)"),
+        lambda s: s.pad_einsum("B", [4, 4]),
+        "expected a loop for each iterator of block B, found others",
+    ),
+    "a part of a buffer": (
+        _one_block(PAIR),
+        lambda s: s.pad_einsum("B", [4, 4]),
+        "expected block B to go over all of A, found another extent",
+    ),
+    "a quotient of loops outside and inside": (
+        _one_block("vi = T.axis.spatial(6, (i * 3 + j) // 2)\n            vj = T.axis.spatial(3, j)"),
+        lambda s: s.blockize("j"),
+        "expected points that are sums of what is outside of the loop and inside, found ",
+    ),
+    "a guard of no point": (
+        _one_block(PAIR, "i * 2 + j < 7"),
+        lambda s: s.blockize("j"),
+        "expected guards of its points, found one of .* < 7",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_not_legal_in_a_text_is_refused(case: str) -> None:
+    text, step, words = REFUSED[case]
+    s = Schedule(from_source(text))
+    before = str(s.mod)
+    with pytest.raises(ScheduleError, match=words):
+        step(s)
+    assert str(s.mod) == before

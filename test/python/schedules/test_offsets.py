@@ -1,14 +1,21 @@
 """Reads at an offset: stencils, convolutions by offsets and a blur in two steps are blocks without copies, whose schedules give what numpy
 gives."""
 
+import contextlib
+from collections.abc import Callable
+
 import numpy as np
 import pytest
+from schedules.te_kernels import dense
+from schedules.test_launches import lower
 
 import relayc
 from relayc import te
+from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay import IRModule
 from relayc.pipelines.evaluate.tir import run
-from relayc.tir import Schedule
+from relayc.pipelines.tir.tree import layouts
+from relayc.tir import Schedule, ScheduleError, from_source
 
 
 def _numbers(*shape: int) -> np.ndarray:
@@ -92,3 +99,151 @@ def test_offsets_from_a_size() -> None:
     s.split("i", [None, 4])
     x = _numbers(19)
     _compiled(s, mod, [x], x[:18:2] - x[9:18], {"n": 19})
+
+
+def test_quotients_and_remainders_by_a_size_round_down() -> None:
+    mod = from_source("""
+def main(A: T.Buffer(("n",), "float32"), B: T.Buffer(("n",), "float32"), C: T.Buffer(("n",), "float32")):
+    n = T.int64()
+    for i in range(n):
+        with T.block("B"):
+            v = T.axis.spatial(n, i)
+            B[v] = A[(v - 3) % n]
+            C[v] = T.cast((v - 3) // n, "float32")
+""")
+    kernel = relayc.compile_kernel(mod)
+    for n in (1, 2, 3, 7):
+        x = np.arange(n, dtype=np.float32)
+        for b, c in (run(Schedule(mod).mod, [x], {"n": n}), kernel(x)):
+            np.testing.assert_array_equal(b, np.roll(x, 3))
+            np.testing.assert_array_equal(c, (np.arange(n) - 3) // n)
+
+
+@pytest.mark.parametrize(
+    ("layout", "shape"),
+    [
+        (lambda i, j: [j, 0, i], "10x1x7"),
+        (lambda i, j: [6 - i, 2 * (9 - j)], "7x19"),
+        (lambda i, j: [i * 10 + j], "70"),
+        (lambda i, j: [j // 4, i, j % 4], "3x7x4"),
+    ],
+)
+def test_a_buffer_in_a_layout(layout: Callable, shape: str) -> None:
+    kernel = dense()
+    s = Schedule(kernel.mod)
+    s.transform_layout("C", ("write", 0), layout)
+    assert f"memref<{shape}xf32>" in str(s.mod)
+    kernel.check(s)
+
+
+@pytest.mark.parametrize(("layout", "is_distinct"), [("d0 * 10000 + d1 * 100 + d2", True), ("d0 * 10000 + d1 * 100 + d2 * 100", False)])
+def test_large_layouts_are_checked_at_some_points(layout: str, is_distinct: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layouts, "MOST_POINTS", 1000)
+    with make_context():
+        amap = ir.AffineMapAttr.parse(f"affine_map<(d0, d1, d2) -> ({layout})>").value
+        with contextlib.nullcontext() if is_distinct else pytest.raises(ScheduleError, match="expected another place for each element"):
+            assert layouts.shape_in(layouts.affine_map(amap), [200, 100, 100]) == [2000000]
+
+
+def test_the_rest_of_tiles_of_six_rows() -> None:
+    """Four, two and one of them, by the bits of their number."""
+    kernel = relayc.compile_kernel(
+        from_source("""
+def main(A: T.Buffer(("n",), "float32"), B: T.Buffer(("n",), "float32")):
+    n = T.int64()
+    for o in range((n + 5) // 6):
+        for i in T.unroll(6):
+            with T.block("B"):
+                v = T.axis.spatial(n, o * 6 + i)
+                T.where(o * 6 + i < n)
+                B[v] = A[v] + 1.0
+""")
+    )
+    for n in (1, 5, 6, 7, 9, 10, 12, 17):
+        x = np.arange(n, dtype=np.float32)
+        np.testing.assert_array_equal(kernel(x), x + 1)
+
+
+@pytest.mark.parametrize(("row", "is_asked"), [("vk", True), ("T.max(vk, 3)", False), ("T.cast(at[vk], 'index')", False)])
+def test_the_memory_is_asked_ahead_where_elements_follow_each_other(row: str, is_asked: bool) -> None:
+    mod = from_source(f"""
+def main(A: T.Buffer((64, 32), "float32"), at: T.Buffer((64,), "int64"), B: T.Buffer((32,), "float32")):
+    for k in range(64):
+        for j in T.vectorized(32):
+            with T.block("B"):
+                vk, vj = T.axis.remap("RS", [k, j])
+                with T.init():
+                    B[vj] = 0.0
+                B[vj] = B[vj] + A[{row}, vj]
+""")
+    s = Schedule(mod)
+    s.annotate("k", "prefetch", ["A", "k", 4, 1])
+    assert ("memref.prefetch" in lower(s, target=relayc.Target("cpu"))) == is_asked
+
+
+@pytest.mark.parametrize("cpu", ["x86-64-v3", "x86-64-v4"])
+def test_sums_in_lanes_up_to_a_size(cpu: str) -> None:
+    """Several vectors at a time, one, and the rest in a mask or one by one."""
+    mod = from_source("""
+def main(A: T.Buffer((3, "n"), "float32"), B: T.Buffer((3,), "float32")):
+    n = T.int64()
+    for i in range(3):
+        for k0 in range((n + 31) // 32):
+            for k1 in T.vectorized(32):
+                with T.block("B"):
+                    vi = T.axis.spatial(3, i)
+                    vk = T.axis.reduce(n, k0 * 32 + k1)
+                    T.where(k0 * 32 + k1 < n)
+                    with T.init():
+                        B[vi] = 1.0
+                    B[vi] = B[vi] + A[vi, vk]
+""")
+    text = lower(mod, target=relayc.Target("cpu", mcpu=cpu))
+    assert "vector.reduction" in text or "vector.shuffle" in text
+    if cpu == "x86-64-v3":
+        kernel = relayc.compile_kernel(mod)
+        for n in (0, 1, 7, 8, 31, 32, 77):
+            x = np.arange(3 * n, dtype=np.float32).reshape(3, n)
+            np.testing.assert_array_equal(kernel(x), x.sum(1) + 1)
+
+
+@pytest.mark.parametrize(("kind", "branches"), [("serial", 0), ("vectorized", 1)])
+def test_whole_tiles_of_parallel_loops_have_a_branch_where_a_block_in_them_has_no_loop_to_end(kind: str, branches: int) -> None:
+    mod = from_source(f"""
+def main(A: T.Buffer(("n",), "float32"), B: T.Buffer(("n",), "float32"), C: T.Buffer(("n",), "float32")):
+    n = T.int64()
+    for o in T.parallel((n + 3) // 4):
+        for i in range(4):
+            with T.block("B"):
+                v = T.axis.spatial(n, o * 4 + i)
+                T.where(o * 4 + i < n)
+                B[v] = A[v] + 1.0
+        for j in T.{kind}(4):
+            with T.block("C"):
+                v = T.axis.spatial(n, o * 4 + j)
+                T.where(o * 4 + j < n)
+                C[v] = A[v] * 2.0
+""")
+    assert lower(mod, target=relayc.Target("cpu")).count("scf.if") == branches
+
+
+@pytest.mark.parametrize("step", [lambda s: s.reverse_compute_inline("B"), lambda s: s.compute_inline("t")])
+def test_dimensions_and_iterators_of_one_element_are_left_out(step: Callable[[Schedule], None]) -> None:
+    s = Schedule(
+        from_source("""
+def main(A: T.Buffer((1, 12), "float32"), B: T.Buffer((1, 12), "float32")):
+    t = T.alloc_buffer((1, 12))
+    for u, i in T.grid(1, 12):
+        with T.block("t"):
+            vu, vi = T.axis.remap("SS", [u, i])
+            t[0, vi] = A[0, vi] + 1.0
+    for p, j in T.grid(1, 12):
+        with T.block("B"):
+            vp, vj = T.axis.remap("SS", [p, j])
+            B[0, vj] = t[0, vj] * 2.0
+""")
+    )
+    step(s)
+    assert len(s.get_blocks()) == 1
+    x = np.arange(12, dtype=np.float32)[None]
+    np.testing.assert_array_equal(run(s.mod, [x])[0], (x + 1) * 2)

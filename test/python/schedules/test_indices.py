@@ -13,6 +13,8 @@ from relayc.dialects.mlir import func, ir, make_context
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.analysis.elements import tell
 from relayc.pipelines.tir.analysis.regions import Span, span, union
+from relayc.pipelines.tir.editing.moving import values_within
+from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import (
     Divided,
     Extremal,
@@ -29,7 +31,7 @@ from relayc.pipelines.tir.tree.indices import (
     write,
 )
 from relayc.pipelines.tir.tree.members import LoopVar
-from relayc.pipelines.tir.tree.steps import COMMUTATIVE, neutral
+from relayc.pipelines.tir.tree.steps import COMMUTATIVE, Computed, neutral
 from relayc.symbolic import Range, Ranges, evaluate, maximum, minimum, symbol
 
 # Loop variables with negative values too, and what an iteration of 1 gives.
@@ -264,6 +266,83 @@ def test_the_values_of_an_index_over_a_loop_whose_step_is_a_size() -> None:
             assert found is not None and found.low.is_constant
             low, extent = (evaluate(of, {"n": size}) for of in (found.low.const, found.extent))
             assert (low, low + extent - 1) == (min(values), max(values))
+
+
+MOVING = {name: LoopVar(None, extent, name) for name, extent in (("a", 5), ("b", 3), ("c", 20))}
+A, B, C, F = *map(Index.of, MOVING.values()), Index.of(VARS["i"])
+
+
+@pytest.mark.parametrize(
+    ("index", "guard", "extent", "exact"),
+    [
+        (A + B * 5 + F, None, 15, True),
+        (A + B * 6 + F, None, 17, False),  # 5 is left out
+        (A - B, None, 7, True),
+        (smallest(A, B * 2), None, 5, False),  # 4 is the largest
+        (largest(A, B) + F, None, 5, False),
+        (divide(A + F * 8, 16)[1], None, 5, True),  # from 0 or from 8 on
+        (divide(A + F * 8 + 8, 16)[1], None, 5, True),
+        (divide(A * 4 + F * 16, 16)[1], None, 13, False),
+        (divide(C + F, 16)[1], None, 16, True),
+        (divide(C, 16)[0] + F, None, 2, True),
+        (C + F + 5, Guard(C + 3, 10), 7, True),
+        (C * -1 + F, Guard(C * -1 + 20, 5), 4, True),
+        (C + 5, Guard(C + 3, 40), 20, True),
+        (C + 5, Guard(A + 3, 10), 20, True),
+    ],
+)
+def test_the_values_of_an_index_over_loops(index: Index, guard: Guard | None, extent: int, exact: bool) -> None:
+    """`exact` where each value between the least and the greatest occurs."""
+    found = span(index, {VARS["i"]}, [] if guard is None else [guard])
+    assert found is not None and (found.extent, found.exact) == (extent, exact)
+    for i in range(10):
+        values = set()
+        for at in itertools.product(*(range(var.extent) for var in MOVING.values())):
+            point = {VARS["i"]: Index(i), **dict(zip(MOVING.values(), map(Index, at), strict=True))}
+            if guard is None or substitute(guard.index, point).const < guard.limit:
+                values.add(substitute(index, point).const)
+        low = substitute(found.low, {VARS["i"]: Index(i)}).const
+        assert values <= set(range(low, low + extent)) and (not exact or len(values) == extent)
+
+
+@pytest.mark.parametrize(
+    ("index", "low", "extent", "is_known"),
+    [
+        (C + 3, 5, 7, True),
+        (C * 5 + A + 1, 6, 10, True),
+        (C * 4 + A, 4, 8, False),  # 4 is reached by c = 0 and by c = 1
+        (divide(C, 4)[0] + 1, 2, 3, True),
+        (divide(C + 2, 4)[0], 1, 3, True),
+        (divide(C, 4)[0] * 2, 2, 4, False),
+        (divide(C + A, 4)[0], 1, 2, False),
+        (divide(C, 4)[1], 1, 2, False),
+        (C * -1 + 19, 3, 4, False),
+        (A, 1, 2, False),
+    ],
+)
+def test_the_values_of_an_iterator_whose_index_is_in_a_span(index: Index, low: int, extent: int, is_known: bool) -> None:
+    var = MOVING["c"]
+    found = values_within(index, Span(Index(low), extent), var)
+    assert (found is not None) == is_known
+    if found is None:
+        return
+    values = {
+        c
+        for a, c in itertools.product(range(5), range(20))
+        if substitute(index, {MOVING["a"]: Index(a), var: Index(c)}).const in range(low, low + extent)
+    }
+    assert found.low.is_constant and values == set(range(found.low.const, found.low.const + found.extent)) and found.exact
+
+
+def test_an_index_of_which_nothing_is_known_has_no_span() -> None:
+    i, n = Index.of(VARS["i"]), symbol("n")
+    with Ranges({"n": Range(0, 100)}):
+        # Which of the ends is the least depends on n.
+        for unknown in (A * (n - 50), i, smallest(i, A), smallest(A, i), divide(i, 4)[0], divide(i, 4)[1] + A):
+            assert span(unknown, set()) is None
+        for low, other in ((Index(n), Index(50)), (i, Index.of(Computed()))):
+            found = union(Span(low, 3), Span(other, 3), 100)
+            assert found.low.key == Index().key and (found.extent, found.exact) == (100, False)
 
 
 def test_the_union_of_spans_at_a_distance_that_varies_holds_both() -> None:

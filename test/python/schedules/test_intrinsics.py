@@ -279,7 +279,19 @@ def rows_in_registers(X: T.Buffer((2, "K"), "float32"), Y: T.Buffer(("K", 8), "f
                 Z[vi, vj] = sums[vi, vj]
 
 
-@pytest.mark.parametrize(("name", "rows", "impl"), [("a_row", 1, steps_of_a_row), ("rows", 2, rows_in_registers)])
+@prim_func(accumulates=True)
+def rows_in_memory(X: T.Buffer((2, "K"), "float32"), Y: T.Buffer(("K", 8), "float32"), Z: T.Buffer((2, 8), "float32")):
+    for k in range(K):  # noqa: F821 (a symbol)
+        for i in T.unroll(2):
+            for j in T.vectorized(8):
+                with T.block("add"):
+                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                    Z[vi, vj] = Z[vi, vj] + X[vi, vk] * Y[vk, vj]
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "impl"), [("a_row", 1, steps_of_a_row), ("rows", 2, rows_in_registers), ("rows_of_memory", 2, rows_in_memory)]
+)
 def test_intrinsics_of_ones_own(name: str, rows: int, impl: Any) -> None:
     TensorIntrin.register(name, description(rows, 8), impl, override=True)
 

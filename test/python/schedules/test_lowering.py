@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from schedules.kernels import KERNELS
 from schedules.lowered import Function, arrays, check_product, compiled, first, product
+from schedules.test_launches import lower
 from schedules.test_random_schedules import Steps
 
 import relayc
@@ -556,7 +557,7 @@ def main(A: T.Buffer(("n", 6), "float32"), at: T.Buffer(("n",), "int32"), C: T.B
         np.testing.assert_array_equal(kernel(a, at), a[rows].sum(1) + at)
 
 
-@pytest.mark.parametrize(("index", "is_masked"), [("v", True), ("n - 1 - v", False)])
+@pytest.mark.parametrize(("index", "is_masked"), [("v", True), ("n - 1 - v", False), ("(v + 1) % n", False)])
 def test_vectors_up_to_a_symbolic_end_are_several_at_a_time_and_masked_where_contiguous(index: str, is_masked: bool) -> None:
     source = from_source(f"""
 def main(A: T.Buffer(("n",), "float32"), B: T.Buffer(("n",), "float32")):
@@ -568,7 +569,7 @@ def main(A: T.Buffer(("n",), "float32"), B: T.Buffer(("n",), "float32")):
                 T.where(i0 * 32 + i1 < n)
                 B[{index}] = A[v] * 2.0
 """)
-    text = relayc.compile_kernel(source, keep_ir=True, target="cpu -mcpu=x86-64-v4").ir["tir"]
+    text = lower(source, target=relayc.Target("cpu", mcpu="x86-64-v4"))
     assert "step %c32 " in text and ("vector.create_mask" in text) == is_masked
 
 

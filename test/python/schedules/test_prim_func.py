@@ -635,7 +635,7 @@ BLOCK = HEAD + "    for i in range(8):\n        with T.block('B'):\n            
         (HEAD + "    B[0] = 1 in A", 2, "expected a comparison of values, found in"),
         (HEAD + "    B[0] = T.max(**3)", 2, "expected a dictionary behind **, found 3"),
         (BLOCK + "T.block_attr({'a': 1, **{}})", 5, "expected keys and values, found **"),
-        (HEAD + "    three = 3\n    B[0] = three(1)", 3, "expected a function, found 3"),
+        (HEAD + "    three = [3]\n    B[0] = three(1)", 3, "expected a function, found [3]"),
         (
             HEAD + "    with T.serial(8):\n        pass",
             2,

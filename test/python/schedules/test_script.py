@@ -12,13 +12,14 @@ from schedules.test_random_schedules import Steps
 
 from relayc import te
 from relayc.dialects.functions import is_public
-from relayc.dialects.mlir import ir
+from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay import IRModule
 from relayc.pipelines.context.passes import PassContext, load_passes
 from relayc.pipelines.evaluate.tir import run
 from relayc.pipelines.tir.script.printer import show
+from relayc.pipelines.tir.tree.arguments import decode, encode
 from relayc.pipelines.tir.tree.create import create_nest
-from relayc.tir import Schedule, ScheduleError, ScriptError, T, from_source, prim_func, script
+from relayc.tir import Schedule, ScheduleError, ScriptError, T, from_source, prim_func, replay, script
 from relayc.tools.opt import run_passes
 
 LIT = Path(__file__).parents[2] / "lit" / "te"
@@ -237,3 +238,138 @@ def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
     assert 'remap("S", [i])\n            pass\n    for j in range(8):\n        pass\n' in printed
     written = 'func.func @main(%a: memref<8xf32> {tir.buffer = "A", tir.output}) attributes {tir.blocks} {\n  return\n}'
     assert script(IRModule.parse(written)).endswith('def main(A: T.Buffer((8,), "float32")):\n    pass\n')
+
+
+def test_a_cast_of_a_tensor_is_no_block() -> None:
+    """Nor is a constant that only begins sums."""
+    rows = 'tensor<?x3xf32, ["n"]>'
+    same = "affine_map<(d0, d1) -> (d0, d1)>"
+    mod = IRModule.parse(f"""
+func.func @main(%x: {rows}, %n: index {{relay.symbol = "n"}}) -> tensor<?xf32, ["n"]> {{
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty(%n) : {rows}
+  %f = tensor.empty(%n) : tensor<?xf32, ["n"]>
+  %y = linalg.generic {{indexing_maps = [{same}, {same}], iterator_types = ["parallel", "parallel"]}} ins(%x : {rows}) outs(%e : {rows}) {{
+  ^bb0(%a: f32, %o: f32):
+    %c = arith.negf %a : f32
+    linalg.yield %c : f32
+  }} -> {rows}
+  %d = tensor.cast %y : {rows} to {rows}
+  %s = linalg.fill ins(%zero : f32) outs(%f : tensor<?xf32, ["n"]>) -> tensor<?xf32, ["n"]>
+  %z = linalg.generic {{indexing_maps = [{same}, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]}}
+      ins(%d : {rows}) outs(%s : tensor<?xf32, ["n"]>) {{
+  ^bb0(%a: f32, %o: f32):
+    %c = arith.addf %o, %a : f32
+    linalg.yield %c : f32
+  }} -> tensor<?xf32, ["n"]>
+  return %z : tensor<?xf32, ["n"]>
+}}""")
+    schedule = Schedule(mod)
+    assert len(schedule.get_blocks()) == 2
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    np.testing.assert_array_equal(run(schedule.mod, [x], {"n": 4})[0], -x.sum(1))
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [("A[vi]", "float32"), ("vi > 3", "bool"), ("T.int16(3)", "int16"), ("vi + 300", ""), ("A[vi].astype('int8')", "")],
+)
+def test_what_is_stored_has_the_dtype_of_the_buffer(value: str, found: str) -> None:
+    """Indices are converted, whatever they are."""
+    text = f"""
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "int8")):
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = {value}
+"""
+    if found:
+        with pytest.raises(ScriptError, match=rf"B\[...\]: expected a value of int8 \(T.cast\), found {found}"):
+            from_source(text)
+        return
+    a = np.arange(-3, 5, dtype=np.float32)
+    expected = (np.arange(300, 308) if "vi +" in value else a).astype(np.int8)
+    np.testing.assert_array_equal(run(from_source(text), [a])[0], expected)
+
+
+def test_what_python_knows_decides_alone() -> None:
+    """Of what follows `and` and `or` nothing is written; keywords may be a dictionary."""
+    text = """
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    for i in T.serial(8, **{"annotations": {"unroll_step": 2}}):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] if (3 > 4 and nothing) or 3 < 4 or nothing else 0.0
+"""
+    mod = from_source(text)
+    assert "B[vi] = A[vi]\n" in script(mod) and "unroll_step = 2" in str(mod)
+
+
+def test_a_trace_is_equal_to_one_of_the_same_steps() -> None:
+    schedules = [Schedule(KERNELS["total"]().mod) for _ in range(3)]
+    for schedule, factor in zip(schedules, (2, 2, 3), strict=True):
+        schedule.split("k", [None, factor])
+    traces = [schedule.trace for schedule in schedules]
+    assert traces[0] == traces[1] != traces[2] and traces[0] != str(traces[0])
+
+
+def test_a_number_that_a_knob_chose_is_told_as_a_number() -> None:
+    schedule = Schedule(KERNELS["total"]().mod)
+    axis = schedule.sample_categorical([4, 5], decision=1)
+    with pytest.raises(ScheduleError, match=r"rfactor\(loop=k, factor_axis=5\): "):
+        schedule.rfactor("k", axis)
+
+
+def test_what_has_no_loops_is_told() -> None:
+    with pytest.raises(ScheduleError, match="expected a module with functions of the te stage, found none"):
+        Schedule(IRModule.parse("module {}"))
+    text = "func.func @main(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {\n  return %x : tensor<?x3xf32>\n}"
+    with pytest.raises(ScheduleError, match=r"@main: expected operations that have loops, on tensors of known shapes, found .* not known"):
+        Schedule(IRModule.parse(text))
+
+
+def test_a_padding_of_nothing_is_a_copy() -> None:
+    mod = IRModule.parse("""
+func.func @main(%x: tensor<2x3xf32>) -> tensor<2x4xf32> {
+  %one = arith.constant 1.0 : f32
+  %same = tensor.pad %x low[0, 0] high[0, 0] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %one : f32
+  } : tensor<2x3xf32> to tensor<2x3xf32>
+  %y = tensor.pad %same low[0, 1] high[0, 0] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %one : f32
+  } : tensor<2x3xf32> to tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}""")
+    schedule = Schedule(mod)
+    assert script(schedule.mod).count("T.Select") == 1
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(run(schedule.mod, [x])[0], np.pad(x, ((0, 0), (1, 0)), constant_values=1))
+
+
+def test_arguments_of_primitives_are_of_some_types() -> None:
+    with make_context(), ir.Location.unknown():
+        numbers = ir.Attribute.parse("dense<1> : tensor<2xi32>")
+        assert encode(numbers) == numbers
+        with pytest.raises(TypeError, match="expected an argument of a primitive, found dense<1>"):
+            decode(numbers, lambda name: name)
+        with pytest.raises(TypeError, match="expected a number, a text, None, an affine map, or a list of these, found 1j"):
+            encode(1j)
+        for value in (3, 0.5, "k", None, True, [1, ["a", None]]):
+            assert decode(encode(value), lambda name: name) == value
+
+
+def test_a_script_says_what_it_makes_and_may_have_other_operations(capfd: pytest.CaptureFixture[str]) -> None:
+    """Which see what the primitives before them made."""
+    mod = KERNELS["total"]().mod
+    schedule = Schedule(mod)
+    schedule.split("k", [None, 4])
+    text = str(schedule.trace)
+    with pytest.raises(
+        ScheduleError, match=r"split\(.*\): expected it to make \['k_0', 'k_9'\], as the script says, found \['k_0', 'k_1'\]"
+    ):
+        replay(text.replace('"k_1"', '"k_9"'), mod)
+    found = replay(text.replace("    transform.yield", "    transform.print %0 : !transform.any_op\n    transform.yield"), mod)
+    assert str(found) == str(schedule.mod)
+    assert 'tir.loop = "k_1"' in capfd.readouterr().out

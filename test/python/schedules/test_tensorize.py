@@ -25,7 +25,7 @@ def product(m: int, n: int, k: "int | te.Var", transposed: bool = False, swapped
     return te.create_prim_func([a, b, te.compute((m, n), element, name="c")])
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _registered() -> Iterator[None]:
     before = dict(TensorIntrin._REGISTRY)
     TensorIntrin.register("tile", product(7, 5, 3, swapped=True), lambda call: None)
@@ -99,6 +99,40 @@ def test_a_packed_operand() -> None:
     with s.mod.context:
         found = matched(s, "C_o", "tile").operands[1]
     assert found.steps == ((0, 1, 0), (0, 0, 1)) and found.strides((30, 5, 1)) == (5, 1)
+
+
+def test_a_guard_around_a_tile_and_a_tile_of_fewer_rows() -> None:
+    s = tiled()
+    s.split("j_0", [None, 3])  # of 2
+    s.tensorize("i_1", "tile")
+    dense().check(s)
+    TensorIntrin.register("fewer", product(8, 5, 3), lambda call: None, partial={"rows": {"i": 1}})
+    s = tiled()
+    s.tensorize("i_1", "fewer")
+    found = matched(s, "C_o", "fewer")
+    assert (found.counts, found.partial, found.extents) == ({"rows": 7}, {}, {"i": 8, "j": 5, "k": 3})
+    for shape, words in (({"rows": 7, "columns": 4}, "j_1: expected an extent of 5, found 4"), ({"depth": 2}, "k_1: .* of 3, found 2")):
+        with pytest.raises(ScheduleError, match=words):
+            tiled(**shape).tensorize("i_1", "fewer")
+
+
+def test_one_of_two_reductions_is_in_the_tile() -> None:
+    """The tile adds to what steps of the other one gave."""
+    source = from_source("""
+def main(x: T.Buffer((8, 12), "float32"), z: T.Buffer((8,), "float32"), y: T.Buffer((4,), "float32")):
+    for k in range(2):
+        with T.block("y"):
+            vk = T.axis.reduce(2, k)
+            for i, j in T.grid(4, 6):
+                with T.block("inner"):
+                    wk = T.axis.reduce(2, vk)
+                    vi, vj = T.axis.remap("SR", [i, j])
+                    with T.init():
+                        y[vi] = 0.0
+                    y[vi] = y[vi] + x[wk * 4 + vi, vj] * z[wk * 4 + vi]
+""")
+    TensorIntrin.register("totals", _total(), lambda call: None, override=True)
+    assert matched(Schedule(source), "y", "totals").accumulates
 
 
 DIFFERENT: dict[str, tuple[Callable[[], Schedule], str, str, str]] = {
@@ -179,6 +213,14 @@ def _added(x: T.Buffer((8, 12), "float32"), z: T.Buffer((8,), "float32"), y: T.B
         with T.block("y"):
             vi, vj = T.axis.remap("SR", [i, j])
             y[vi] = y[vi] + x[vi, vj] * z[vi]
+
+
+@prim_func
+def _repeated(x: T.Buffer((8, 12), "float32"), z: T.Buffer((8,), "float32"), y: T.Buffer((4, 6), "float32")):
+    for _o, i, j in T.grid(2, 4, 6):
+        with T.block("y"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            y[vi, vj] = x[vi, vj] * z[vi]
 
 
 @prim_func
@@ -266,6 +308,11 @@ BODIES: dict[str, tuple[Callable[[], IRModule], Callable[[], IRModule], str]] = 
     "a reduction": (lambda: pointwise(scaled), lambda: _total(), "loop j: expected a parallel one, found that it is reduction"),
     "a reduction that only adds": (lambda: _added, lambda: _total(), "expected no reduction, found one"),
     "a reduction that starts": (lambda: _total(), lambda: _total(), ""),
+    "a loop along which nothing moves": (
+        lambda: _repeated,
+        lambda: pointwise(scaled),
+        "expected a description with an iterator for each loop, found none of _o",
+    ),
 }
 
 

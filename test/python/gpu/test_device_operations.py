@@ -6,7 +6,10 @@ from collections.abc import Sequence
 import pytest
 from device_kernels import device_code, launched, ptx_of
 
+from relayc.dialects.mlir import ir
+from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cuda.device.ptxas import tool
+from relayc.pipelines.tir.gpu.aligned import align
 
 # fmt: off
 UNARY = (
@@ -121,3 +124,15 @@ def test_shuffles_of_all_types(type_: str) -> None:
     words = {"i64": 2, "f64": 2, "vector<4xf32>": 4, "vector<3xi8>": 3}.get(type_, 1)
     # Segments of 16 lanes: (32 - 16) << 8 | 31.
     assert len(re.findall(r"shfl\.sync\.down\.b32 .*, 3, 4127, -1;", ptx)) == words
+
+
+@pytest.mark.parametrize(("first", "lanes", "found"), [(0, 2, 8), (0, 8, 16), (4, 8, 16), (2, 8, 8), (6, 4, 8), (1, 4, None), (4, 3, None)])
+def test_vectors_are_aligned_as_their_first_element_is(first, lanes, found):
+    """Up to 16 bytes, by halves of a vector."""
+    text = f"func.func @f(%m: memref<64xf32>, %i: index) {{\n  %v = vector.load %m[%i] : memref<64xf32>, vector<{lanes}xf32>\n  return\n}}"
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        load = module.body.operations[0].regions[0].blocks[0].operations[0].operation
+        align(load, Index(first, {Var(0, 3): 8}))
+        assert ("alignment" in load.attributes) == (found is not None)
+        assert found is None or ir.IntegerAttr(load.attributes["alignment"]).value == found

@@ -190,6 +190,11 @@ def with_part(change):
     return schedule
 
 
+def rows_in_parts(s):
+    """The last of three parts of 64 rows has fewer."""
+    s.annotate(s.split(s.get_loops("A_shared")[-2], [None, 24])[0], "tensor_copy", True)
+
+
 @pytest.mark.parametrize(
     ("schedule", "options", "message"),
     [
@@ -207,6 +212,12 @@ def with_part(change):
         (with_part(lambda s: s.storage_align("A_shared", 0, 0, 32, 8)), {}, "buffer A_shared: expected no storage_align"),
         (with_part(lambda s: s.set_scope("C", 0, "warp")), {}, "buffer .*: expected scope warpgroup, as C of the tensor intrinsic"),
         (with_part(lambda s: s.annotate(s.get_loops("A_shared")[-2], "tensor_copy", "yes")), {}, "expected a truth value, found 'yes'"),
+        (with_part(rows_in_parts), {}, "expected whole boxes, .* found guards of block A_shared"),
+        (
+            with_part(lambda s: s.cache_read("A_shared", 0, "global")),
+            {},
+            "expected a copy of an argument of the kernel, found one of A_global",
+        ),
     ],
 )
 def test_what_is_not_legal_is_an_error(schedule, options, message):

@@ -1,5 +1,7 @@
 """The fallback schedule: te functions as loops over buffers give what they say, in place where that is safe."""
 
+import re
+
 import numpy as np
 import pytest
 from jitted import call, compile_text
@@ -199,6 +201,30 @@ def test_concatenations_of_symbolic_sizes_go_into_one_buffer():
     np.testing.assert_array_equal(kernel(x, y), np.concatenate([x, y]))
 
 
+@pytest.mark.parametrize(
+    ("type_", "indices", "vectors"),
+    [("f32", "", 1), ("64xf32, strided<[2]>", "%c0", 1), ("64xf32, strided<[2]>", "%i", 0), ("64xf32", "%i", 2)],
+)
+def test_lanes_load_neighbours_or_one_element_of_any_layout(type_, indices, vectors):
+    text = f"""
+    func.func @f(%x: memref<64xf32>, %z: memref<{type_}>, %y: memref<64xf32>) {{
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c64 = arith.constant 64 : index
+      scf.for %i = %c0 to %c64 step %c1 {{
+        %a = memref.load %x[%i] : memref<64xf32>
+        %b = memref.load %z[{indices}] : memref<{type_}>
+        %c = arith.addf %a, %b : f32
+        memref.store %c, %y[%i] : memref<64xf32>
+      }} {{{DISTINCT}}}
+      return
+    }}"""
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        vectorize_loops(module, 32, 32)
+        assert str(module).count("vector.load") == vectors
+
+
 @pytest.mark.parametrize(("bound", "has_vectors"), [("%n", True), ("%i", False), ("%j", False)])
 def test_loops_inside_of_vectors_have_bounds_that_all_lanes_share(bound, has_vectors):
     text = f"""
@@ -248,3 +274,72 @@ def test_a_loop_that_does_anything_but_arithmetic_on_neighbours_stays(change):
         module = ir.Module.parse(text)
         vectorize_loops(module, 32, 32)
         assert "vector." not in str(module)
+
+
+@pytest.mark.parametrize(
+    ("size", "number", "is_outside"),
+    [("arith.addi %twice, %n", lambda n, i: 3 * n, True), ("arith.addi %n, %i", lambda n, i: n + i, False)],
+)
+def test_temporaries_of_a_loop_are_allocated_before_it_where_their_size_is_known_there(size, number, is_outside):
+    text = f"""
+    #row = affine_map<(d0) -> (d0)>
+    func.func @k(%x: tensor<?xf32, ["n"]>, %n: index {{relay.symbol = "n"}}) -> tensor<?xf32, ["n"]> {{
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c3 = arith.constant 3 : index
+      %r = scf.for %i = %c0 to %c3 step %c1 iter_args(%t = %x) -> tensor<?xf32, ["n"]> {{
+        %twice = arith.addi %n, %n : index
+        %m = {size} : index
+        %e = tensor.empty(%m) : tensor<?xf32>
+        %d = linalg.generic {{indexing_maps = [#row], iterator_types = ["parallel"]}} outs(%e : tensor<?xf32>) {{
+        ^bb0(%o: f32):
+          %j = linalg.index 0 : index
+          %back = arith.subi %m, %j : index
+          %at = arith.remui %back, %n : index
+          %v = tensor.extract %t[%at] : tensor<?xf32, ["n"]>
+          linalg.yield %v : f32
+        }} -> tensor<?xf32>
+        %y = linalg.generic {{indexing_maps = [#row], iterator_types = ["parallel"]}} outs(%t : tensor<?xf32, ["n"]>) {{
+        ^bb0(%a: f32):
+          %j = linalg.index 0 : index
+          %v = tensor.extract %d[%j] : tensor<?xf32>
+          %w = arith.addf %v, %a : f32
+          linalg.yield %w : f32
+        }} -> tensor<?xf32, ["n"]>
+        scf.yield %y : tensor<?xf32, ["n"]>
+      }}
+      return %r : tensor<?xf32, ["n"]>
+    }}"""
+    found = bufferized(text)
+    assert found.count("memref.alloc(") == found.count("memref.dealloc") == 1
+    assert (found.index("memref.alloc(") < found.index("scf.for")) == is_outside
+    assert ("memref.dealloc %alloc : memref<?xf32>\n    return" in found) == is_outside
+    kernel = compile_kernel(text, tuning={"strategy": FALLBACK})
+    assert kernel.info.schedule == FALLBACK
+    given = expected = np.arange(1, 6, dtype=np.float32)
+    for i in range(3):
+        expected = expected + expected[(number(5, i) - np.arange(5)) % 5]
+    np.testing.assert_array_equal(kernel(given), expected)
+
+
+def test_steps_of_a_number_that_is_computed_inside_do_not_count_as_work():
+    text = """
+    #row = affine_map<(d0) -> (d0)>
+    func.func @k(%x: tensor<?xf32, ["n"]>, %steps: tensor<?xi64, ["n"]>, %n: index {relay.symbol = "n"}) -> tensor<?xf32, ["n"]> {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %e = tensor.empty(%n) : tensor<?xf32, ["n"]>
+      %y = linalg.generic {indexing_maps = [#row, #row, #row], iterator_types = ["parallel"]}
+          ins(%x, %steps : tensor<?xf32, ["n"]>, tensor<?xi64, ["n"]>) outs(%e : tensor<?xf32, ["n"]>) {
+      ^bb0(%a: f32, %s: i64, %o: f32):
+        %end = arith.index_cast %s : i64 to index
+        %r = scf.for %k = %c0 to %end step %c1 iter_args(%b = %a) -> f32 {
+          %c = arith.addf %b, %b : f32
+          scf.yield %c : f32
+        }
+        linalg.yield %r : f32
+      } -> tensor<?xf32, ["n"]>
+      return %y : tensor<?xf32, ["n"]>
+    }"""
+    found = bufferized(text)
+    assert re.search(rf"arith.cmpi sge, %arg\d, %c{PARALLEL_WORK} ", found), found

@@ -5,6 +5,7 @@ import pytest
 
 from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay.errors import RelayError
+from relayc.pipelines.tir.strategy import packing
 from relayc.pipelines.tir.strategy.packing import Packing, fill_blocks
 
 SHAPES = {
@@ -36,6 +37,26 @@ def test_columns_become_blocks_with_zeros_after_the_last_one(shape, order, axis,
     found = np.full(wanted.shape, 7, np.uint32)
     fill_blocks(source, axis, found)
     np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("columns", [24, 130])
+def test_a_few_blocks_of_columns_are_staged_together(columns, monkeypatch):
+    staged, staging = [], packing._staging
+    monkeypatch.setattr(packing, "_staging", lambda *options: staged.append(options[2]) or staging(*options))
+    source = np.arange(columns * 300, dtype=np.uint32).reshape(columns, 300)
+    found = np.full((-(-columns // 4), 300, 4), 7, np.uint32)
+    fill_blocks(source, 0, found)
+    np.testing.assert_array_equal(found, expected(source, 0, 4))
+    assert staged == [min(columns, 64)]
+
+
+@pytest.mark.parametrize("lines", [1, 2])
+def test_lines_end_in_zeros(lines):
+    source = np.arange(1, 31, dtype=np.uint16).reshape(3, 2, 5)
+    wide = source.reshape(*source.shape[:lines], -1)
+    found = np.full((*wide.shape[:-1], 16), 7, np.uint16)
+    packing.ARRANGEMENTS["lines"](source, found, lines)
+    np.testing.assert_array_equal(found, np.pad(wide, [(0, 0)] * lines + [(0, 16 - wide.shape[-1])]))
 
 
 def test_negative_strides_are_read_backwards():

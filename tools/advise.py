@@ -14,7 +14,6 @@ from relayc.pipelines.context.target import Target
 from relayc.runtime import Module, Profile
 from relayc.runtime.profile import BOUNDS, ProfileRow
 from relayc.runtime.threads import usable_cpus
-from relayc.symbolic import symbols_of
 from relayc.tools.build import Build
 from relayc.tools.inputs import inputs_of, sizes_of_call, tensors_of
 from relayc.tools.reference import Difference, difference
@@ -341,17 +340,16 @@ def candidates(build: Build, module: Module, sizes: Mapping[str, int]) -> Iterat
 
 
 def _of_shapes(module: Module, sizes: Mapping[str, int]) -> Iterator[Candidate]:
-    names = sorted({name for spec in module.inputs for d in spec.shape for name in symbols_of(d)} & set(sizes))
-    if not names:
+    if not sizes:
         return
-    at = {name: int(sizes[name]) for name in names}
+    at = {name: int(sizes[name]) for name in sorted(sizes)}
     text = ", ".join(f"{name} = {size}" for name, size in at.items())
-    yield Candidate("shapes", f"fixed sizes: {text}", partial(_with_dims, dims=at, fixed=names), "runs at these sizes only")
+    yield Candidate("shapes", f"fixed sizes: {text}", partial(_with_dims, dims=at, fixed=list(at)), "runs at these sizes only")
     if at not in module.specialized:
         special = [*module.specialized, at]
         cost = "more code and a longer compilation; runs at all sizes"
         yield Candidate("shapes", f"hot sizes: {text}", partial(Build.changed, specialize=special), cost)
-    known = {name: module.ranges.get(name, (0, math.inf)) for name in names}
+    known = {name: module.ranges.get(name, (0, math.inf)) for name in at}
     bounded = {name: (max(1, known[name][0]), size) for name, size in at.items() if 0 < size < known[name][1]}
     if bounded:
         most = ", ".join(f"{name} <= {size}" for name, (_, size) in bounded.items())

@@ -25,7 +25,6 @@ _PARAMETERS = {
     "feature_fraction": 0.8,
     "lambda_l2": 0.1,
     "num_threads": 1,
-    "deterministic": True,
     "force_row_wise": True,
     "verbose": -1,
 }

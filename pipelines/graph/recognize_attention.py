@@ -388,7 +388,7 @@ def _parts(source: Shape, target: Shape) -> list[list[int]] | None:
 def constant_mask(op: Op, rw: Rewriter) -> Found:
     """A constant mask that hides nothing -> none; a triangle -> is_causal."""
     array = rw.array(op.mask[0]) if op.mask else None
-    if array is None or not array.size or not _is_known(op):
+    if array is None or not array.size:
         return None
     kept = array if array.dtype == bool else array == 0
     lost = np.array([op.mask_value]) if array.dtype == bool else array[~kept]

@@ -158,8 +158,6 @@ class Rewriter:
             while pending:
                 op = pending.pop()
                 operation = op.operation
-                if operation in self._dead or operation in self._seen:
-                    continue
                 if len(operation.results):
                     self._seen.add(operation)
                 rules = table.get(operation.name) if len(self._seen) < limit else None

@@ -60,7 +60,7 @@ def _collapse(drawing: Drawing, first: int, period: int, times: int) -> Drawing:
     arrows = []
     for arrow in drawing.arrows:
         source, target = place(arrow.source), place(arrow.target)
-        is_inside = first <= arrow.source < end and first <= arrow.target < end
+        is_inside = first <= arrow.source and arrow.target < end
         is_next = is_inside and (arrow.source - first) // period != (arrow.target - first) // period
         arrows.append(Arrow(source, target, arrow.text, arrow.is_back or is_next))
     kept = [*drawing.boxes[:first], *boxes, *drawing.boxes[end:]]

@@ -129,3 +129,17 @@ func.func @finite_triangles(%q: tensor<1x4x2x8xf32>, %k: tensor<1x2x2x8xf32>, %v
   %1 = "relay.nn_attention"(%0, %k, %v, %s) {scale = 1.0 : f64} : (tensor<1x4x2x8xf32>, tensor<1x2x2x8xf32>, tensor<1x2x2x8xf32>, tensor<2x2xf32>) -> tensor<1x4x2x8xf32>
   return %1 : tensor<1x4x2x8xf32>
 }
+
+// -----
+
+// Where the number of queries is unknown, a constant mask of zeros is none, and no triangle is known to be the causal mask.
+// CHECK-LABEL: func.func @unknown_queries
+// CHECK: %[[A:.*]] = "relay.nn_attention"(%arg0, %arg1, %arg2, %{{.*}}) {scale
+// CHECK-NEXT: "relay.nn_attention"(%[[A]], %arg1, %arg2) {{.*}}is_causal = false
+func.func @unknown_queries(%q: tensor<1x4x?x8xf32>, %k: tensor<1x2x3x8xf32>, %v: tensor<1x2x3x8xf32>) -> tensor<1x4x?x8xf32> {
+  %t = "relay.constant"() {value = dense<[[true, true, false], [true, true, true]]> : tensor<2x3xi1>} : () -> tensor<2x3xi1>
+  %z = "relay.constant"() {value = dense<0.0> : tensor<1x3xf32>} : () -> tensor<1x3xf32>
+  %0 = "relay.nn_attention"(%q, %k, %v, %t) {scale = 1.0 : f64} : (tensor<1x4x?x8xf32>, tensor<1x2x3x8xf32>, tensor<1x2x3x8xf32>, tensor<2x3xi1>) -> tensor<1x4x?x8xf32>
+  %1 = "relay.nn_attention"(%0, %k, %v, %z) {scale = 1.0 : f64} : (tensor<1x4x?x8xf32>, tensor<1x2x3x8xf32>, tensor<1x2x3x8xf32>, tensor<1x3xf32>) -> tensor<1x4x?x8xf32>
+  return %1 : tensor<1x4x?x8xf32>
+}

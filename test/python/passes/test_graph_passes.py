@@ -11,6 +11,7 @@ from relayc.dialects.relay import IRModule, build
 from relayc.pipelines import PassContext, find_pass
 from relayc.pipelines.graph.reshapes import before_reshape, regroup
 from relayc.pipelines.graph.rewrite import Rules
+from relayc.pipelines.graph.share_parameters import _samples
 from relayc.pipelines.graph.simplify_expr import _ORDERS
 from relayc.symbolic import parse
 
@@ -90,6 +91,27 @@ def test_equal_parameters_become_one():
     mod = program(lambda x, a, b: [build("add", build("add", x, a), b)], [normal(64, 32), Const(a), Const(a.copy())])
     mod = apply(mod, "EliminateCommonSubexpr", "DeadCodeElimination")
     assert len(mod.params) == 1
+
+
+@pytest.mark.parametrize(("size", "step", "count"), [(0, 1, 0), (1, 1, 1), (127, 1, 127), (128, 2, 64), (6400, 100, 64)])
+def test_parameters_are_told_apart_by_few_elements(size, step, count):
+    found = np.frombuffer(_samples(np.arange(size, dtype=np.uint16)), np.uint16)
+    assert found.tolist() == list(range(0, size, step)) and len(found) == count
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (4, 1), (1, 1, 1)])
+def test_numbers_beside_branches_of_one_channel(shape):
+    """What follows a branch has a number for each channel, which one without the axis of the channels has not."""
+    is_beside = shape == (1,)
+
+    def body(x, *others):
+        weights, numbers = others[:2], others[2:]
+        return [build("multiply", build("nn.dense", x, w), n) for w, n in zip(weights, numbers, strict=True)]
+
+    arrays = [normal(4, 8), normal(1, 8), normal(1, 8, seed=1), Const(normal(*shape)), Const(normal(*shape, seed=2))]
+    config = {"relay.CombineParallel.min_branches": 2, "relay.CombineParallel.variables": True}
+    found = apply(program(body, arrays), "CombineParallelDense", config=config)
+    assert names_of(found).count("multiply") == (1 if is_beside else 2)
 
 
 # ---- numerics through the whole pipeline ------------------------------------------------------------------------------------------------

@@ -128,10 +128,11 @@ def test_ends_that_are_not_known_leave_the_others(name):
         ("floor_mod", ((0, 1), (1, None)), (None, None)),
         ("where", ((None, 3), (1, 4)), (None, 4)),
         ("where", ((-2, 3), (1, None)), (-2, None)),
+        ("sizes", (), (3, 7)),
     ],
 )
 def test_rules_of_operators(name, pair, expected):
-    op = SimpleNamespace(data=0, lhs=0, rhs=1, x=0, y=1)
+    op = SimpleNamespace(data=0, lhs=0, rhs=1, x=0, y=1, values=(5, 3, 7))
     assert _RULES[name](op, pair.__getitem__) == expected
 
 

@@ -219,6 +219,21 @@ def test_transforms(shape, multipliers, length, frequencies, inverse):
     check(body, arrays + [rng.standard_normal((2, length)) for _ in range(multipliers)], rtol=1e-12)
 
 
+@pytest.mark.parametrize("length", [6, 7])
+def test_transforms_to_real_rows(length):
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((3, length // 2 + 1, 2))
+
+    def body(x, powers, n, plan):
+        roots = build("fft_roots", powers, n, dtype="float64")
+        return [build("fft", x, roots, build("fft_plan", plan), length=length, frequencies=length, inverse=True, to_real=True)]
+
+    arrays = [x, np.arange(length), np.int64(length), np.int64(length // 2 if length % 2 == 0 else length)]
+    check(body, arrays, rtol=1e-12)
+    (found,) = folded(body, arrays)
+    np.testing.assert_allclose(found[..., 0], np.fft.irfft(x @ [1, 1j], length), rtol=1e-12, atol=1e-12)
+
+
 def test_multipliers_of_transforms_are_complex():
     rng = np.random.default_rng(1)
     x, first, second = rng.standard_normal((3, 6, 2)), rng.standard_normal((2, 6)), rng.standard_normal((2, 6))

@@ -8,7 +8,9 @@ from onnx import TensorProto, helper
 from onnx_models import model_of
 
 import relayc
-from relayc.tools.quantize.graph import prepare
+from relayc.tools.quantize.graph import Graph, prepare
+from relayc.tools.quantize.layers import find_layers
+from relayc.tools.quantize.qdq import plan
 
 RNG = np.random.default_rng(11)
 
@@ -195,6 +197,24 @@ def test_what_is_between_convolutions_is_computed_in_bytes(model, kernels, activ
         assert sum(name in kernel.name for kernel in module.kernels) >= count, module.kernels
     images = [t for kernel in module.kernels for t in kernel.inputs if t.dtype == "float32" and len(t.shape) == 4 and t.shape[2] > 1]
     assert [t.shape[1] for t in images] == [4]
+
+
+@pytest.mark.parametrize(
+    ("model", "groups", "limited", "through", "shared"),
+    [
+        (pooled, "x bc defg h j", "def", "cefgi", "cfg"),  # a maximum moves elements; nothing but the limits reads d, e and f
+        (enlarged, "x a bdef c", "", "ef", "abcdef"),  # what is enlarged and joined has one scale, as has x * sigmoid(x) for its operand
+        (activated, "x a bc d e g h i m", "", "c", "abcdegh"),
+    ],
+)
+def test_tensors_that_have_one_scale(model, groups, limited, through, shared):
+    made = model()
+    for node in made.graph.node:
+        node.name = node.output[0]
+    graph = Graph(made)
+    found = plan(graph, find_layers(graph))
+    assert sorted("".join(group) for group in found.groups) == sorted(groups.split())
+    assert [set(limited), set(through), set(shared)] == [found.limited, found.through, found.shared]
 
 
 def test_the_inside_of_a_function_is_not_rounded():

@@ -1,5 +1,7 @@
 """What each method is for: ranges against outliers, SmoothQuant, bias correction, GPTQ, layers that stay in floats."""
 
+from types import SimpleNamespace
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from onnx_models import model_of
 import relayc
 from relayc.calibration import BINS, METHODS, Histogram, Largest, NotFinite, Products, Steps, merged, observe, range_of, steps_of
 from relayc.pipelines.context.target import Target
-from relayc.tools.quantize import Settings
+from relayc.tools.quantize import Settings, _seconds
 from relayc.tools.quantize.graph import Graph
 from relayc.tools.quantize.layers import bias_steps, decibels, find_layers, quantize_weights
 from relayc.tools.quantize.twin import Deviation
@@ -307,6 +309,12 @@ def test_ratios_in_the_report_are_those_of_the_layer(most):
     difference = error(model, alone, X)
     assert layer.output_db == pytest.approx(20 * np.log10(np.sqrt(np.mean((X @ W) ** 2)) / difference), abs=0.1)
     assert (layer.bytes_before, layer.bytes_after) == (32 * 24 * 4 + 96, 32 * 24 + 96 + 96)
+
+
+def test_kernels_with_several_layers_share_their_time():
+    rows = [SimpleNamespace(sources=("a", "relu", "b"), seconds=3.0), SimpleNamespace(sources=("a",), seconds=0.25)]
+    module = SimpleNamespace(profile=lambda inputs: SimpleNamespace(rows=rows))
+    assert _seconds(module, {}, [SimpleNamespace(name=name) for name in "abc"]) == {"a": 1.75, "b": 1.5}
 
 
 def test_times_and_tables():

@@ -164,6 +164,13 @@ def test_few_rows_are_a_batch_of_any_size(tmp_path):
         np.testing.assert_array_equal(batch[name], array)
 
 
+def test_a_sample_may_lack_a_first_axis_of_one_or_of_any_size():
+    given = {"x": np.ones(3), "y": np.ones(2), "z": np.ones((1, 4))}
+    assert shapes_of(open_samples([given], inputs(x=[1, 3], y=["n", 2], z=[1, 4]))) == [{"x": (1, 3), "y": (1, 2), "z": (1, 4)}]
+    with pytest.raises(ValueError, match=r"x: expected the shape \[3, 1\], found \[1\]"):
+        list(open_samples([{"x": np.ones(1)}], inputs(x=[3, 1])))
+
+
 def test_files_that_are_no_samples(tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()

@@ -107,6 +107,14 @@ def test_one_scale():
     check(model_of(weight, np.float32(0.25), np.int8(3), data), data, (weight.astype(np.float64) - 3) * 0.25)
 
 
+@pytest.mark.parametrize("zero", [-100, 127])
+def test_zero_points_far_from_the_numbers(zero):
+    """Two bits hold the numbers, and a byte does not hold the distance to every zero point."""
+    weight = np.random.default_rng(0).integers(1, 3, (64, 24)).astype(np.int8)
+    data = np.random.default_rng(3).standard_normal((2, 64), np.float32)
+    check(model_of(weight, np.float32(0.25), np.int8(zero), data), data, (weight.astype(np.float64) - zero) * 0.25)
+
+
 def test_halves():
     weight, scales = drawn("int8", (64, 24)), np.linspace(0.125, 0.5, 24).astype(np.float16)
     data = np.random.default_rng(3).standard_normal((3, 64)).astype(np.float16)

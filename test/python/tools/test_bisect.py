@@ -197,8 +197,10 @@ repeated (float[3, 8] x, bool more) => (float[3, 8] y)
   count = Constant <value = int64 {3}> ()
   y = Loop (count, more, x) <body = step (int64 i, bool go, float[3, 8] v) => (bool again, float[3, 8] next) {
     again = Identity (go)
-    sums = ReduceSum <keepdims = 1> (v, axis)
-    next = Div (v, sums)
+    mixed = MatMul (v, square)
+    sums = ReduceSum <keepdims = 1> (mixed, axis)
+    shares = Div (mixed, sums)
+    next = MatMul (shares, square)
   }>
 }
 """
@@ -206,7 +208,8 @@ repeated (float[3, 8] x, bool more) => (float[3, 8] y)
 
 def test_a_faulty_schedule_is_named_where_the_program_is_no_graph(tmp_path, capsys, faulty_strategy):
     model = onnx.parser.parse_model(LOOP)
-    model.graph.initializer.append(numpy_helper.from_array(np.array([1]), "axis"))
+    square = np.random.default_rng(0).random((8, 8), np.float32)
+    model.graph.initializer.extend([numpy_helper.from_array(np.array([1]), "axis"), numpy_helper.from_array(square, "square")])
     onnx.save(model, tmp_path / "loop.onnx")
     np.savez(tmp_path / "in.npz", x=np.arange(24, dtype=np.float32).reshape(3, 8) + 1, more=np.array(True))
     code, out, _ = run(capsys, tmp_path / "loop.onnx", "--inputs", tmp_path / "in.npz", "--check", "--out", tmp_path)

@@ -13,9 +13,10 @@ from onnx import TensorProto, helper
 from rich.console import Console
 
 from relayc import te
+from relayc.pipelines.context.target import Target
 from relayc.pipelines.targets.cpu import peak
 from relayc.runtime import Peak, load_module, num_threads
-from relayc.tools import cli, entry, opt, settings
+from relayc.tools import cli, entry, opt, settings, targets
 
 
 @pytest.fixture
@@ -355,6 +356,13 @@ def test_targets_are_told(capsys):
     code, out, _ = run(capsys, "targets")
     assert code == 0 and "kinds: cpu, cuda" in out
     assert re.search(r"x86-64 +SSE2 .* yes", out) and "sapphirerapids" in out
+
+
+def test_cpus_run_here_whose_instructions_are_all_there(capsys, monkeypatch):
+    monkeypatch.setattr(targets, "Target", lambda kind: Target("cpu -mcpu=x86-64-v3"))
+    lines = run(capsys, "targets")[1].splitlines()
+    found = {words[0]: words[-1] for line in lines if len(words := line.split()) > 2 and words[-1] in ("yes", "no")}
+    assert found == {"x86-64": "yes", "x86-64-v2": "yes", "x86-64-v3": "yes", "x86-64-v4": "no", "sapphirerapids": "no"}
 
 
 @pytest.mark.parametrize(("command", "module"), [(entry.relayc, cli), (entry.relayc_opt, opt)])

@@ -14,7 +14,7 @@ from relayc.pipelines.targets.cpu import peak
 from relayc.pipelines.tir.strategy.table import FALLBACK
 from relayc.runtime import Peak
 from relayc.tools import cli
-from relayc.tools.diff import Change, matched
+from relayc.tools.diff import Change, compare_records, matched
 from relayc.tools.diff_tables import _differing, _sides, changes_table
 from relayc.tools.record import Call, Record, digest
 
@@ -234,6 +234,23 @@ def test_calls_are_matched_by_their_nodes():
     found = {tuple(c.kernel for c in ours): tuple(c.kernel for c in theirs) for ours, theirs in matched(a, b)}
     assert found == {("k",): ("q",), ("whole",): ("p1", "p2"), ("only_a",): (), ("nameless",): ("nameless_1",), ("x",): ("y",)}
     assert len(matched(a, b)) == 6  # the calls of n1 in their order
+
+
+def test_groups_are_in_the_order_of_their_first_calls():
+    a = [call("early", "n1"), call("between", "n2"), call("late", "n3")]
+    b = [call("whole", "n1", "n3"), call("other", "n2")]
+    assert [[c.kernel for c in ours] for ours, _ in matched(a, b)] == [["early", "late"], ["between"]]
+
+
+def test_outputs_of_a_program_and_a_record_are_compared_in_both_orders(tmp_path):
+    whole = Record({}, {}, {}, [], "", {}, [], {"y": np.arange(200_000, dtype=np.int64)})
+    whole.save(tmp_path / "r.json")
+    saved = Record.load(tmp_path / "r.json")
+    changed = dataclasses.replace(whole, outputs={"y": whole.outputs["y"] + 1})
+    for a, b in ((whole, saved), (saved, whole), (saved, saved), (whole, whole)):
+        assert compare_records(a, b).outputs["y"].largest == 0
+    for a, b in ((changed, saved), (saved, changed)):
+        assert compare_records(a, b).outputs["y"].largest == 1
 
 
 def test_times_of_calls_are_shown_where_a_side_has_any():

@@ -203,6 +203,9 @@ def test_what_came_of_a_search_in_words(tmp_path):
     ]:
         assert summary(dataclasses.replace(tuning, **changed)).startswith(f"{len(changed.get('gains', ()))} trials of 0 kernels in 0 s")
         assert words in summary(dataclasses.replace(tuning, **changed))
+    found = str(tuning).splitlines()
+    assert found[0] == "kernel  share  trials  us before  us after  gain  numbers" and found[4] == summary(tuning)
+    assert found[2] == "k       25.0%  3       2.0        1.0       2.00  loops grain=3"
 
 
 def test_the_graph_is_no_kernel():

@@ -14,7 +14,9 @@ from relayc.pipelines.history.database import Database
 from relayc.pipelines.history.programs import GRAPH
 from relayc.pipelines.history.records import DATABASE, RECORDS, records_of
 from relayc.tune import worker
+from relayc.tune.model import GRAPH_SHARE
 from relayc.tune.program import ProgramKey
+from relayc.tune.session import Session
 
 TARGET = relayc.Target("cpu", num_threads=1)
 
@@ -134,6 +136,14 @@ def test_a_search_records_what_the_whole_model_gains(tmp_path, monkeypatch):
     count = len(calls)
     again = relayc.tune(model, trials=20, **options)  # goes on from there: the record is measured once more, nothing else
     assert again.gain == pytest.approx(2.0) and again.trials == 0 and len(calls) == count + 2
+
+
+def test_kernels_get_the_time_and_the_trials_that_the_graph_leaves(tmp_path, monkeypatch):
+    runs = []
+    monkeypatch.setattr(Session, "run", lambda self, trials, seconds: runs.append((trials, seconds)))
+    relayc.tune(chain(64, 32), trials=20, minutes=10, database=tmp_path / "t.sqlite", target=TARGET, num_threads=1)
+    (first, second) = runs
+    assert first == (int(20 * GRAPH_SHARE), 600 * GRAPH_SHARE) and second[0] == 20 and 300 < second[1] < 600
 
 
 def test_a_choice_that_gives_other_results_is_no_candidate(tmp_path, monkeypatch):

@@ -71,6 +71,14 @@ def test_sketches_of_a_product():
     assert "tensorize" in str(schedule.trace)
 
 
+def test_a_sum_of_squares_is_no_product_of_two_buffers():
+    needs_avx512()
+    x, k = te.placeholder((20, 70, 48), name="x"), te.reduce_axis((0, 48), name="k")
+    squares = te.compute((20, 70), lambda i, j: te.sum(x[i, j, k] * x[i, j, k], axis=k), name="squares")
+    roots = te.compute((20, 70), lambda i, j: te.sqrt(squares[i, j]), name="roots")
+    assert [sketch.__name__ for sketch in sketches(te.create_prim_func([x, roots]))] == ["sketch"]
+
+
 @pytest.mark.parametrize("depth", [3, 40])
 def test_sketches_of_a_sum_that_is_the_result(depth):
     """It is summed in a buffer of its own, or not; few steps are unrolled, or not."""

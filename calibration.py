@@ -93,7 +93,7 @@ def _least_square(found: Histogram, levels: int) -> tuple[float, float]:
         return float((counts * outside**2).sum() + inside)
 
     low, high = found.low, found.high
-    for _ in range(3 if low < 0 < high else 1):
+    for _ in range(3):
         high = min((high_ for high_ in found.high * _SHARES), key=lambda end: error(low, end)) if found.high > 0 else 0.0
         low = min((low_ for low_ in found.low * _SHARES), key=lambda end: error(end, high)) if found.low < 0 else 0.0
     return low, high

@@ -102,7 +102,7 @@ class Planter:
         if name not in sys.modules:
             try:
                 importlib.import_module(name)
-            except TypeError:
+            except (ImportError, TypeError):
                 return False
             self._find_functions()
         return True

@@ -26,7 +26,7 @@ def share_parameters(mod: IRModule, ctx: PassContext) -> IRModule:
         return mod
     kept = _kept(mod.params)
     for op in _constants(mod):
-        if op.key is not None and kept.get(op.key, op.key) != op.key:
+        if op.key is not None:
             op.attributes["value"] = ir.StringAttr.get(kept[op.key])
     drop_unused_params(mod)
     return mod

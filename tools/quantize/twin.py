@@ -241,7 +241,7 @@ def choose(
     low, high = 0, len(order) + 1
     if fits(len(order)):
         low = len(order)
-    while high - low > 1 and low < len(order):
+    while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return sorted(order[:low]), sensitivity

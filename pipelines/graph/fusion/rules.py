@@ -196,7 +196,7 @@ def gather_into_product(producer: Group, consumer: Group) -> bool:
         return False
     a, b = product.operation.operands
     is_a = producer.result == a
-    if a == b or not (is_a or producer.result == b):
+    if not (is_a or producer.result == b):
         return False
     is_along_depth = not product.transpose_a if is_a else product.transpose_b
     other = TensorType.of(b if is_a else a)

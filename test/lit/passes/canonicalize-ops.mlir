@@ -1,5 +1,18 @@
 // RUN: relayc-opt %s --passes canonicalize-ops --split-input-file | filecheck %s
 
+// Of unknown sizes nothing is rewritten.
+// CHECK-LABEL: func.func @unknown_sizes
+// CHECK-NEXT: relay.stack
+// CHECK-NEXT: relay.layout_transform
+// CHECK-NEXT: return
+func.func @unknown_sizes(%x: tensor<?x3xf32>, %y: tensor<1x?x4x4xf32>) -> (tensor<?x2x3xf32>, tensor<1x4x4x?xf32>) {
+  %0 = "relay.stack"(%x, %x) {axis = 1 : i64} : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x2x3xf32>
+  %1 = "relay.layout_transform"(%y) {src_layout = "NCHW", dst_layout = "NHWC"} : (tensor<1x?x4x4xf32>) -> tensor<1x4x4x?xf32>
+  return %0, %1 : tensor<?x2x3xf32>, tensor<1x4x4x?xf32>
+}
+
+// -----
+
 // CHECK-LABEL: func.func @reshapes
 // CHECK: "relay.reshape"(%arg0) {allowzero = false, newshape = array<i64: 2, 1, 3, 4>}
 // CHECK: "relay.reshape"(%{{.*}}) {allowzero = false, newshape = array<i64: 2, 3, 4>}

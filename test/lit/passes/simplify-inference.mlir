@@ -43,6 +43,16 @@ func.func @dropout(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
+// So is one of unknown sizes; its mask, where used, is not written out.
+// CHECK-LABEL: func.func @dropout_of_unknown_sizes
+// CHECK-NEXT: relay.nn_dropout
+func.func @dropout_of_unknown_sizes(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %0:2 = "relay.nn_dropout"(%x) : (tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>)
+  return %0#1 : tensor<?xf32>
+}
+
+// -----
+
 // The mask of a dropout, where used, is ones.
 // CHECK-LABEL: func.func @dropout_mask
 // CHECK: "relay.constant"() {value = dense<1.000000e+00> : tensor<8xf32>}

@@ -1,12 +1,13 @@
 """Folding gives what kernels compute: each evaluator against the compiled operator, over dtypes."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 from support import Const, build, program, run_program
 
 from relayc.dialects.relay import OPS
 from relayc.pipelines import find_pass
-from relayc.pipelines.graph.numpy_operators import NUMPY_OPERATORS
+from relayc.pipelines.graph.numpy_operators import NUMPY_OPERATORS, NumpyOperator
 
 INTEGERS = ["int8", "int32", "int64", "uint8"]
 ROUNDED = ["floor", "ceil", "round", "trunc", "sign", "abs", "negative"]
@@ -194,7 +195,7 @@ def test_scans_of_all_elements_and_without_their_own(name):
 
 def test_bits_of_other_types():
     x = np.float32([[0.0, -0.0, 1.5], [np.inf, -1.0, 2.0]])
-    check(lambda x: [build("reinterpret", x, dtype=d) for d in ("int32", "float32")], [x])
+    check(lambda x: [build("reinterpret", x, dtype=d) for d in ("int32", "float32")] + [build("copy", x)], [x])
 
 
 def test_evaluators_are_of_operators_that_exist():
@@ -217,6 +218,24 @@ def test_transforms(shape, multipliers, length, frequencies, inverse):
         return [build("fft", *given, length=length, frequencies=frequencies, inverse=inverse)]
 
     check(body, arrays + [rng.standard_normal((2, length)) for _ in range(multipliers)], rtol=1e-12)
+
+
+def test_dequantised_floats_are_not_rounded_to_integers():
+    data, scale = np.array([0.5, -1.75, 3.0]).astype(ml_dtypes.float8_e4m3fn), np.float32(0.25)
+    zero = np.zeros((), ml_dtypes.float8_e4m3fn)
+
+    def body(*operands):
+        return [build("qnn.dequantize", *operands)]
+
+    arrays = [Const(data), Const(scale), Const(zero)]
+    np.testing.assert_array_equal(run_program(body, arrays)[0], np.float32([0.125, -0.4375, 0.75]))
+    assert "relay.qnn_dequantize" in str(find_pass("FoldConstant")(program(body, arrays)))
+
+
+def test_an_evaluator_gives_what_the_types_say(monkeypatch):
+    monkeypatch.setitem(NUMPY_OPERATORS, "copy", NumpyOperator(lambda op, x: x[:1], 1 << 20))
+    with pytest.raises(ValueError, match=r"relay.copy at .*: evaluated to shape \(1,\), expected tensor<3xf32>"):
+        folded(lambda x: [build("copy", x)], [np.float32([1, 2, 3])])
 
 
 @pytest.mark.parametrize("length", [6, 7])

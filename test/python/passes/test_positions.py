@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+from support import Const, program
 
 import relayc
 from relayc import TensorType
-from relayc.pipelines.graph.positions import Positions, _constant, _holds_positions, _span
+from relayc.dialects.relay import build
+from relayc.pipelines.graph.positions import Positions, _constant, _holds_positions, _span, positions_of
+from relayc.pipelines.graph.rewrite import Rewriter
 from relayc.symbolic import FAR, parse
 
 TABLE = np.arange(512 * 3, dtype=np.float32).reshape(512, 3)
@@ -92,6 +95,7 @@ def elements(positions):
     )
 
 
+TWELVE = (np.arange(2) * 20 + np.arange(4)[:, None] * 3).T.reshape(2, 1, 4) + 7
 SOME = [Positions((3, 4), first, steps) for first in (-2, 0, 5) for steps in ((0, 0), (1, 0), (0, -1), (4, 1), (-2, 3), (-1, -1))]
 SOME += [Positions((), 3, ()), Positions((1, 4), 2, (0, 2)), Positions((3, 1), 0, (1, 0)), Positions((1,), -1, (0,))]
 
@@ -112,6 +116,26 @@ def test_facts_are_those_of_the_elements(positions):
     if array.size > 4:
         array[1, 2] += 1
         assert _constant(array) is None
+
+
+@pytest.mark.parametrize(
+    ("move", "expected"),
+    [
+        (lambda x: build("transpose", x, axes=(2, 0, 1)), TWELVE.transpose(2, 0, 1)),
+        (lambda x: build("strided_slice", x, begin=(1, 0), end=(2, 4), strides=(1, 2), axes=(0, 2)), TWELVE[1:2, :, 0:4:2]),
+        (lambda x: build("strided_slice", x, begin=(-1,), end=(-5,), strides=(-3,), axes=(2,)), TWELVE[:, :, ::-3]),
+        (lambda x: build("reshape", x, newshape=(2, 1, 1, 4)), TWELVE.reshape(2, 1, 1, 4)),
+        (lambda x: build("broadcast_to", x, shape=(2, 5, 4)), np.broadcast_to(TWELVE, (2, 5, 4))),
+        (lambda x: build("add", x, x), TWELVE * 2),
+    ],
+    ids=["transpose", "slice", "backwards", "reshape", "broadcast", "add"],
+)
+def test_moved_positions_are_those_of_the_elements(move, expected):
+    mod = program(lambda x: [move(x)], [Const(TWELVE)])
+    block = mod.main.regions[0].blocks[0]
+    with mod.context:
+        found = positions_of(block.operations[len(block.operations) - 1].operands[0], Rewriter(mod))
+    np.testing.assert_array_equal(elements(found), expected)
 
 
 @pytest.mark.parametrize(

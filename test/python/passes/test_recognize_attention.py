@@ -133,6 +133,19 @@ def test_families(name: str) -> None:
     np.testing.assert_allclose(result, expected, rtol=0, atol=TOLERANCE)
 
 
+def test_a_mask_that_repeats_scores() -> None:
+    """One query's scores, each time with other keys hidden, are no attention of so many queries: the products stay."""
+    q, k, v = normal(2, 1, 8), normal(2, 6, 8, seed=1), normal(2, 6, 8, seed=2)
+    hidden = np.arange(60).reshape(2, 5, 6) % 4 == 3
+    weights = np.where(hidden, 0, np.exp(q @ k.transpose(0, 2, 1)))
+
+    def body(q, k, v, hidden, fill):
+        return [attend(q, k, v, lambda scores: build("where", hidden, fill, scores))]
+
+    (result,) = run_program(body, [q, k, v, hidden, scalar(-np.inf)])
+    np.testing.assert_allclose(result, weights / weights.sum(-1, keepdims=True) @ v, rtol=0, atol=TOLERANCE)
+
+
 def test_keys_that_all_heads_share() -> None:
     """They are no heads of their own: the products stay."""
     q, k, v = normal(4, 5, 8), normal(1, 6, 8, seed=1), normal(4, 6, 8, seed=2)

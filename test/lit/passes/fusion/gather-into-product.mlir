@@ -44,3 +44,15 @@ func.func @others(%w: tensor<8x32x16xf32>, %i: tensor<6xi64>, %x: tensor<6x16x9x
   %5 = "relay.nn_batch_matmul"(%2, %z) {transpose_b = false} : (tensor<8x32x6xf32>, tensor<8x6x1xf32>) -> tensor<8x32x1xf32>
   return %3, %4, %5 : tensor<6x32x9xf32>, tensor<6x1x16xf32>, tensor<8x32x1xf32>
 }
+
+// Nor where the number of rows is a symbol, nor as both operands.
+// CHECK-LABEL: func.func @symbolic
+// CHECK-COUNT-4: "relay.yield"
+func.func @symbolic(%w: tensor<8x32x16xf32>, %u: tensor<8x4x16xf32>, %i: tensor<6xi64>, %x: tensor<6x16x?xf32, ["n"]>)
+    -> (tensor<6x32x?xf32, ["n"]>, tensor<6x4x4xf32>) {
+  %0 = "relay.take"(%w, %i) {axis = 0 : i64} : (tensor<8x32x16xf32>, tensor<6xi64>) -> tensor<6x32x16xf32>
+  %1 = "relay.take"(%u, %i) {axis = 0 : i64} : (tensor<8x4x16xf32>, tensor<6xi64>) -> tensor<6x4x16xf32>
+  %2 = "relay.nn_batch_matmul"(%0, %x) {transpose_b = false} : (tensor<6x32x16xf32>, tensor<6x16x?xf32, ["n"]>) -> tensor<6x32x?xf32, ["n"]>
+  %3 = "relay.nn_batch_matmul"(%1, %1) : (tensor<6x4x16xf32>, tensor<6x4x16xf32>) -> tensor<6x4x4xf32>
+  return %2, %3 : tensor<6x32x?xf32, ["n"]>, tensor<6x4x4xf32>
+}

@@ -146,6 +146,12 @@ def pooled(outputs=()):
     return made
 
 
+def read_by_others(model, name):
+    model.graph.node.append(helper.make_node("Exp", [name], ["z"]))
+    model.graph.output.append(onnx.ValueInfoProto(name="z"))
+    return model
+
+
 CASES = {
     "padded": lambda: image(pads=[1, 0, 2, 1], strides=[2, 1]),
     "depthwise": lambda: image(weight=(8, 1, 3, 3), bias=8, group=4),
@@ -180,6 +186,19 @@ def test_a_form(name):
             assert np.sqrt(np.mean((theirs - ours) ** 2)) < 0.01 * np.std(theirs)
 
 
+@pytest.mark.parametrize("name", ["normalised", "joined", "tied", "old operators", "shared"])
+def test_what_is_prepared_computes_the_same(name):
+    """Batch norms and constant transposes are in the weights."""
+    model = CASES[name]()
+    prepared = prepare(model)
+    x = np.random.default_rng(1).standard_normal([d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim], np.float32)
+    sessions = [onnxruntime.InferenceSession(m.SerializeToString(), providers=["CPUExecutionProvider"]) for m in (model, prepared.model)]
+    for theirs, ours in zip(*(session.run(None, {"x": x}) for session in sessions), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+    assert not {"BatchNormalization"} & {node.op_type for node in prepared.nodes} and prepared.opset >= 13
+    assert not any(node.op_type == "Transpose" and node.input[0] in prepared.constants for node in prepared.nodes)
+
+
 def quantised(model, **options):
     shape = [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
     return relayc.quantize(model, [{"x": RNG.standard_normal(shape, np.float32) + 0.3} for _ in range(4)], **options)
@@ -205,6 +224,8 @@ def test_what_is_between_convolutions_is_computed_in_bytes(model, kernels, activ
         (pooled, "x bc defg h j", "def", "cefgi", "cfg"),  # a maximum moves elements; nothing but the limits reads d, e and f
         (enlarged, "x a bdef c", "", "ef", "abcdef"),  # what is enlarged and joined has one scale, as has x * sigmoid(x) for its operand
         (activated, "x a bc d e g h i m", "", "c", "abcdegh"),
+        (lambda: read_by_others(activated(), "h"), "x a bc d e g h i m", "", "c", "abcdegh"),  # the gate of a quantised product
+        (lambda: read_by_others(pooled(), "d"), "x bc fg h j", "f", "cgi", "cg"),  # others read what the limits would cut off
     ],
 )
 def test_tensors_that_have_one_scale(model, groups, limited, through, shared):

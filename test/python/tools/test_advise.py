@@ -214,6 +214,42 @@ def test_bounds_keep_what_is_known_of_sizes(model):
     assert not any("bounded" in c.name for c in advising.candidates(build, module, {"batch": 9}))
 
 
+def test_a_program_without_symbols_has_no_sizes_to_change(model):
+    build = Build.of(model, {"dims": {"batch": 4}})
+    assert not {"shapes", "batch"} & {c.kind for c in advising.candidates(build, build.compile(), {})}
+
+
+@pytest.mark.parametrize(
+    ("lacking", "exists", "message"),
+    [
+        (("avx9",), True, "expected a target that this machine has, found one with avx9"),
+        ((), False, "expected a device cuda:3, found none"),
+    ],
+)
+def test_programs_that_do_not_run_here_are_refused(lacking, exists, message):
+    device = type("Device", (), {"exists": exists, "__str__": lambda self: "cuda:3"})()
+    module = SimpleNamespace(lacking=lacking, device=device)
+    build = SimpleNamespace(target=SimpleNamespace(emulate=False), compile=lambda: module)
+    with pytest.raises(ValueError, match=f"advise: {message}"):
+        advising.search(build, lambda module: {}, 1.0)
+
+
+def test_two_programs_are_timed_until_the_gain_by_item_is_sure(monkeypatch):
+    asked = []
+
+    def compare_times(base, other, seconds, enough):
+        asked.append((base(), other(), seconds, enough))
+        return gain(0.6)
+
+    monkeypatch.setattr(advising, "compare_times", compare_times)
+    first, second = (SimpleNamespace(run=lambda inputs, name=name: (name, inputs)) for name in "ab")
+    assert advising.measure(first, 1, second, 2, 3.0, 2).ratio == pytest.approx(1.2)
+    ((base, other, seconds, enough),) = asked
+    assert (base, other, seconds) == (("a", 1), ("b", 2), 3.0)
+    for ratio, sure, is_enough in [(0.6, 0.01, True), (0.5, 0.2, False), (0.5, 0.001, True), (0.4, 0.01, True)]:
+        assert enough(gain(ratio, sure)) is is_enough, (ratio, sure)
+
+
 def test_models_that_are_no_files_are_compiled_as_often_as_it_takes(timed, monkeypatch):
     timed(lambda m, factor: 1.5)
     every = advising.candidates

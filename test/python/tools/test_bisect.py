@@ -4,6 +4,7 @@ import io
 import json
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -294,6 +295,9 @@ def test_parts_of_relay_programs_keep_their_parameters(tmp_path):
     command._write_relay(part.make(), tmp_path)
     mod = relayc.IRModule.parse((tmp_path / "model.mlir").read_text(), load_param_dict_from_file(tmp_path / "params.safetensors"))
     np.testing.assert_array_equal(relayc.compile(mod)["main"](values["tanh#0"]), np.broadcast_to(weights, (2, 300)))
+    for nodes, changed, message in [([], {}, "no outputs"), ([1], {"tanh#0": None}, "tanh#0 is no tensor")]:
+        with pytest.raises(NoPart, match=message):
+            source.part(nodes, {**values, **changed})
 
 
 def test_a_node_with_graphs_takes_what_they_take():
@@ -330,6 +334,35 @@ def test_a_node_with_graphs_takes_what_they_take():
     # What follows from shapes is known when a model is imported.
     assert [t.name for t in part.make().graph.initializer] == ["shape"]
     np.testing.assert_array_equal(relayc.compile(part.make()).run(part.inputs)["y"], values["y"])
+
+
+def test_a_failure_needs_inputs(model, capsys):
+    code, _, err = run(capsys, model, "--failure")
+    assert code == 1 and "--failure needs --inputs" in err
+
+
+@pytest.mark.parametrize(
+    ("name", "check", "given", "is_installed", "expected"),
+    [
+        ("m.onnx", False, None, True, "onnxruntime"),
+        ("m.onnx", False, None, False, "opt0"),
+        ("m.onnx", True, None, False, "onnxruntime"),
+        ("m.onnx", False, "opt0", True, "opt0"),
+        ("m.relay.mlir", False, None, True, "opt0"),
+    ],
+)
+def test_the_reference_of_a_command(name, check, given, is_installed, expected, model, tmp_path, monkeypatch):
+    if not is_installed:
+        monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    path = tmp_path / name
+    path.write_bytes(model.read_bytes())
+    assert command.chosen_reference(SimpleNamespace(check=check, reference=given, model=path)) == expected
+
+
+def test_a_failure_of_no_part_is_told(tmp_path):
+    text = io.StringIO()
+    command.show_failure(command.Failure("it fails", None), tmp_path, Console(file=text))
+    assert text.getvalue() == "no part fails in this way by itself\n" and not list(tmp_path.iterdir())
 
 
 def test_halving_finds_where_the_first_failure_begins():

@@ -358,6 +358,12 @@ def test_targets_are_told(capsys):
     assert re.search(r"x86-64 +SSE2 .* yes", out) and "sapphirerapids" in out
 
 
+def test_a_cleared_cache_is_told_by_its_folder(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("RELAYC_CACHE_DIR", str(tmp_path / "[red]" / "cache"))
+    code, out, _ = run(capsys, "cache", "clear")
+    assert code == 0 and "".join(out.split()) == f"removed0programsfrom{tmp_path / '[red]' / 'cache'}"
+
+
 def test_cpus_run_here_whose_instructions_are_all_there(capsys, monkeypatch):
     monkeypatch.setattr(targets, "Target", lambda kind: Target("cpu -mcpu=x86-64-v3"))
     lines = run(capsys, "targets")[1].splitlines()

@@ -1,7 +1,9 @@
 """`relayc.diff`: equal programs have no differences, and a change of one thing is named as that thing alone."""
 
 import dataclasses
+import itertools
 import json
+from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
@@ -13,9 +15,9 @@ import relayc
 from relayc.pipelines.targets.cpu import peak
 from relayc.pipelines.tir.strategy.table import FALLBACK
 from relayc.runtime import Peak
-from relayc.tools import cli
+from relayc.tools import cli, diff
 from relayc.tools.diff import Change, compare_records, matched
-from relayc.tools.diff_tables import _differing, _sides, changes_table
+from relayc.tools.diff_tables import _differing, _sides, changes_table, diff_parts
 from relayc.tools.record import Call, Record, digest
 
 WEIGHT = np.linspace(-1, 2, 12, dtype=np.float32).reshape(3, 4)
@@ -251,6 +253,54 @@ def test_outputs_of_a_program_and_a_record_are_compared_in_both_orders(tmp_path)
         assert compare_records(a, b).outputs["y"].largest == 0
     for a, b in ((changed, saved), (saved, changed)):
         assert compare_records(a, b).outputs["y"].largest == 1
+
+
+def test_what_differs_beside_calls_is_told():
+    made = {"program": "p", "target": "cpu", "precision": "f32", "relayc": "1"}
+    a = Record(made, {}, {}, [call("k", "n")], "x", {"arena": 1000}, [], {"y": np.zeros(2)})
+    b = dataclasses.replace(a, made_by={**made, "precision": "bf16"}, constants="y", memory={"arena": 2000, "code": 3000})
+    found = compare_records(a, b)
+    assert found.interface == {"constants": ("x", "y")} and found.memory == {"arena": (1000, 2000), "code": (0, 3000)}
+    lines = [part for part in diff_parts(found, False) if isinstance(part, str)]
+    assert "precision: f32 -> bf16" in lines and "constants: x -> y" in lines and "kernels: the same 1 calls" in lines
+    assert [line for line in lines if line.startswith("memory")] == [
+        "memory, arena: 1.0 k -> 2.0 k bytes",
+        "memory, code: 0 -> 3.0 k bytes",
+    ]
+    assert compare_records(a, dataclasses.replace(a, outputs={"y": np.zeros(3)})).outputs is None
+    assert not any(line.startswith("target") for line in lines)
+
+
+@pytest.mark.parametrize("elapsed", [0.5, 3.0])
+def test_times_of_kernels_and_of_calls_share_the_time(elapsed, monkeypatch):
+    clock, asked = itertools.count(0.0, elapsed), []
+    monkeypatch.setattr(diff, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    monkeypatch.setattr(diff, "time_in_turns", lambda calls, seconds: asked.append(seconds) or [[0.25] for _ in calls])
+    records = [Record({}, {}, {}, [call("k", "n")], "", {}, [], {}) for _ in range(2)]
+    module = SimpleNamespace(profile=lambda inputs, repeat: SimpleNamespace(rows=[SimpleNamespace(seconds=0.125)]), run=print)
+    diff._time([(module, {}, record) for record in records], 4.0)
+    assert asked == [max(4 - elapsed, 2)] and [record.latency for record in records] == [[0.25], [0.25]]
+    assert [one.calls[0].seconds for one in records] == [[0.125] * 3] * 2
+    diff._time([], 4.0)
+    assert len(asked) == 1
+
+
+def test_a_side_that_no_command_makes_has_the_name_of_its_call(model):
+    assert diff.open_side(model, {}).name.startswith("relayc run ")
+    assert diff.open_side(onnx.load(model), {"opt_level": 1}).name == "relayc.compile(model, opt_level=1)"
+
+
+@pytest.mark.parametrize(
+    ("count", "title"), [(1, "1 change of"), (30, "30 changes of kernel calls"), (31, "31 changes of kernel calls, the first 30")]
+)
+def test_the_first_changes_of_many_are_shown(count, title):
+    table = changes_table([Change(("removed",), (call(f"k{i}", "n"),), ()) for i in range(count)])
+    assert table.title.startswith(title) and ("first" in table.title) == (count == 31) and table.row_count == min(count, 30)
+
+
+def test_inputs_that_no_side_takes_are_an_error(model):
+    with pytest.raises(ValueError, match="x"):
+        relayc.diff(model, model, inputs={"x": np.zeros((2, 4), np.float32)}, seconds=0)
 
 
 def test_times_of_calls_are_shown_where_a_side_has_any():

@@ -151,6 +151,14 @@ def test_what_the_model_rejects_is_not_compiled(tmp_path):
     assert again._model.is_ready and len(again._model) == 24 >= FEWEST_EXAMPLES
 
 
+@pytest.mark.parametrize("count", [0, FEWEST_EXAMPLES - 1, FEWEST_EXAMPLES, FEWEST_EXAMPLES + 1])
+def test_a_model_predicts_from_so_many_measurements_on(count):
+    model = CostModel([((float(i), 1.0), 2.0**i) for i in range(count)])
+    assert model.is_ready == (count >= 8)
+    model.add((1.0, 2.0, 3.0), 1.0)  # of an earlier version, where there are others
+    assert len(model) == max(count, 1)
+
+
 def test_measurements_without_features_teach_nothing(tmp_path):
     database = Database(tmp_path / "t.sqlite")
     database.add(Trial("key", "s", {"rows": 2}, 0.5, seconds=1.0))

@@ -59,10 +59,6 @@ class Ranges(Mapping[str, Range]):
         """The known range of a symbol."""
         return self._ranges.get(name, _DEFAULT)
 
-    def bounds(self, dim: Dim) -> tuple[int, int]:
-        """Inclusive bounds of an expression."""
-        return self.bound(dim, False), self.bound(dim, True)
-
     def bound(self, dim: Dim, upper: bool) -> int:
         """An inclusive bound of an expression."""
         found = self._bounds.get((dim, upper))

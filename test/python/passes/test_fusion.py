@@ -285,6 +285,8 @@ def facts(group):
         "captured",
         "max_operands",
         "has_one_result",
+        "type",
+        "size",
         "yielded",
         "users",
         "composite",

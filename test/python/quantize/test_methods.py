@@ -15,6 +15,7 @@ from relayc.pipelines.context.target import Target
 from relayc.tools.quantize import Settings, _seconds
 from relayc.tools.quantize.graph import Graph
 from relayc.tools.quantize.layers import bias_steps, decibels, find_layers, quantize_weights
+from relayc.tools.quantize.smooth import _scales
 from relayc.tools.quantize.twin import Deviation
 from relayc.tools.quantize.weight_only import _gptq, _grid, _pack, quantize_blocks
 
@@ -309,6 +310,29 @@ def test_ratios_in_the_report_are_those_of_the_layer(most):
     difference = error(model, alone, X)
     assert layer.output_db == pytest.approx(20 * np.log10(np.sqrt(np.mean((X @ W) ** 2)) / difference), abs=0.1)
     assert (layer.bytes_before, layer.bytes_after) == (32 * 24 * 4 + 96, 32 * 24 + 96 + 96)
+
+
+def test_what_a_factor_of_channels_can_be_moved_into():
+    gain, other = np.ones(4, np.float32), np.ones((4, 1), np.float32)
+    for nodes, expected in [
+        ([("LayerNormalization", ["x", "gain", "gain"], "n", {})], [1, 2]),
+        ([("LayerNormalization", ["x", "gain"], "n", {"axis": 0})], None),
+        ([("LayerNormalization", ["x", "other"], "n", {})], None),
+        ([("Mul", ["x", "gain"], "n", {})], [1]),
+        ([("Mul", ["gain", "x"], "n", {})], [0]),
+        ([("Mul", ["x", "other"], "n", {})], None),
+        ([("Mul", ["x", "x"], "n", {})], None),
+        ([("Mul", ["x", "gain"], "m", {}), ("Add", ["gain", "m"], "n", {})], [0, 1]),
+        ([("Mul", ["x", "gain"], "m", {}), ("Add", ["m", "other"], "n", {})], None),
+        ([("Exp", ["x"], "m", {}), ("Add", ["m", "gain"], "n", {})], None),
+        ([("Add", ["x", "x"], "n", {})], None),
+        ([("Exp", ["x"], "n", {})], None),
+        ([("Exp", ["x"], "m", {})], None),
+    ]:
+        made = [helper.make_node(kind, names, [result], **more) for kind, names, result, more in nodes]
+        graph = Graph(model_of(made, {"x": [2, 4]}, initializers={"gain": gain, "other": other}))
+        found = _scales(graph, "n", 4)
+        assert (found and [i for _, i in found]) == expected, nodes
 
 
 def test_kernels_with_several_layers_share_their_time():

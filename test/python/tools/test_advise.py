@@ -246,7 +246,7 @@ def test_two_programs_are_timed_until_the_gain_by_item_is_sure(monkeypatch):
     assert advising.measure(first, 1, second, 2, 3.0, 2).ratio == pytest.approx(1.2)
     ((base, other, seconds, enough),) = asked
     assert (base, other, seconds) == (("a", 1), ("b", 2), 3.0)
-    for ratio, sure, is_enough in [(0.6, 0.01, True), (0.5, 0.2, False), (0.5, 0.001, True), (0.4, 0.01, True)]:
+    for ratio, sure, is_enough in [(0.6, 0.01, True), (0.5, 0.2, False), (0.5, 0.001, True), (0.4, 0.01, True), (0.49, 0.015, True)]:
         assert enough(gain(ratio, sure)) is is_enough, (ratio, sure)
 
 

@@ -144,6 +144,22 @@ def test_the_command_line_draws(show: str, tmp_path: Path, capsys: pytest.Captur
     assert "expected a file in a folder that is there" in capsys.readouterr().err
 
 
+def test_what_is_repeated_in_a_group_stays_in_it() -> None:
+    drawing = Drawing()
+    for i, name in enumerate("xabcabcy"):
+        drawing.add(Box(name, groups=((1, "body"), *(((2 + (i > 3), "layer"),) if name in "abc" else ()))), [(i - 1, "")] if i else [])
+    found = collapsed(drawing)
+    assert names_of(found) == "xabcy"
+    assert [[label for _, label in box.groups] for box in found.boxes] == [["body"], *[["body", "layer", "2 times"]] * 3, ["body"]]
+
+
+@pytest.mark.parametrize("name", ["model.gif", "none/model.svg"])
+def test_files_that_no_picture_can_be_in_are_refused(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["visualize", "model.onnx", "-o", str(tmp_path / name)])
+    assert "expected a file " in capsys.readouterr().err
+
+
 def test_formats_and_refusals(tmp_path: Path) -> None:
     picture = relayc.visualize(relayc.import_model(MODEL, shapes=SHAPES))
     assert picture.render("png").startswith(b"\x89PNG") and b"digraph" in picture.render("dot")

@@ -36,6 +36,18 @@ def keys(model, target=TARGET, **options):
         return [kernel_key(function, target) for function in read_functions(mod.module).kernels.values()]
 
 
+def test_a_machine_whose_processor_has_no_name_is_told_by_its_architecture(monkeypatch):
+    monkeypatch.setattr(database_module.Path, "read_text", lambda self: "processor : 0\nmodel name\t: A: CPU \n")
+    assert database_module.this_machine() == "A: CPU"
+    monkeypatch.setattr(database_module.platform, "processor", lambda: "")
+    monkeypatch.setattr(database_module.platform, "machine", lambda: "riscv64")
+    for text in ("", "processor : 0\n"):
+        monkeypatch.setattr(database_module.Path, "read_text", lambda self, text=text: text)
+        assert database_module.this_machine() == "riscv64"
+    monkeypatch.setattr(database_module.platform, "processor", lambda: "x86_64")
+    assert database_module.this_machine() == "x86_64"
+
+
 def record(key, numbers=None, **changes):
     found = Record(key, str(TARGET), "k", ("nn.dense",), "contraction", numbers or {"rows": 3}, 1e-3, 2e-3, 2.0, 1.9, 2.1, 7)
     return replace(found, **changes)

@@ -1,6 +1,7 @@
 """The search for the numbers of kernels, with measurements that are made up: times by a formula, without noise."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -401,6 +402,12 @@ def test_times_of_another_machine_say_nothing(tmp_path):
 
 
 # ---- the whole model, one kernel, the defaults ------------------------------------------------------------------------------------
+
+
+def test_a_kernel_takes_the_time_of_all_its_calls():
+    rows = [SimpleNamespace(kernel=SimpleNamespace(name=name), seconds=seconds) for name, seconds in (("a", 1.0), ("b", 2.0), ("a", 4.0))]
+    module = SimpleNamespace(profile=lambda inputs, repeat: SimpleNamespace(rows=rows))
+    assert tune_model._seconds_by_kernel(module, {}) == {"a": 5.0, "b": 2.0}
 
 
 def test_the_whole_model_says_which_records_gain(monkeypatch):

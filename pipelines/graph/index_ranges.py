@@ -108,7 +108,7 @@ def _multiply(op: Op, ends: _EndsOf) -> Ends:
 
 def _negative(op: Op, ends: _EndsOf) -> Ends:
     low, high = ends(op.data)
-    return None if high is None else high * -1, None if low is None else low * -1
+    return None if high is None else -high, None if low is None else -low
 
 
 def _absolute(op: Op, ends: _EndsOf) -> Ends:

@@ -152,6 +152,7 @@ def test_a_rule_of_the_same_name_replaces_the_one_before():
         ({"name": "a", "before": "b"}, ValueError, "fusion_rule a: expected before or after one of elementwise-.*, found 'b'"),
         ({"name": "a", "before": "epilogue", "after": "prologue"}, ValueError, "expected before or after, found both"),
         ({"name": "a", "compiler": "b"}, TypeError, "compiler and check are for rules with a pattern"),
+        ({"name": "a", "check": lambda match: True}, TypeError, "compiler and check are for rules with a pattern"),
         ({"name": "a", "pattern": wildcard(), "extend": True}, TypeError, "extend is for rules made of functions"),
         ({"name": "a", "pattern": wildcard(), "before": "epilogue"}, ValueError, "one of none, found 'epilogue'"),
     ],
@@ -332,6 +333,16 @@ func.func @main(%x: tensor<?x?xf32>, %y: tensor<?x?xf32>, %z: tensor<?xf32>) -> 
     values = [op.operation.results[0] for op in block.operations if len(op.operation.results)]
     assert [same_shape(x, value) for value in values] == [True, True, True, False, False]
     assert [same_shape(value, x) for value in (y, z)] == [False, False]
+
+
+@pytest.mark.parametrize(("count", "is_same"), [(198, True), (199, False), (260, False)])
+def test_unknown_sizes_are_followed_through_so_many_operators(count, is_same):
+    lines = [f'%{i + 1} = "relay.exp"(%{i}) : (tensor<?xf32>) -> tensor<?xf32>' for i in range(count)]
+    mod = IRModule.parse(
+        f"func.func @main(%0: tensor<?xf32>) -> tensor<?xf32> {{\n{chr(10).join(lines)}\nreturn %{count} : tensor<?xf32>\n}}"
+    )
+    block = mod.main.regions[0].blocks[0]
+    assert same_shape(block.arguments[0], block.operations[count - 1].operation.results[0]) is is_same
 
 
 @pytest.mark.parametrize("model", ["segformer", "unet", "whisper_encoder"])

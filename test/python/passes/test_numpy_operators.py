@@ -253,6 +253,35 @@ def test_transforms_to_real_rows(length):
     np.testing.assert_allclose(found[..., 0], np.fft.irfft(x @ [1, 1j], length), rtol=1e-12, atol=1e-12)
 
 
+def test_roots_of_transforms():
+    powers, n = np.array([0, 1, 5, 9, 10**12]), 7
+    check(lambda powers, n: [build("fft_roots", powers, n, dtype="float64")], [powers, np.int64(n)], rtol=1e-12)
+    (found,) = folded(lambda powers, n: [build("fft_roots", powers, n, dtype="float64")], [powers, np.int64(n)])
+    np.testing.assert_allclose([1, 1j] @ found, np.exp(-2j * np.pi / n * np.array([0, 1, 5, 2, 10**12 % n])), rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "attributes", "is_folded"),
+    [
+        ("float32", {}, True),
+        ("float32", {"out_dtype": "int16"}, True),
+        ("float16", {}, False),
+        ("float32", {"rounding": "TONEAREST"}, False),
+        ("float32", {"out_dtype": "float8_e4m3fn"}, False),
+        ("float32", {"out_dtype": "int32"}, False),
+    ],
+)
+def test_constants_are_quantised_where_the_steps_are_the_nearest_even(dtype, attributes, is_folded):
+    given = [np.array([-0.25, 0.25, 0.75, 1.25, 100], dtype), np.array(0.5, dtype), np.array(3, np.int32)]
+    attributes = {"rounding": "TONEVEN", "out_dtype": "int8", **attributes}
+    mod = find_pass("FoldConstant")(program(lambda *v: [build("qnn.quantize", *v, **attributes)], [Const(a) for a in given]))
+    operations = mod.main.regions[0].blocks[0].operations
+    result = mod.value_of(operations[len(operations) - 1].operation.operands[0])
+    assert ("relay.qnn_quantize" not in str(mod)) == is_folded
+    if is_folded:
+        assert result.tolist() == [3, 3, 5, 5, min(203, np.iinfo(attributes["out_dtype"]).max)]
+
+
 def test_multipliers_of_transforms_are_complex():
     rng = np.random.default_rng(1)
     x, first, second = rng.standard_normal((3, 6, 2)), rng.standard_normal((2, 6)), rng.standard_normal((2, 6))

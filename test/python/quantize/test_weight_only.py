@@ -1,5 +1,7 @@
 """WeightOnlyToDenseBlocks: products of floats with constant weights that a model dequantises keep these as they are stored."""
 
+import re
+
 import ml_dtypes
 import numpy as np
 import onnxruntime
@@ -105,6 +107,15 @@ def test_blocks_that_differ_in_one_output_alone():
 def test_one_scale():
     weight, data = drawn("int8", (64, 24)), np.random.default_rng(3).standard_normal((2, 3, 64), np.float32)
     check(model_of(weight, np.float32(0.25), np.int8(3), data), data, (weight.astype(np.float64) - 3) * 0.25)
+
+
+@pytest.mark.parametrize(("zero", "dtype"), [(-3, "f32"), (-2, "ui8"), (127, "ui8")])
+def test_zero_points_are_bytes_where_they_fit(zero, dtype):
+    """They are counted from the least number of two bits, -2."""
+    weight = np.tile(np.arange(-2, 2, dtype=np.int8), (64, 6))
+    model = model_of(weight, np.float32(0.25), np.int8(zero), np.ones((2, 64), np.float32))
+    (line,) = [line for line in str(weight_only_to_dense_blocks(import_model(model))).splitlines() if "nn_dense_blocks" in line]
+    assert re.search(r"\((.*)\) -> ", line)[1].endswith(f"x{dtype}>")
 
 
 @pytest.mark.parametrize("zero", [-100, 127])

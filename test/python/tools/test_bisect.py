@@ -365,6 +365,16 @@ def test_a_failure_of_no_part_is_told(tmp_path):
     assert text.getvalue() == "no part fails in this way by itself\n" and not list(tmp_path.iterdir())
 
 
+def test_paths_of_a_part_that_fails_are_on_one_line(model, tmp_path):
+    text, folder = io.StringIO(), tmp_path / ("long" * 40)
+    part = SimpleNamespace(nodes=(1, 2), make=lambda: onnx.load(model), inputs={"x": np.ones(2, np.float32)})
+    command.show_failure(command.Failure("it fails", part), folder, Console(file=text, width=60))
+    first, again = text.getvalue().splitlines()
+    assert first == f"2 nodes fail in the same way: {folder / 'model.onnx'}"
+    assert again == f"again: relayc run {folder / 'model.onnx'} --inputs {folder / 'inputs.npz'}"
+    assert fault_in(folder) == {"kind": "failure", "name": "it fails"} and onnx.load(folder / "model.onnx") == onnx.load(model)
+
+
 def test_halving_finds_where_the_first_failure_begins():
     asked = []
 

@@ -87,6 +87,16 @@ def test_tpe_tries_values_near_to_those_of_the_fastest():
     assert min(time for time in search.seen.values() if time is not None) < 0.6
 
 
+def test_neighbours_of_the_fastest_are_tried_to_the_ends_of_the_values():
+    small = space(a=[2, 1, 4], b=[1, 2], c=[8, 4])
+    search, found = Search([small], asker(small), "near"), []
+    for _ in range(4):
+        candidate = search.next()
+        found.append({name: value for name, value in candidate.numbers.items() if value != small.chosen[name]})
+        search.tell(candidate, 2.0)
+    assert sorted(map(str, found)) == ["{'a': 1}", "{'a': 4}", "{'b': 2}", "{'c': 4}"]
+
+
 def test_a_grid_changes_one_number_first():
     search = Search([SPACE], asker(SPACE), "grid")
     first = list(itertools.islice(iter(search.next, None), 1))

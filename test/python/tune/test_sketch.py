@@ -13,6 +13,7 @@ from relayc.pipelines.tir.schedule.schedule import Schedule
 from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.tools.timing import Comparison
 from relayc.tune import model as tune_model
+from relayc.tune.builtin_rules import _divisors
 from relayc.tune.process import Measurer
 from relayc.tune.sketch import Sketch, SketchState, sketch_rules, sketches
 from relayc.tune.worker import Measured
@@ -377,3 +378,12 @@ def test_blocks_of_other_numbers_of_operands_have_numbers_of_their_own():
     first, second = state.schedule.get_blocks()
     assert state.choose(first, "width", (2, 4)) is not state.choose(second, "width", (2, 4))
     assert state.choose(first, "width", (4,)) == 4
+
+
+@pytest.mark.parametrize(
+    ("numbers", "extent", "found"),
+    # One number alone that divides is no choice.
+    [([1, 2, 4], 4, [1, 2, 4]), ([1, 3, 4, 5], 8, [1, 4]), ([3, 4, 5], 8, [3, 4, 5]), ([1, 2, 4], None, [1, 2, 4])],
+)
+def test_numbers_that_divide_an_extent(numbers, extent, found):
+    assert _divisors(numbers, extent) == found

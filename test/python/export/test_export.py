@@ -569,6 +569,9 @@ def test_the_onnx_file_is_named_in_what_the_library_says(tmp_path):
     said = relayc.runtime.library_metadata(tmp_path / "model.so")
     assert said["source"]["name"] == "model.onnx" and len(said["source"]["sha256"]) == 64
     assert relayc.load_module(tmp_path / "model.so", model=tmp_path / "model.onnx").input_names == ("x",)
+    (tmp_path / "model.onnx").write_bytes(b"another model")
+    module.export_library(tmp_path / "other.so")
+    assert relayc.runtime.library_metadata(tmp_path / "other.so")["source"] == {"name": "model.onnx", "sha256": "", "files": {}}
 
 
 CONTROL = """

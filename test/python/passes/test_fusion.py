@@ -213,6 +213,22 @@ def test_a_pattern_gathers_its_matches_and_other_rules_leave_them():
     np.testing.assert_allclose(found, softmax(np.exp(X) @ W.T), rtol=1e-5, atol=1e-7)
 
 
+def test_a_match_with_an_operation_that_defines_sizes_is_no_group():
+    text = """
+    func.func @main(%x: tensor<?xf32, ["m"]>) -> (tensor<?xf32, ["n"]>, tensor<1x?xf32, ["m"]>) {
+      %0 = "relay.match_shape"(%x) {shape = ["n"]} : (tensor<?xf32, ["m"]>) -> tensor<?xf32, ["n"]>
+      %1 = "relay.exp"(%0) : (tensor<?xf32, ["n"]>) -> tensor<?xf32, ["n"]>
+      %2 = "relay.reshape"(%x) {newshape = [1, "m"]} : (tensor<?xf32, ["m"]>) -> tensor<1x?xf32, ["m"]>
+      %3 = "relay.abs"(%2) : (tensor<1x?xf32, ["m"]>) -> tensor<1x?xf32, ["m"]>
+      return %1, %3 : tensor<?xf32, ["n"]>, tensor<1x?xf32, ["m"]>
+    }
+    """
+    fusion_rule("matched", pattern=is_op("exp")(is_op("match_shape")))
+    fusion_rule("reshaped", pattern=is_op("abs")(is_op("reshape")))
+    mod, groups = fused(text)
+    assert [group.composite for group in groups] == [None, "reshaped"] and "match_shape" in str(mod)
+
+
 def test_a_rule_may_extend_what_a_pattern_gathered():
     fusion_rule("dense-softmax", pattern=is_op("nn.softmax")(is_op("nn.dense")))
     fusion_rule("abs-behind", extend=True)(lambda producer, consumer: producer.root.relay_name == "nn.softmax")

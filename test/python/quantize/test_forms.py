@@ -11,6 +11,7 @@ import relayc
 from relayc.tools.quantize.graph import Graph, prepare
 from relayc.tools.quantize.layers import find_layers
 from relayc.tools.quantize.qdq import plan
+from relayc.tools.quantize.smooth import smooth
 
 RNG = np.random.default_rng(11)
 
@@ -236,6 +237,24 @@ def test_tensors_that_have_one_scale(model, groups, limited, through, shared):
     found = plan(graph, find_layers(graph))
     assert sorted("".join(group) for group in found.groups) == sorted(groups.split())
     assert [set(limited), set(through), set(shared)] == [found.limited, found.through, found.shared]
+
+
+def test_channels_are_smoothed_by_the_roots_of_their_largest_values():
+    """Except those without data or weights, which keep their scale; two products share the factor of what they read."""
+    gain, first, second = np.float32([1, 2, 3, 4]), constant(4, 3), constant(2, 4)
+    first[1], second[:, 1] = 0, 0
+    nodes = [
+        helper.make_node("Mul", ["x", "gain"], ["n"], name="m"),
+        helper.make_node("MatMul", ["n", "w"], ["y"], name="p"),
+        helper.make_node("Gemm", ["n", "v"], ["z"], name="q", transB=1),
+    ]
+    graph = prepare(case(nodes, (5, 4), gain=gain, w=first, v=second))
+    largest = np.float32([4, 9, 0, 16])
+    found = smooth(graph, {"n": find_layers(graph)}, {"n": largest}, 0.5)
+    factor = np.sqrt(largest / np.maximum(np.abs(first).max(1), np.maximum(np.abs(second).max(0), 1e-30)))
+    factor[1:3] = 1
+    for name, expected in (("m.smooth1", gain / factor), ("p.smooth1", first * factor[:, None]), ("q.smooth1", second * factor)):
+        np.testing.assert_allclose(found.constants[name], expected, rtol=1e-6)
 
 
 def test_the_inside_of_a_function_is_not_rounded():

@@ -107,7 +107,7 @@ def _has_channels(value: ir.Value, axis: int) -> bool:
     """Whether a scale of ones can be made along an axis of floats."""
     type_ = TensorType.of(value)
     channels = type_.shape[axis]
-    return type_.is_known and type_.is_float and isinstance(channels, int) and channels <= _MOST_CHANNELS
+    return type_.is_float and isinstance(channels, int) and channels <= _MOST_CHANNELS
 
 
 def _layer_norm(value: ir.Value, axis: int, epsilon: float, rw: Rewriter) -> ir.Value:

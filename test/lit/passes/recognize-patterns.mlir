@@ -38,6 +38,24 @@ func.func @rms_norm(%x: tensor<4x8xf32>, %gamma: tensor<8xf32>) -> tensor<4x8xf3
 
 // -----
 
+// CHECK-LABEL: func.func @rms_norm_of_unknown_rows
+// CHECK: %[[N:.*]] = "relay.nn_rms_norm"(%arg0, %arg1) {axis = 1 : i64, epsilon = {{.*}}}
+// CHECK-NEXT: return %[[N]]
+func.func @rms_norm_of_unknown_rows(%x: tensor<?x8xf32>, %gamma: tensor<8xf32>) -> tensor<?x8xf32> {
+  %eps = "relay.constant"() {value = dense<1.0e-5> : tensor<f32>} : () -> tensor<f32>
+  %one = "relay.constant"() {value = dense<1.0> : tensor<f32>} : () -> tensor<f32>
+  %0 = "relay.multiply"(%x, %x) : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %1 = "relay.mean"(%0) {axis = array<i64: -1>, keepdims = true} : (tensor<?x8xf32>) -> tensor<?x1xf32>
+  %2 = "relay.add"(%1, %eps) : (tensor<?x1xf32>, tensor<f32>) -> tensor<?x1xf32>
+  %3 = "relay.sqrt"(%2) : (tensor<?x1xf32>) -> tensor<?x1xf32>
+  %4 = "relay.divide"(%one, %3) : (tensor<f32>, tensor<?x1xf32>) -> tensor<?x1xf32>
+  %5 = "relay.multiply"(%x, %4) : (tensor<?x8xf32>, tensor<?x1xf32>) -> tensor<?x8xf32>
+  %6 = "relay.multiply"(%gamma, %5) : (tensor<8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  return %6 : tensor<?x8xf32>
+}
+
+// -----
+
 // The variance as mean(x * x) - mean(x) * mean(x), and gamma multiplied with the inverse first.
 // CHECK-LABEL: func.func @fast_layer_norm
 // CHECK: %[[N:.*]] = "relay.nn_layer_norm"(%arg0, %arg1, %{{.*}}) {axis = 1 : i64, center = false, epsilon = 9.9999997{{.*}}E-6 : f64, scale = true}

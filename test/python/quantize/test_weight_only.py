@@ -4,6 +4,7 @@ import re
 
 import ml_dtypes
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
@@ -12,6 +13,7 @@ import relayc
 from relayc.frontend import import_model
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.graph import weight_only_to_dense_blocks
+from relayc.tools.quantize.result import LayerReport, Quantized
 
 FLOATS = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.float16): TensorProto.FLOAT16}
 LIMITS = {"int4": (-8, 8), "uint4": (0, 16), "int8": (-128, 128), "uint8": (0, 256), "int16": (-9000, 9000)}
@@ -116,6 +118,13 @@ def test_zero_points_are_bytes_where_they_fit(zero, dtype):
     model = model_of(weight, np.float32(0.25), np.int8(zero), np.ones((2, 64), np.float32))
     (line,) = [line for line in str(weight_only_to_dense_blocks(import_model(model))).splitlines() if "nn_dense_blocks" in line]
     assert re.search(r"\((.*)\) -> ", line)[1].endswith(f"x{dtype}>")
+
+
+def test_tables_have_the_sensitivity_of_layers_where_any_is_known():
+    layers = [LayerReport(name, "MatMul", "int8", 40.0, None, known, 8000, 2000, None, None) for name, known in (("a", 0.25), ("b", None))]
+    for chosen, cells in ((layers, ["25.00%", "", ""]), (layers[1:], None)):
+        columns = {column.header: [*column.cells] for column in Quantized(onnx.ModelProto(), chosen).table().columns}
+        assert columns.get("sensitivity") == cells and columns["bytes"][-1] == f"{8 * len(chosen)}.0 k" and "us" not in columns
 
 
 @pytest.mark.parametrize("zero", [-100, 127])

@@ -171,6 +171,14 @@ def test_so_many_copies_that_they_fill_the_caches_twice(monkeypatch, num_bytes, 
     assert copies_of(num_bytes, Task("key", "k", "", target="cpu", others=others)) == copies
 
 
+def test_times_are_those_of_a_call(task, monkeypatch):
+    monkeypatch.setattr(Bench, "_compiled", lambda self, task, candidate: print)
+    monkeypatch.setattr(worker, "compare_times", lambda *_: Comparison(32.0, 16.0, 2.0, 1.9, 2.1, 8))
+    monkeypatch.setattr(worker, "launches_of", lambda task: 8)
+    found = Bench().measure(task, DEFAULT, DEFAULT, 1.0).comparison
+    assert (found.base_seconds, found.seconds, found.ratio) == (4.0, 2.0, 2.0)
+
+
 @pytest.mark.parametrize("is_gpu, emulate, launches", [(False, False, 1), (True, True, 1), (True, False, 16)])
 def test_kernels_of_gpus_are_timed_many_at_a_time(monkeypatch, is_gpu, emulate, launches):
     monkeypatch.setattr(worker, "Target", lambda text: SimpleNamespace(is_gpu=is_gpu, emulate=emulate))

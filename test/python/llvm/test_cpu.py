@@ -235,7 +235,7 @@ def test_functions_that_cannot_be_linked_are_an_error():
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse("llvm.func @f()\nllvm.func @k() {\n  llvm.call @f() : () -> ()\n  llvm.return\n}")
         with pytest.raises(CodegenError, match="k could not be linked: see the missing symbols on stderr"):
-            engine_module.compile_object(module, "k")
+            engine_module.compile_object(module, "k", ())
 
 
 def test_a_part_that_does_not_compile_is_an_error_of_who_waits_for_it():

@@ -18,9 +18,11 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.conv import ConvGeometry
 from relayc.dialects.relay.names import build
+from relayc.dialects.relay.scopes import conditions_of
 from relayc.dialects.relay.types import DTYPES, TensorType
 from relayc.pipelines.graph.reshapes import reshape_to
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
+from relayc.symbolic import proves
 
 RULES = Rules("ConvTransposeToConv")
 
@@ -82,11 +84,13 @@ def as_convolution(
     before = [low for low, _ in ConvGeometry.of(op, rank).pads]
     sizes = [n + t - 1 for n, t in zip(data.sizes[2:], taps, strict=True)]
     missing = [low + n - size * s for low, n, size, s in zip(before, out.sizes[2:], sizes, strides, strict=True)]
-    if not all(isinstance(m, int) for m in missing):
+    if not all(isinstance(m, int) for m in missing) or not all(proves(lambda: n >= 0) for n in out.sizes):  # noqa: B023
         return None
     added = bias(phases)
     if added is not None and (phases != list(strides) or max(missing) > 0):
         return None  # zeros that take the place of phases and of elements have no bias
+    for condition in conditions_of(op):  # those of the plain one are weaker
+        build("check_sizes", found=condition.size, expected=0, predicate="ge", message=f"{condition.text} ({condition.size} is %lld)")
     padding = [t - 1 for t in taps]
     made = weights(taps, phases)
     wide = convolution(op, made, padding=(*padding, *padding), groups=op.groups)

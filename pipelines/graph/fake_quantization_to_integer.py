@@ -33,11 +33,13 @@ from relayc.dialects.relay.qnn import FUNCTIONS, Dequantize, Quantize
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.transform import Concatenate, Pad, Reshape, StridedSlice, Transpose, permutation
 from relayc.dialects.relay.types import BYTES, TensorType, is_bytes
+from relayc.dialects.relay.window import extent
 from relayc.pipelines.graph.conv_transpose_to_conv import CONV_TRANSPOSES, as_convolution, phase_weights
 from relayc.pipelines.graph.fold_scale_axis import is_constant
 from relayc.pipelines.graph.qnn_canonicalize import centred_weights, known
 from relayc.pipelines.graph.reshapes import reshape_to
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
+from relayc.symbolic import proves
 
 RULES = Rules("FakeQuantizationToInteger")
 
@@ -324,6 +326,8 @@ def move(op: Op, rw: Rewriter) -> Found:
     scale = known(first.input_scale, rw) if isinstance(op, MaxPool) else None
     if scale is not None and not (scale > 0).all():
         return None  # the largest number would be that of the least integer
+    if isinstance(op, MaxPool) and not _has_elements(op):
+        return None  # the largest number of none is that of no integer
     is_shared = op.is_view and not rw.used_once(values[0])
     if is_shared and not any(isinstance(user, (*PRODUCTS, BatchMatmul, Quantize)) for user in rw.users(op.result)):
         return None  # a view of floats that are computed anyway costs nothing
@@ -340,6 +344,20 @@ def move(op: Op, rw: Rewriter) -> Found:
         return None
     moved = build(op.relay_name, *[source.data for source in sources], *rest, **op.attrs())
     return build("qnn.dequantize", moved, *numbers, **{**first.attrs(), "axis": axis})
+
+
+def _has_elements(op: MaxPool) -> bool:
+    """Whether each window has an element: it may be in the padding, or, dilated, reach over an axis that is short."""
+    g = op.geometry()
+    sizes = g.layout.logical(_type(op.data).shape)
+
+    def has(axis: str, count: int, dilation: int, pads: tuple[int, int]) -> bool:
+        span, size = extent(count, dilation), sizes[axis]
+        if dilation == 1 and sum(pads) < span:
+            return True  # as a window fits, there is an element beside the padding
+        return max(pads) < span and size is not None and proves(lambda: size >= dilation)
+
+    return all(map(has, g.spatial, g.pool_size, g.dilation, g.pads))
 
 
 def _is_alike(a: Dequantize, b: Dequantize, rw: Rewriter) -> bool:

@@ -136,3 +136,27 @@ func.func @moves(%x: tensor<2x3x4xi8>, %sum: tensor<2x3xi32>, %scales: tensor<3x
   %4 = "relay.transpose"(%3) : (tensor<2x3xf32>) -> tensor<3x2xf32>
   return %1, %2, %4 : tensor<4x2x3xf32>, tensor<4x3x2xf32>, tensor<3x2xf32>
 }
+
+// -----
+
+// Windows that may be without elements, of which the largest number is that of no byte, stay in floats: in the padding, or around an axis
+// that is short. A dilated window has an element where the axis has as many as the dilation.
+// CHECK-LABEL: func.func @empty
+// CHECK-COUNT-2: "relay.nn_max_pool1d"(%{{.*}}) {{.*}} -> tensor<1x1x{{.*}}xf32
+// CHECK: "relay.nn_max_pool1d"(%arg1) {{.*}} : (tensor<1x1x3xui8>) -> tensor<1x1x1xui8>
+// CHECK: "relay.nn_max_pool1d"(%arg0) {{.*}} -> tensor<1x1x?xui8, ["n"]>
+func.func @empty(%x: tensor<1x1x?xui8, ["n"]>, %y: tensor<1x1x3xui8>) -> (tensor<1x1x?xui8, ["n"]>, tensor<1x1x?xui8, ["n + 3"]>, tensor<1x1x1xui8>, tensor<1x1x?xui8, ["n"]>) {
+  %two = "relay.constant"() {value = dense<2.0> : tensor<f32>} : () -> tensor<f32>
+  %z = "relay.constant"() {value = dense<7> : tensor<ui8>} : () -> tensor<ui8>
+  %0 = "relay.qnn_dequantize"(%x, %two, %z) : (tensor<1x1x?xui8, ["n"]>, tensor<f32>, tensor<ui8>) -> tensor<1x1x?xf32, ["n"]>
+  %1 = "relay.nn_max_pool1d"(%0) {pool_size = array<i64: 2>, dilation = array<i64: 2>, padding = array<i64: 1, 1>} : (tensor<1x1x?xf32, ["n"]>) -> tensor<1x1x?xf32, ["n"]>
+  %2 = "relay.qnn_quantize"(%1, %two, %z) {out_dtype = "uint8", rounding = "TONEVEN"} : (tensor<1x1x?xf32, ["n"]>, tensor<f32>, tensor<ui8>) -> tensor<1x1x?xui8, ["n"]>
+  %3 = "relay.nn_max_pool1d"(%0) {pool_size = array<i64: 2>, padding = array<i64: 2, 2>} : (tensor<1x1x?xf32, ["n"]>) -> tensor<1x1x?xf32, ["n + 3"]>
+  %4 = "relay.qnn_quantize"(%3, %two, %z) {out_dtype = "uint8", rounding = "TONEVEN"} : (tensor<1x1x?xf32, ["n + 3"]>, tensor<f32>, tensor<ui8>) -> tensor<1x1x?xui8, ["n + 3"]>
+  %5 = "relay.qnn_dequantize"(%y, %two, %z) : (tensor<1x1x3xui8>, tensor<f32>, tensor<ui8>) -> tensor<1x1x3xf32>
+  %6 = "relay.nn_max_pool1d"(%5) {pool_size = array<i64: 2>, dilation = array<i64: 3>, strides = array<i64: 2>, padding = array<i64: 1, 1>} : (tensor<1x1x3xf32>) -> tensor<1x1x1xf32>
+  %7 = "relay.qnn_quantize"(%6, %two, %z) {out_dtype = "uint8", rounding = "TONEVEN"} : (tensor<1x1x1xf32>, tensor<f32>, tensor<ui8>) -> tensor<1x1x1xui8>
+  %8 = "relay.nn_max_pool1d"(%0) {pool_size = array<i64: 3>, padding = array<i64: 1, 1>} : (tensor<1x1x?xf32, ["n"]>) -> tensor<1x1x?xf32, ["n"]>
+  %9 = "relay.qnn_quantize"(%8, %two, %z) {out_dtype = "uint8", rounding = "TONEVEN"} : (tensor<1x1x?xf32, ["n"]>, tensor<f32>, tensor<ui8>) -> tensor<1x1x?xui8, ["n"]>
+  return %2, %4, %7, %9 : tensor<1x1x?xui8, ["n"]>, tensor<1x1x?xui8, ["n + 3"]>, tensor<1x1x1xui8>, tensor<1x1x?xui8, ["n"]>
+}

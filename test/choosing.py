@@ -23,7 +23,7 @@ from executed import ROOT, Executed
 
 # Seconds of an AMD EPYC (Zen 5), which takes half of the time of slower machines.
 SHORT = 1.0
-QUICK = 0.05
+QUICK = 0.2
 WORTH = (16.0, 320.0)
 """Lines per second for which a test is added: lines that no other chosen test executes, and lines that one other does."""
 SHARES = {"test/python/frontend/test_onnx_conformance.py": 16, "test/python/strategies/": 8, "test/python/test_golden.py": 5}

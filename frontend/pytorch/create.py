@@ -41,7 +41,7 @@ def arange(start: Any = 0, step: Any = 1) -> Tensor:
     x = positions(node().sizes[0])
     x = cast(x, computed)
     x = x if step == 1 else emit("multiply", x, operand(step, computed))
-    return cast(x if isinstance(start, int) and start == 0 else emit("add", x, operand(start, computed)), dtype)
+    return cast(x if start == 0 else emit("add", x, operand(start, computed)), dtype)
 
 
 @aten("prims.iota")

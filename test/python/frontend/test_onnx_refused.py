@@ -394,6 +394,7 @@ REFUSED = [
     # Sequences.
     ("float[4] x, float s", "y = SplitToSequence(x, s)", "input split: expected int64 or int32, a scalar or a list, found tensor<f32>"),
     ("float[4] x, int64[1, 1] s", "y = SplitToSequence(x, s)", "input split: expected int64 or int32, a scalar or a list, found"),
+    ("float[4] x, int64[2] s = {5, -1}", "y = SplitToSequence(x, s)", "input split: expected sizes that add up to 4, found [5, -1]"),
     ("float[4] x, int64 s = {0}", "y = SplitToSequence(x, s)", "input split: expected a size of 1 or more, found 0"),
     (
         "float[4] x",

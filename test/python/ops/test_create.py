@@ -33,6 +33,7 @@ def test_full_converts_its_value(wrap):
         (0.1, 1.0, 0.3, "float64"),
         (0, 0, 1, "int64"),
         (-3, 4, 2, "float16"),
+        (0, 3, 0.5, "int32"),
     ],
 )
 def test_arange(start, stop, step, dtype):

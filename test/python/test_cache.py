@@ -566,6 +566,7 @@ def test_damaged_objects_are_refused():
         (5, b"\x02", "expected a relocatable object of 64 bits, little-endian, found another one"),
         (16, struct.pack("<H", 3), "expected a relocatable ELF object for x86-64"),
         (18, struct.pack("<H", 183), "expected a relocatable ELF object for x86-64"),
+        (62, struct.pack("<H", len(headers.sections)), f"expected a whole relocatable object, found its first {len(content)} bytes"),
         (start + 64 + 24, struct.pack("<Q", len(content)), f"expected a whole relocatable object, found its first {len(content)} bytes"),
         (place + 8, struct.pack("<I", 99), "relocation 99: expected one out of 1, 24, 25"),
         (place, struct.pack("<Q", 1 << 20), "a relocation at byte 1048576 of a section of"),

@@ -61,3 +61,16 @@ func.func @maximum(%x: tensor<1x2x5x5xui8>) -> tensor<1x2x5x5xui8> {
   %1 = "relay.nn_max_pool2d"(%0) {pool_size = array<i64: 3, 2>} : (tensor<1x2x7x6xui8>) -> tensor<1x2x5x5xui8>
   return %1 : tensor<1x2x5x5xui8>
 }
+
+// -----
+
+// An average that does not count its own padding, here on one side, does not count that of another operator either.
+// CHECK-LABEL: func.func @average
+// CHECK: relay.nn_pad
+// CHECK: "relay.nn_avg_pool2d"(%{{[0-9]+}}) {{.*}}padding = array<i64: 1, 0, 0, 0>
+func.func @average(%x: tensor<1x2x5x5xf32>) -> tensor<1x2x6x5xf32> {
+  %z = "relay.constant"() {value = dense<0.0> : tensor<f32>} : () -> tensor<f32>
+  %0 = "relay.nn_pad"(%x, %z) {pad_width = array<i64: 0, 0, 0, 0, 1, 0, 1, 0>} : (tensor<1x2x5x5xf32>, tensor<f32>) -> tensor<1x2x6x6xf32>
+  %1 = "relay.nn_avg_pool2d"(%0) {pool_size = array<i64: 2, 2>, padding = array<i64: 1, 0, 0, 0>} : (tensor<1x2x6x6xf32>) -> tensor<1x2x6x5xf32>
+  return %1 : tensor<1x2x6x5xf32>
+}

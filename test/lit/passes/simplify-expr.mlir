@@ -214,6 +214,19 @@ func.func @products(%a: tensor<2x3x5xf32>, %b: tensor<2x4x5xf32>, %x: tensor<3x5
 
 // -----
 
+// A transposed matrix that got a dimension of 1.
+// CHECK-LABEL: func.func @one_matrix
+// CHECK-NOT: relay.transpose
+// CHECK: "relay.nn_batch_matmul"({{.*}}transpose_b = true
+func.func @one_matrix(%a: tensor<1x3x5xf32>, %b: tensor<4x5xf32>) -> tensor<1x3x4xf32> {
+  %0 = "relay.transpose"(%b) {axes = array<i64: 1, 0>} : (tensor<4x5xf32>) -> tensor<5x4xf32>
+  %1 = "relay.reshape"(%0) {newshape = array<i64: 1, 5, 4>} : (tensor<5x4xf32>) -> tensor<1x5x4xf32>
+  %2 = "relay.nn_batch_matmul"(%a, %1) {transpose_b = false} : (tensor<1x3x5xf32>, tensor<1x5x4xf32>) -> tensor<1x3x4xf32>
+  return %2 : tensor<1x3x4xf32>
+}
+
+// -----
+
 // The keys of an attention: heads are moved to the front row by row, and the product reads them transposed.
 // CHECK-LABEL: func.func @keys
 // CHECK: %[[T:.*]] = "relay.transpose"(%arg1) {axes = array<i64: 0, 2, 1, 3>} {{.*}} -> tensor<1x4x8x16xf32>

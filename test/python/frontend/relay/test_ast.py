@@ -58,6 +58,7 @@ def test_sharing_makes_a_difference():
 def test_constants_are_equal_by_dtype_and_elements():
     assert relay.structural_equal(relay.const([1, 2]), relay.const(np.array([1, 2], "int32")))
     assert not relay.structural_equal(relay.const([1, 2]), relay.const(np.array([1, 2], "int64")))
+    assert relay.const(np.ones(2, np.int16), "").dtype == "int16"
     assert relay.const(1.5).dtype == "float32" and relay.const(1 << 40).dtype == "int64"
     numbers = (-(1 << 31) - 1, -(1 << 31), (1 << 31) - 1, 1 << 31)
     assert [relay.const(number).dtype for number in numbers] == ["int64", "int32", "int32", "int64"]

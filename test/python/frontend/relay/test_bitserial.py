@@ -93,3 +93,10 @@ def test_errors():
     words = relay.var("w", shape=(5, 2, 1), dtype="uint32")
     with pytest.raises(RelayError, match="axis 1 of the packed weight: expected weight_bits, 3, found 2"):
         relay.transform.InferTypeLocal(relay.nn.bitserial_dense(x, words, weight_bits=3))
+    images, kernels = relay.var("i", shape=(1, 2, 4, 4), dtype="int16"), relay.var("k", shape=(3, 2, 3, 3), dtype="int16")
+    for call in (
+        relay.nn.bitserial_dense(x, relay.var("v", shape=(5, 20), dtype="int16"), pack_dtype="int32"),
+        relay.nn.bitserial_conv2d(images, kernels, pack_dtype="int32"),
+    ):
+        with pytest.raises(RelayError, match="pack_dtype: expected one of uint8"):
+            relay.transform.InferTypeLocal(call)

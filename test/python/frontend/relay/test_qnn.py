@@ -193,8 +193,14 @@ def test_simulated_quantize_of_annotations():
     steps = np.clip(x * 16, -20, 19)
     np.testing.assert_array_equal(run(quantized(kind=1), x=x), np.round(steps) / 16)
     np.testing.assert_array_equal(run(quantized(kind=0), x=x), x)
-    with pytest.raises(RelayError, match="rounding: expected round, found floor"):
-        relay.transform.InferTypeLocal(quantized(kind=2, rounding="floor"))
+    for attrs, message in [
+        ({"kind": 2, "rounding": "floor"}, "rounding: expected round, found floor"),
+        ({"kind": 4}, "kind: expected 0 to 3, found 4"),
+        ({"kind": -1}, "kind: expected 0 to 3, found -1"),
+        ({"kind": 1, "sign": False}, "sign: expected numbers with a sign, found False"),
+    ]:
+        with pytest.raises(RelayError, match=message):
+            relay.transform.InferTypeLocal(quantized(**attrs))
 
 
 def test_canonicalized_programs_have_no_operator_of_quantized_tensors():

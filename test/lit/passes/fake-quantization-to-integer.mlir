@@ -139,6 +139,26 @@ func.func @moves(%x: tensor<2x3x4xi8>, %sum: tensor<2x3xi32>, %scales: tensor<3x
 
 // -----
 
+// Images are resized in bytes by the nearest element, unless the elements get another type.
+// CHECK-LABEL: func.func @nearest
+// CHECK: %[[R:.*]] = "relay.image_resize2d"(%arg0) {{.*}} : (tensor<1x2x3x3xi8>) -> tensor<1x2x6x6xi8>
+// CHECK: %[[A:.*]] = "relay.qnn_dequantize"(%[[R]],
+// CHECK: %[[D:.*]] = "relay.qnn_dequantize"(%arg1,
+// CHECK: %[[B:.*]] = "relay.image_resize2d"(%[[D]]) {{.*}} : (tensor<1x2x3x3xf32>) -> tensor<1x2x6x6xf64>
+// CHECK: return %[[A]], %[[B]]
+func.func @nearest(%x: tensor<1x2x3x3xi8>, %y: tensor<1x2x3x3xi8>) -> (tensor<1x2x6x6xf32>, tensor<1x2x6x6xf64>) {
+  %none = "relay.constant"() {value = dense<0> : tensor<i8>} : () -> tensor<i8>
+  %two = "relay.constant"() {value = dense<2.0> : tensor<f32>} : () -> tensor<f32>
+  %0 = "relay.qnn_dequantize"(%x, %two, %none) : (tensor<1x2x3x3xi8>, tensor<f32>, tensor<i8>) -> tensor<1x2x3x3xf32>
+  %1 = "relay.image_resize2d"(%0) {method = "nearest_neighbor", size = array<i64: 6, 6>} : (tensor<1x2x3x3xf32>) -> tensor<1x2x6x6xf32>
+  %2 = "relay.qnn_dequantize"(%y, %two, %none) : (tensor<1x2x3x3xi8>, tensor<f32>, tensor<i8>) -> tensor<1x2x3x3xf32>
+  %3 = "relay.image_resize2d"(%2) {method = "nearest_neighbor", out_dtype = "float64", size = array<i64: 6, 6>}
+    : (tensor<1x2x3x3xf32>) -> tensor<1x2x6x6xf64>
+  return %1, %3 : tensor<1x2x6x6xf32>, tensor<1x2x6x6xf64>
+}
+
+// -----
+
 // Windows that may be without elements, of which the largest number is that of no byte, stay in floats: in the padding, or around an axis
 // that is short. A dilated window has an element where the axis has as many as the dilation.
 // CHECK-LABEL: func.func @empty

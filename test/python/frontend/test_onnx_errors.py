@@ -185,6 +185,11 @@ def test_shapes_and_sizes_that_contradict_each_other(shapes, dims, expected):
     assert expected in message(model, shapes=shapes, dims=dims)
 
 
+def test_a_size_that_is_no_multiple_of_its_symbol_is_not_solved():
+    mod = from_onnx(model_of([relu()], {"x": ["n*n + n"], "p": ["n"]}), shapes={"x": [6]})
+    assert '(%arg0: tensor<6xf32> {relay.name = "x"}, %arg1: tensor<?xf32, ["n"]>' in str(mod)
+
+
 def test_an_input_of_an_unknown_type_is_an_error():
     assert "input x: expected an element type among" in message(model_of([relu()], {"x": (TensorProto.COMPLEX64, [2])}))
 

@@ -101,6 +101,21 @@ def test_the_stream_is_that_of_the_first_tensor_whose_framework_has_one(driver, 
     with tvm_ffi.use_raw_stream(tvm_ffi.device("cuda:0"), 77):
         assert kind.stream_of(0, [values((4,)), tensor]) == 9
         assert kind.stream_of(0, [values((4,)), None]) == kind.stream_of(0, []) == 77
+    # After a call only that framework's stream waits, where it is another one.
+    followers = []
+    monkeypatch.setattr(driver, "follow", lambda stream, event: followers.append(stream))
+    kind.done(0, 77, [values((4,)), tensor])
+    kind.done(0, 9, [values((4,)), tensor])
+    assert followers == [9]
+
+
+def test_the_default_stream_does_not_wait_for_itself(driver, monkeypatch):
+    followers = []
+    monkeypatch.setattr(driver, "follow", lambda stream, event: followers.append(stream))
+    given = Device("cuda").tensor(values((4,)))
+    for stream in (None, 1, -1, 5):  # DLPack's numbers: 1 is the default stream, -1 waits for nothing
+        given.__dlpack__(stream=stream)
+    assert followers == [5]
 
 
 def test_a_result_of_one_stream_is_waited_for_on_another(driver):

@@ -291,6 +291,23 @@ def test_a_schedule_that_changes_a_kernel_is_named() -> None:
     )
 
 
+def test_code_that_fails_to_run_is_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = relayc.Program()
+
+    @program.function(x=f32(6))
+    def main(x):
+        return x * 2.0
+
+    def fails(*arrays):
+        raise RuntimeError("of no memory")
+
+    monkeypatch.setattr("relayc.runtime.module.Module.__getitem__", lambda module, name: fails)
+    found = Equivalence(raise_on_difference=False)
+    with PassContext(instruments=[found]):
+        relayc.compile(program.module(), stop_after="tir")
+    assert (found.differences, found.unchecked) == ([], ["TeToTir: of no memory"])
+
+
 @pytest.mark.parametrize(("most", "count"), [(5, 0), (6, 1)])
 def test_schedules_of_many_points_are_not_checked(most, count, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(equivalence, "_MOST_POINTS", most)

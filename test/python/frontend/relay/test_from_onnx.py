@@ -168,6 +168,30 @@ def test_what_is_no_program_of_the_language(text: str, message: str) -> None:
         raised(IRModule.parse(text))
 
 
+def test_operands_of_any_number_follow_those_before() -> None:
+    x, mask = "tensor<1x2x3x4xf32>", "tensor<3x3xi1>"
+    mod = raised(
+        IRModule.parse(f"""
+        func.func @main(%q: {x}, %k: {x}, %v: {x}, %m: {mask}) -> {x} {{
+          %0 = "relay.nn_attention"(%q, %k, %v, %m) {{scale = 0.5 : f64}} : ({x}, {x}, {x}, {mask}) -> {x}
+          return %0 : {x}
+        }}""")
+    )
+    call, (*params, mask) = mod["main"].body, mod["main"].params
+    assert list(call.args[:3]) == params and list(call.args[3].fields) == [mask]
+
+
+def test_sizes_as_data_keep_their_type() -> None:
+    text = """
+    func.func @main(%x: tensor<?xf32, ["n"]>) -> (tensor<1xi32>, tensor<1xi64>) {
+      %0 = "relay.sizes"() {values = ["2*n"], dtype = "int32"} : () -> tensor<1xi32>
+      %1 = "relay.sizes"() {values = ["2*n"]} : () -> tensor<1xi64>
+      return %0, %1 : tensor<1xi32>, tensor<1xi64>
+    }"""
+    mod = relay.transform.InferType()(relay.parse(raised(IRModule.parse(text)).astext()))
+    assert [part.dtype for part in mod["main"].ret_type.fields] == ["int32", "int64"]
+
+
 def test_numbers_up_to_a_size() -> None:
     nodes = [
         helper.make_node("Shape", ["x"], ["rows"], end=1),

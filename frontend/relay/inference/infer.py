@@ -145,7 +145,7 @@ class Inference:
             found = self._unify(expr, declared, value)
             if is_open and self._generalises and isinstance(expr.value, e.Function) and isinstance(value, t.FuncType):
                 value = self._generalised(expr.var, expr.value, value)
-            if is_open and isinstance(value, t.FuncType) and value.type_params:
+            if is_open and isinstance(value, t.FuncType):
                 found = value
             self._types[expr.var] = self._vars[expr.var.vid] = found if expr.var.type_annotation is None else declared
             expr = expr.body

@@ -128,7 +128,12 @@ def test_texts_and_products_of_shapes() -> None:
     ],
 )
 def test_shapes_of_as_many_elements(a: tuple, b: tuple, same: bool) -> None:
-    assert same_elements(a, b) == same
+    assert same_elements(a, b) == same_elements(b, a) == same
+
+
+def test_as_many_elements_as_a_symbol_of_one_value() -> None:
+    with Ranges({"n": Range(3, 3)}):
+        assert same_elements((3,), (N,)) == same_elements((N,), (3,))
 
 
 # ---- conditions ------------------------------------------------------------------------------------------------------------------------

@@ -301,6 +301,7 @@ RULES = {
     ),
     "reversed axes": (relay.transpose(relay.var("x")), "NHWC", "NCHW", ("NCHW", "CWHN", {"axes": [1, 3, 2, 0]})),
     "slices of blocks in another order": (relay.strided_slice(relay.var("x"), [0], [2], axes=[0]), "NHWC", "NCHW4c", None),
+    "sums in a layout of fewer axes": (relay.sum(relay.var("x"), (1,)), "NHW", "NWH", None),
     "slices of fewer axes": (relay.strided_slice(relay.var("x"), [0], [2], axes=[0]), "NHWC", "NHW", ("NHWC", "NHWC", {})),
 }
 

@@ -161,14 +161,14 @@ def _free_place(size: Size, others: Sequence[tuple[Size, Size]], known: _Known, 
 
 
 def _place_in_slots(tensors: Sequence[Tensor], known: _Known, case: int) -> Size:
-    """Adjacent slots, each as large as the largest of its tensors, whose live ranges are disjoint: by the sizes of a case, largest first,
-    each tensor in the slot that grows least."""
+    """Adjacent slots, each as large as the largest of its tensors, whose live ranges are disjoint. Tensors come by their sizes of a case,
+    largest first, so that no slot grows in this case: each goes to the slot whose size remains the shortest expression."""
     slots: list[tuple[Size, list[Tensor]]] = []
     for tensor in sorted(tensors, key=lambda t: (-known.at(t.size)[case], t.first)):
         free = [i for i, (_, users) in enumerate(slots) if all(u.last < tensor.first or tensor.last < u.first for u in users)]
         grown = {i: maximum(slots[i][0], known.aligned(tensor.size)) for i in free}
         if grown:
-            best = min(grown, key=lambda i: (factors(grown[i]), known.at(grown[i])[case] - known.at(slots[i][0])[case]))
+            best = min(grown, key=lambda i: factors(grown[i]))
             slots[best] = grown[best], [*slots[best][1], tensor]
         else:
             slots.append((known.aligned(tensor.size), [tensor]))

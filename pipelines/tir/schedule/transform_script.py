@@ -184,7 +184,9 @@ def run_sequence(payload: ir.Module, script: ir.Module) -> None:
     token = _NESTS.set(nests if plain else None)
     try:
         interpreter.apply_named_sequence(payload.operation, sequence.operation, script)
-    except (ir.MLIRError, RuntimeError) as error:
+    except ScheduleError:
+        raise
+    except (ir.MLIRError, RuntimeError, ValueError) as error:  # of operations of upstream in the script: a ValueError
         raise ScheduleError(f"script: {error}") from None
     finally:
         _NESTS.reset(token)

@@ -20,8 +20,10 @@ from symbolic_ops import symbolic_program, tensor
 
 import relayc
 from relayc.dialects.relay import build
+from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
+from relayc.pipelines.targets.cuda.host import use_driver
 from relayc.pipelines.targets.cuda.peak import quick_peak
 from relayc.runtime.cache import Cache, Origin
 from relayc.runtime.cuda.driver import IMAGE_REFUSALS
@@ -194,6 +196,16 @@ def test_values_of_the_host_are_refused(driver):
 
     with pytest.raises(ValueError, match=r"expected a program of kernels alone, found a call of test.other, which is done on the host"):
         compile(made, target=TARGET)
+
+
+def test_code_of_the_host_that_writes_memory_of_the_device_is_refused():
+    module = IRModule.parse("""
+        func.func @main(%x: memref<4xf32>, %i: index, %v: f32) {
+          memref.store %v, %x[%i] : memref<4xf32>
+          return
+        }""")
+    with pytest.raises(ValueError, match=r"@main at .*: expected code of the host that leaves memory .* alone, found memref.store"):
+        use_driver(module.module, [])
 
 
 # ---- errors -------------------------------------------------------------------------------------------------------------------------

@@ -80,10 +80,12 @@ def test_launches_at_a_size():
     with fake_cuda() as driver, PassContext(config={f"schedule.sort.{name}": value for name, value in SMALL.items()}):
         body = lambda a: [build("argsort", a, axis=0)]  # noqa: E731 (an argument, not a definition)
         module = compile(symbolic_program(body, [tensor("float16[n]")], {"n": Range(0)}), target=Target("cuda", arch="sm_80"))
-        for n, launches in ((0, 0), (48, 1), (192, 1), (193, 2), (1000, 4), (1000, 4)):
+        # Up to 16 * 3 elements are of 16 threads, for which a warp is launched.
+        for n, launches, threads in ((0, 0, 0), (48, 1, 32), (49, 1, 64), (192, 1, 64), (193, 2, 64), (1000, 4, 64), (1000, 4, 64)):
             a, before = floats(n, "float16", n), len(driver.launches)
             np.testing.assert_array_equal(module["main"](a), order(a, 0))
             assert len(driver.launches) - before == launches
+            assert all(launch.block[0] == threads for launch in driver.launches[before:])
 
 
 def test_selection():

@@ -257,7 +257,9 @@ def test_a_missing_openmp_runtime_is_an_error(files, monkeypatch):
 
 def test_functions_that_check_calls_are_compiled_once_for_a_machine_and_a_device():
     wide, narrow = Target("cpu -mcpu=x86-64-v3"), Target("cpu -mcpu=x86-64-v3 -mattr=-f16c")
-    cases = [(wide, "cpu"), (wide, "cuda"), (narrow, "cpu")]
+    other = Target("cpu", mcpu="x86-64-v2", features=",".join(f"+{f}" for f in narrow.features))
+    assert other.features == narrow.features
+    cases = [(wide, "cpu"), (wide, "cuda"), (narrow, "cpu"), (other, "cpu")]
     made = [compiled_checks(*case) for case in cases]
     assert len(set(map(id, made))) == len(cases)
     assert all(compiled_checks(*case) is found for case, found in zip(cases, made, strict=True))

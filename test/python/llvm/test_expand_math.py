@@ -6,6 +6,9 @@ import pytest
 from accuracy import SIZE, check, erf, samples
 from jitted import call, compile_text, elementwise
 
+from relayc.dialects.relay.module import IRModule
+from relayc.pipelines.llvm.expand_math import expand_math
+
 DTYPES = {"f32": np.float32, "f64": np.float64}
 
 
@@ -137,6 +140,13 @@ def test_small_floats_are_computed_in_single_precision(element, dtype, lanes):
         # Half a unit in the last place of the type, and the error of f32.
         tolerance = np.abs(expected) * (float(ml_dtypes.finfo(dtype).eps) / 2 + 1e-6)
         assert np.all(np.abs(y.astype(np.float64) - expected) <= tolerance), name
+
+
+@pytest.mark.parametrize("element", ["f16", "bf16"])
+def test_nothing_is_left_of_a_function_of_small_floats(element):
+    module = IRModule.parse(f"func.func @f(%x: {element}) -> {element} {{\n%y = math.exp %x : {element}\nreturn %y : {element}\n}}")
+    expand_math(module.module)
+    assert "math.exp" not in str(module)
 
 
 @pytest.mark.parametrize("lanes", [0, 8])

@@ -13,6 +13,7 @@ from onnx_models import model_of
 import relayc
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.targets.cpu.features import IMPLIES, host_features, level_features
+from relayc.pipelines.targets.cpu.strategies.bf16.integers import dots_of
 from relayc.pipelines.targets.cpu.target import LEVEL_THREADS
 from relayc.runtime.cpu import host
 from relayc.runtime.threads import usable_cpus
@@ -83,7 +84,9 @@ def test_levels(mcpu, vector_bytes, registers, fma, f16c):
 
 
 def test_features_change_the_level():
-    assert Target("cpu", mcpu="x86-64-v3", features="+avx512f").vector_bytes == 64
+    wide = Target("cpu", mcpu="x86-64-v3", features="+avx512f")
+    assert wide.vector_bytes == 64
+    assert dots_of(wide).lanes == 8, "operations on bytes of 512 bits are of avx512bw"
     assert not Target("cpu", mcpu="x86-64-v3", features=["-fma"]).has_fma
 
 

@@ -71,6 +71,7 @@ CASES: dict[str, list[Case]] = {
         Case(f32("n, m, 4"), {"newshape": (-1,)}),
         Case(f32("n, 12"), {"newshape": (0, 3, 4)}),
         Case(f32("n, 6"), {"newshape": ("2*n", 3)}),
+        Case(f32("n, 0, 4"), {"newshape": (0, 0, 3)}),
     ],
     "expand_dims": [Case(f32("n, m"), {"axis": 1})],
     "squeeze": [Case(f32("n, 1, m"), {"axis": (1,)})],

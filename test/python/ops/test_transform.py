@@ -145,7 +145,7 @@ def test_broadcast_to(source, shape):
     np.testing.assert_array_equal(run("broadcast_to", x, shape=shape), np.broadcast_to(x, shape))
 
 
-@pytest.mark.parametrize("reps", [(2,), (1, 3), (2, 3), (2, 1, 2), (1, 1)])
+@pytest.mark.parametrize("reps", [(), (2,), (1, 3), (2, 3), (2, 1, 2), (1, 1)])
 def test_tile(reps):
     x = numbered(3, 5)
     np.testing.assert_array_equal(run("tile", x, reps=reps), np.tile(x, reps))

@@ -88,6 +88,12 @@ def test_an_error_of_a_condition_names_the_rule_and_the_kernel():
         kernels()
 
 
+def test_a_rule_that_is_no_schedule_is_an_error():
+    relayc.schedule_rule("nn.dense", name="number")(3)
+    with pytest.raises(ScheduleError, match=r"^schedule number of kernel @fused_dense_relu: TypeError: expected a function .*, found 3"):
+        kernels()
+
+
 def test_a_later_rule_of_the_same_name_replaces_the_first_and_knobs_can_be_set():
     for number in (1, 2):
 

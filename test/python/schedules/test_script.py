@@ -370,6 +370,9 @@ def test_a_script_says_what_it_makes_and_may_have_other_operations(capfd: pytest
         ScheduleError, match=r"split\(.*\): expected it to make \['k_0', 'k_9'\], as the script says, found \['k_0', 'k_1'\]"
     ):
         replay(text.replace('"k_1"', '"k_9"'), mod)
+    failing = '    %p = transform.get_parent_op %0 {op_name = "test.none"} : (!transform.any_op) -> !transform.any_op\n    transform.yield'
+    with pytest.raises(ScheduleError, match=r"(?s)^script: .*could not find a parent op"):
+        replay(text.replace("    transform.yield", failing), mod)
     found = replay(text.replace("    transform.yield", "    transform.print %0 : !transform.any_op\n    transform.yield"), mod)
     assert str(found) == str(schedule.mod)
     assert 'tir.loop = "k_1"' in capfd.readouterr().out

@@ -68,6 +68,13 @@ def test_what_is_not_in_the_table_is_refused(given, message):
     assert tuning_for("fused_add", {"schedule.kernels": {"other": given}}).given == {}
 
 
+@pytest.mark.parametrize(("name", "most"), [("mma.rows", 256), ("sort.items", 32)])
+def test_the_largest_tile_of_a_block_of_a_device(name, most):
+    assert tuning_for("fused_add", {f"schedule.{name}": most}, "cuda").given == {name: most}
+    with pytest.raises(ValueError, match=f"{name}: expected a number of 1 to {most}, found {most + 1}"):
+        tuning_for("fused_add", {f"schedule.{name}": most + 1}, "cuda")
+
+
 def test_a_block_of_keys_may_fill_any_first_level_cache():
     """The largest such caches have 128 KiB, and the smallest scores 2 bytes."""
     assert tuning_for("fused_attention", {"schedule.attention_rows.keys": (128 << 10) // 2}).given

@@ -64,3 +64,26 @@ func.func @running_sum(%x: tensor<?x?xf32, ["n", "m"]>, %m: index {relay.symbol 
   }
   return %r : tensor<?x?xf32, ["n", "m"]>
 }
+
+// -----
+
+// Threads share the iterations of an outermost loop only.
+// CHECK-LABEL: func.func @inner_loop
+// CHECK-NOT: scf.parallel
+// CHECK-COUNT-2: scf.for
+// CHECK-NOT: scf.parallel
+func.func @inner_loop(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %n = arith.constant 64 : index
+  %e = tensor.empty() : tensor<64x64xf32>
+  %0 = scf.for %i = %zero to %n step %one iter_args(%rows = %e) -> tensor<64x64xf32> {
+    %1 = scf.for %j = %zero to %n step %one iter_args(%row = %rows) -> tensor<64x64xf32> {
+      %v = tensor.extract %x[%j, %i] : tensor<64x64xf32>
+      %next = tensor.insert %v into %row[%i, %j] : tensor<64x64xf32>
+      scf.yield %next : tensor<64x64xf32>
+    } {relay.distinct, relay.threads = 100000 : i64}
+    scf.yield %1 : tensor<64x64xf32>
+  }
+  return %0 : tensor<64x64xf32>
+}

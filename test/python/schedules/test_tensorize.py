@@ -55,6 +55,19 @@ def matched(s: Schedule, block: str, name: str) -> Match:
         return match_block(nest, nest.blocks()[block], TensorIntrin.get(name))
 
 
+def window(dilation: int) -> IRModule:
+    """Sums of 3 products along a line, between neighbours or further apart."""
+    x, w, tap = te.placeholder((8 + 2 * dilation,), name="x"), te.placeholder((3,), name="w"), te.reduce_axis((0, 3), "tap")
+    return te.create_prim_func([x, w, te.compute((8,), lambda i: te.sum(x[i + tap * dilation] * w[tap], axis=tap), name="y")])
+
+
+def test_a_window_whose_elements_are_further_apart() -> None:
+    TensorIntrin.register("window", window(1), lambda call: None)
+    Schedule(window(1)).tensorize("i", "window")
+    with pytest.raises(ScheduleError, match=r"x: expected indices \[.*\b1\*tap.*\], found x\[.*\b2\*tap.*\]"):
+        Schedule(window(2)).tensorize("i", "window")
+
+
 def test_a_tile_of_a_reduction_that_goes_on() -> None:
     s = tiled()
     block = s.tensorize("i_1", "tile")

@@ -96,3 +96,9 @@ def test_public_names_are_found_in_the_wheel(wheel):
 def test_a_name_that_a_package_does_not_have_is_an_error(module):
     with pytest.raises(AttributeError, match=f"module '{module.__name__}' has no attribute 'nothing'"):
         _ = module.nothing
+
+
+def test_a_package_that_a_module_lacks_is_named(monkeypatch):
+    monkeypatch.setitem(relayc._HOMES, "lacking_package.module", ("lacking",))
+    with pytest.raises(ModuleNotFoundError, match="No module named 'lacking_package'"):
+        _ = relayc.lacking

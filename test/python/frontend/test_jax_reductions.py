@@ -75,6 +75,7 @@ PROGRAMS = {
         )
         for first in ("0.0", "2.0")
     },
+    "differences of windows of one element": (windows("subtract", "2.0", (1, 1), (1, 1), 0, (4, 6)), [(X,)], lambda x: np.float32(2) - x),
     **{
         f"{name} of windows beyond {edge} edges from {first}": (
             windows(name, first, (2, 3), (1, 2), edge, (3 + edge, (3 + edge) // 2 + 1)),

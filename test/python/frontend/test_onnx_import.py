@@ -180,6 +180,12 @@ def test_squeeze_takes_axes_as_attribute_and_as_input():
     assert result_type(from_onnx(model_of([new], {"x": [2, 1, 3]}, initializers={"axes": np.array([1])}))) == "tensor<2x3xf32>"
 
 
+def test_padding_by_wrapping_is_along_the_padded_axes_alone():
+    node = helper.make_node("Pad", ["x", "pads"], ["y"], mode="wrap")
+    mod = from_onnx(model_of([node], {"x": [0, 5]}, initializers={"pads": np.array([0, 1, 0, 2])}))
+    assert result_type(mod) == "tensor<0x8xf32>" and built(mod) == ["take"]
+
+
 # ---- functions and branches -----------------------------------------------------------------------------------------------------------
 
 
@@ -198,6 +204,15 @@ def test_a_model_local_function_is_inlined_with_its_attributes():
     assert built(mod) == ["nn_leaky_relu", "negative"]
     assert operations(mod)[0].alpha == 0.5
     assert str(operations(mod)[0].operation.location) == 'loc("call/leak")'
+
+
+def test_a_model_local_function_goes_before_the_mapping_of_its_name():
+    function = helper.make_function(
+        "com.microsoft", "Gelu", ["a"], ["b"], [helper.make_node("Neg", ["a"], ["b"])], [helper.make_opsetid("", 20)]
+    )
+    model = model_of([helper.make_node("Gelu", ["x"], ["y"], domain="com.microsoft")], {"x": [2]}, functions=[function])
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    assert built(from_onnx(model)) == ["negative"]
 
 
 @pytest.mark.parametrize("name", ["DynamicQuantizeLinear", "NegativeLogLikelihoodLoss", "RotaryEmbedding"])

@@ -514,6 +514,12 @@ CASES = {
         f"y = ai.onnx.ml.TreeEnsembleRegressor<{TREE}, target_treeids = [0, 0], target_nodeids = [1, 2], target_ids = [0, 0], "
         'target_weights = [1.0, -2.0], n_targets = 1, aggregate_function = "MIN">(x)',
     ),
+    "a tree of a target of all leaves and one of some": (
+        18,
+        "float[n, 2] x",
+        f"y = ai.onnx.ml.TreeEnsembleRegressor<{TREE}, target_treeids = [0, 0, 0], target_nodeids = [1, 2, 1], target_ids = [0, 0, 1], "
+        "target_weights = [1.0, -2.0, 3.0], n_targets = 2, base_values = [0.5, 5.0]>(x)",
+    ),
     "a tree by numbers": (
         18,
         "float[n, 2] x",

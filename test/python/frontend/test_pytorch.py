@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402 # there is torch
 from pytorch_models import Decoder, Inverted, UNet, ViT, agrees, model_of, resnet, same, statistics  # noqa: E402
 from torch import nn  # noqa: E402
+from torch.export.graph_signature import OutputKind  # noqa: E402
 
 import relayc  # noqa: E402
 from relayc.frontend.pytorch import UnsupportedOperators, supported_operators  # noqa: E402
@@ -609,3 +610,14 @@ def test_guards_that_compare_two_sizes():
 def test_a_guard_that_compares_no_sizes_is_refused(guard):
     with pytest.raises(relayc.ModelError, match=re.escape(f"expected guards that compare sizes of arguments, found {guard}, as torch")):
         check_guards([guard], {"x": torch.randn(3)}, Symbols())
+
+
+def test_results_without_a_tensor_as_argument_are_tensors():
+    agrees(model_of(lambda n: torch.arange(3) + 2), (1,))
+
+
+def test_an_output_that_is_no_result_is_refused():
+    program = torch.export.export(model_of(lambda x: x + 1), (torch.ones(2),))
+    program.graph_signature.output_specs[0].kind = OutputKind.LOSS_OUTPUT
+    with pytest.raises(relayc.ModelError, match="output add: expected a result of the model, found one of kind LOSS_OUTPUT"):
+        relayc.from_pytorch(program)

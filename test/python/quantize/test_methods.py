@@ -449,6 +449,8 @@ def test_the_twin_of_a_trained_network_gives_what_the_written_model_gives():
         (-0.5, 1.27, "int8", 0.01, 0),
         (0.0, 0.0, "int8", 1.0, 0),
         (-1e-40, 1e-40, "uint8", 1.0, 0),
+        (0.0, 127 * 2.0**-126, "int8", 1.0, 0),
+        (0.0, 128 * 2.0**-126, "int8", 128 / 127 * 2.0**-126, 0),
     ],
 )
 def test_steps_of_a_range(low, high, dtype, scale, zero):

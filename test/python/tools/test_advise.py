@@ -16,7 +16,7 @@ from relayc.runtime import KernelInfo, Peak
 from relayc.runtime.profile import ProfileRow
 from relayc.tools import advise as advising
 from relayc.tools import cli
-from relayc.tools.advice_tables import _difference, _named, _outcome, slowest_table
+from relayc.tools.advice_tables import _changes, _difference, _named, _outcome, slowest_table
 from relayc.tools.build import Build
 from relayc.tools.reference import Difference
 from relayc.tools.settings import pass_context
@@ -366,6 +366,23 @@ def test_what_did_not_help_in_words(ratio, low, high, outcome, named):
 def test_what_was_not_timed_in_words(why, outcome, named):
     trial = SimpleNamespace(comparison=None, candidate=SimpleNamespace(name="c"), why=why)
     assert (_outcome(trial), _named(trial)) == (outcome, named)
+
+
+def test_ways_to_compile_are_listed_below_each_other():
+    names = ("1 thread", "fixed sizes: batch = 4")
+    build = SimpleNamespace(command="", call="f()")
+    helpful = [
+        SimpleNamespace(
+            candidate=SimpleNamespace(name=name, cost="", kind=""), build=build, comparison=gain(2.0), difference=Difference(0.0, 0.0)
+        )
+        for name in names
+    ]
+    texts = [
+        text
+        for text in _changes(SimpleNamespace(helpful=helpful, trials=[], together=None, untried="", build=build))
+        if isinstance(text, str)
+    ]
+    assert texts == ["how to compile it:", *(f"  {name:<22}  f()" for name in ("as it is", *names))]
 
 
 def test_models_of_other_machines_are_refused(model):

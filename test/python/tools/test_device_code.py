@@ -6,9 +6,11 @@ import pytest
 from onnx import helper
 from onnx_models import model_of
 
+from relayc.pipelines.targets.cuda.device.figures import KernelFigures
 from relayc.pipelines.targets.cuda.device.ptxas import tool
 from relayc.runtime import Device
 from relayc.tools.cli import main
+from relayc.tools.device_code import figures_table
 from relayc.tools.ptxas_report import main as report
 
 TARGET = ["--target", "cuda -arch=sm_80"]
@@ -47,6 +49,12 @@ def test_inspect_shows_what_kernels_need(model, capsys: pytest.CaptureFixture[st
     assert "kernels on sm_80" in printed
     assert "registers" in printed
     assert "not run: this machine lacks the device cuda:0" in printed
+
+
+def test_the_table_of_kernels_has_the_strategy_of_their_function() -> None:
+    row = KernelFigures("f_1", "sm_80", 128, None, 16, 32, None, {"FADD": 3, "EXIT": 1}, True)
+    table = figures_table([row], {"f": "elementwise (vectors 4)"})
+    assert [list(column.cells) for column in table.columns][:3] == [["f_1"], ["elementwise"], ["128"]]
 
 
 def test_a_target_without_device_code_is_an_error(model, capsys: pytest.CaptureFixture[str]) -> None:

@@ -214,7 +214,8 @@ def test_options_of_a_side_on_the_command_line(model, capsys):
 def test_wrong_arguments_are_one_line_and_exit_code_2(model, tmp_path, capsys, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "wrong.json").write_text("[1, 2]")
-    (tmp_path / "old.json").write_text('{"relayc_record": 0}')
+    fields = {"made_by": {}, "interface": {}, "inputs": {}, "calls": [], "constants": "", "memory": {}, "latency": [], "outputs": {}}
+    (tmp_path / "old.json").write_text(json.dumps({"relayc_record": 0, **fields}))
     assert cli.main(["diff", *[model if word == "MODEL" else word for word in arguments]]) == 2
     err = capsys.readouterr().err
     assert err.startswith("relayc: error: ") and message in err and err.count("\n") == 1

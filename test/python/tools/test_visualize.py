@@ -182,7 +182,7 @@ def test_large_groups_are_one_box_with_the_time_of_their_kernel() -> None:
     inside = ((7, "fused"),)
     a = drawing.add(Box("x", ("4xf32",), "input"), [])
     b = drawing.add(Box("exp", ("4xf32",), groups=inside, sources=("one",), seconds=2.0), [(a, "")])
-    c = drawing.add(Box("add", ("8xf32",), groups=(*inside, (8, "if")), sources=("two", "one"), seconds=2.0), [(b, ""), (a, "")])
+    c = drawing.add(Box("add", ("axis 1", "8xf32"), groups=(*inside, (8, "if")), sources=("two", "one"), seconds=2.0), [(b, ""), (a, "")])
     drawing.add(Box("y", ("8xf32",), "output"), [(c, "")])
     found = merged(drawing)
     assert [box.name for box in found.boxes] == ["x", "exp + add", "y"] and found.arrows == [Arrow(0, 1), Arrow(1, 2)]

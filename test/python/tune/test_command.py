@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
@@ -19,11 +20,11 @@ from relayc.pipelines.history.record import Record, Trial, export_records
 from relayc.pipelines.tir.schedule.written_strategy import SCRIPT
 from relayc.tools.cli import main
 from relayc.tools.timing import Comparison
-from relayc.tune import model
+from relayc.tune import action, model
 from relayc.tune.action import _time_text
 from relayc.tune.model import Check, Tuning
 from relayc.tune.process import Measurer
-from relayc.tune.session import State
+from relayc.tune.session import State, Status
 from relayc.tune.tasks import Task
 from relayc.tune.texts import chart, kernel_chart, kernel_rows, records_tables, summary
 from relayc.tune.worker import DEFAULT, Measured
@@ -242,6 +243,23 @@ def test_the_graph_is_no_kernel():
 )
 def test_times_that_are_left(seconds, text):
     assert _time_text(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("trials", "seconds", "text"),
+    [
+        ((3, 10), (6.0, None), "3 trials, 0:14 left"),
+        ((3, 10), (6.0, 9.0), "3 trials, 0:03 left"),
+        ((3, None), (6.0, 66.0), "3 trials, 1:00 left"),
+    ],
+)
+def test_progress_says_the_time_to_the_nearer_limit(monkeypatch, trials, seconds, text):
+    shown, times = [], iter([100.0, 106.0])
+    monkeypatch.setattr(action, "time", SimpleNamespace(perf_counter=lambda: next(times)))
+    monkeypatch.setattr(action.Progress, "update", lambda self, task, **fields: shown.append(fields["description"]))
+    with action._shown(SimpleNamespace(quiet=True)) as show:
+        show(Status("k", "c", trials, seconds, 1.25))
+    assert shown == [f"{text}, gain 1.250"]
 
 
 def test_charts_show_the_best_so_far_and_what_failed():

@@ -163,6 +163,7 @@ def test_several_strategies_and_numbers_that_are_several(sampler):
     [
         (Candidate("one", {"rows": 2, "kind": "b", "grain": 5}), {"strategy": "one", "one.rows": np.log2(3), "one.kind": 1}),
         (Candidate("one", {"rows": 64, "kind": "c"}), {"strategy": "one", "one.rows": np.log2(5)}),
+        (Candidate("one", {"rows": 0, "kind": "a"}), {"strategy": "one", "one.rows": np.log2(3), "one.kind": 0}),
         (Candidate("two", {"tile": (2, 4)}), {"strategy": "two", "two.tile": 1}),
     ],
 )

@@ -370,6 +370,14 @@ def test_equal_blocks_have_numbers_of_their_own_where_they_choose_from_others():
     assert state.choose(second, "width", (8, 16)).value in (8, 16)
 
 
+def test_blocks_of_other_extents_have_numbers_of_their_own():
+    x, w = te.placeholder((32, 64), name="x"), te.placeholder((16, 64), name="w")
+    y, z = (te.compute(t.shape, lambda i, j, t=t: te.exp(t[i, j]), name=name) for t, name in ((x, "y"), (w, "z")))
+    state = SketchState(Schedule(te.create_prim_func([x, w, y, z])), relayc.Target("cpu"))
+    first, second = state.schedule.get_blocks()
+    assert state.choose(first, "width", (2, 4)) is not state.choose(second, "width", (2, 4))
+
+
 def test_blocks_of_other_numbers_of_operands_have_numbers_of_their_own():
     x, w = (te.placeholder((32, 64), name=name) for name in "xw")
     y = te.compute((32, 64), lambda i, j: te.exp(x[i, j]), name="y")

@@ -1,5 +1,7 @@
 """Partitions for other code generators: what they are, that they run, and OpenVINO as one of them, against relayc itself and numpy."""
 
+import sys
+
 import numpy as np
 import pytest
 from oracle import values
@@ -270,6 +272,13 @@ def same_as_relayc(expr, *arrays, params=None):
     for a, b in zip(found, expected, strict=True) if isinstance(found, list) else [(found, expected)]:
         np.testing.assert_allclose(a.numpy(), b.numpy(), **CLOSE)
     return mod
+
+
+def test_partitions_need_openvino(monkeypatch):
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    x = relay.var("x", shape=(2,))
+    with pytest.raises(ModuleNotFoundError, match=r"partition f: expected the extra openvino \(pip install 'relayc\[openvino\]'\)"):
+        openvino.codegen("f", relay.Function([x], x))
 
 
 def test_a_network_in_openvino():

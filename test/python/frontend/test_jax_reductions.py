@@ -67,6 +67,19 @@ PROGRAMS = {
         [(TIES,)],
         lambda x: x.max(0) + x.argmax(0).astype(np.float32),
     ),
+    "places of truth": (
+        program(
+            "%z = stablehlo.constant dense<0.0> : tensor<4x6xf32> %t = stablehlo.compare GT, %x, %z "
+            ": (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xi1> %at = stablehlo.iota dim = 1 : tensor<4x6xi32> "
+            "%v = stablehlo.constant dense<false> : tensor<i1> %w = stablehlo.constant dense<0> : tensor<i32> "
+            '%r:2 = "stablehlo.reduce"(%t, %at, %v, %w) <{dimensions = array<i64: 1>}> '
+            f"{ARGMAX.replace('f32', 'i1')} : (tensor<4x6xi1>, tensor<4x6xi32>, tensor<i1>, tensor<i32>) -> (tensor<4xi1>, tensor<4xi32>) "
+            "%0 = stablehlo.convert %r#1 : (tensor<4xi32>) -> tensor<4xf32>",
+            "tensor<4xf32>",
+        ),
+        [(X,)],
+        lambda x: (x > 0).argmax(1).astype(np.float32),
+    ),
     **{
         f"windows of one element and {first}": (
             windows("add", first, (1, 1), (1, 1), 0, (4, 6)),

@@ -11,6 +11,7 @@ from jax_support import interprets, same, values  # noqa: E402 # there is JAX
 from stablehlo_texts import REAL_SLICE, TWO, WRITTEN, best, function, program, region, scatter  # noqa: E402
 
 import relayc  # noqa: E402
+from relayc.frontend.sizes import LONGEST  # noqa: E402
 
 X, Y = values((4, 6), (3, 6))
 I = np.array([2, 0, 3], np.int32)  # noqa: E741
@@ -539,6 +540,14 @@ def test_what_is_broadcast_stays_small(operator):
     row = "%b = stablehlo.broadcast_in_dim %i, dims = [1] : (tensor<6xi32>) -> tensor<4x6xi32>"
     text = program(f"{row} %0 = stablehlo.{operator} %x, %b : tensor<4x6xi32>", "tensor<4x6xi32>", "%x: tensor<4x6xi32>, %i: tensor<6xi32>")
     assert "broadcast_to" not in str(relayc.from_stablehlo(text).module)
+
+
+@pytest.mark.parametrize(("count", "sums"), [(LONGEST, 1), (LONGEST + 1, 2)])
+def test_arithmetic_of_short_constants_is_done_at_once(count, sums):
+    kind = f"tensor<{count}xi32>"
+    known = f"%a = stablehlo.constant dense<{list(range(count))}> : {kind} %b = stablehlo.add %a, %a : {kind}"
+    text = program(f"{known} %0 = stablehlo.add %x, %b : {kind}", kind, f"%x: {kind}")
+    assert str(relayc.from_stablehlo(text).module).count("relay.add") == sums
 
 
 def test_bytecode_of_mlir_compiles():

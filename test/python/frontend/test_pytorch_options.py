@@ -474,3 +474,8 @@ def test_refused_in_training(message):
     graph = make_fx(OF_TRAINING[message], tracing_mode="fake")(X)
     with pytest.raises(relayc.ModelError, match=message.partition("|")[0]):
         from_fx(graph, {})
+
+
+def test_padding_by_a_number():
+    module = relayc.compile(relayc.from_pytorch(model_of(lambda x: F.pad(x, (1, 0), value=3.0)), (torch.ones(2),)))
+    assert module(torch.zeros(2)).tolist() == [3.0, 0.0, 0.0]

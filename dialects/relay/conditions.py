@@ -24,6 +24,11 @@ class Condition:
     text: str
 
 
+def message_of(size: Size, text: str) -> str:
+    """The message where a condition does not hold, in which the value of its size replaces `%lld`."""
+    return f"{text} ({size} is %lld)"
+
+
 _COLLECTED: contextvars.ContextVar[list[Condition] | None] = contextvars.ContextVar("relayc_conditions", default=None)
 
 

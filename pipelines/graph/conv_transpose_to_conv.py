@@ -16,6 +16,7 @@ import numpy as np
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.conditions import message_of
 from relayc.dialects.relay.conv import ConvGeometry
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.scopes import conditions_of
@@ -88,8 +89,8 @@ def as_convolution(
     added = bias(phases)
     if added is not None and (phases != list(strides) or max(missing) > 0):
         return None  # zeros that take the place of phases and of elements have no bias
-    for condition in conditions_of(op):  # those of the plain one are weaker
-        build("check_sizes", found=condition.size, expected=0, predicate="ge", message=f"{condition.text} ({condition.size} is %lld)")
+    for condition in conditions_of(op):  # the plain convolution requires less
+        build("check_sizes", found=condition.size, expected=0, predicate="ge", message=message_of(condition.size, condition.text))
     padding = [t - 1 for t in taps]
     made = weights(taps, phases)
     wide = convolution(op, made, padding=(*padding, *padding), groups=op.groups)

@@ -327,7 +327,7 @@ def move(op: Op, rw: Rewriter) -> Found:
     if scale is not None and not (scale > 0).all():
         return None  # the largest number would be that of the least integer
     if isinstance(op, MaxPool) and not _has_elements(op):
-        return None  # the largest number of none is that of no integer
+        return None  # the maximum of an empty window is -inf, which no byte stands for
     is_shared = op.is_view and not rw.used_once(values[0])
     if is_shared and not any(isinstance(user, (*PRODUCTS, BatchMatmul, Quantize)) for user in rw.users(op.result)):
         return None  # a view of floats that are computed anyway costs nothing
@@ -347,7 +347,7 @@ def move(op: Op, rw: Rewriter) -> Found:
 
 
 def _has_elements(op: MaxPool) -> bool:
-    """Whether each window has an element: it may be in the padding, or, dilated, reach over an axis that is short."""
+    """Whether each window has an element. A window may lie in the padding; a dilated window may reach over a short axis."""
     g = op.geometry()
     sizes = g.layout.logical(_type(op.data).shape)
 

@@ -10,7 +10,7 @@ from relayc.dialects.locations import source_of
 from relayc.dialects.mlir import arith, func, ir, scf, tensor
 from relayc.dialects.relay.base import Op, RelayError
 from relayc.dialects.relay.calls import stated_bindings
-from relayc.dialects.relay.conditions import Condition
+from relayc.dialects.relay.conditions import Condition, message_of
 from relayc.dialects.relay.elements import dense_array
 from relayc.dialects.relay.indexing import CheckIndex
 from relayc.dialects.relay.module import IRModule
@@ -296,7 +296,7 @@ class _ProgramLowering:
                 left[size] = text
             elif size not in self.required:
                 self.required |= {size}
-                require(size_value(size), size_value(0), "ge", f"{text} ({size} is %lld)")
+                require(size_value(size), size_value(0), "ge", message_of(size, text))
         return left
 
     def _define(self, op: DefineSizes) -> None:

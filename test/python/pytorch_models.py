@@ -10,6 +10,11 @@ from torch.utils import _pytree
 import relayc
 
 
+def drawn(*shape, seed=0):
+    """Normal numbers."""
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
 def model_of(function):
     """A model that is a function."""
     return type("Model", (nn.Module,), {"forward": staticmethod(function)})()

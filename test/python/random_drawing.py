@@ -42,7 +42,7 @@ class Drawing:
         self.nodes: list[Node] = []
         self.scope: list[int] = []
         self.undefined: set[int] = set()
-        """Values of which elements may be anything: no results."""
+        """Values with undefined elements, which are never results."""
         self.depth, self.in_function, self.symbols = 0, False, list[Size]()
         self.real_leaf: Callable[[Sequence[Size], bool | None], int] | None = None
         self.dtype = self.choice(("float32",) * 7 + FLOATS)

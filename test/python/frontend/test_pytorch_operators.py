@@ -8,6 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import torch.nn.functional as F  # noqa: E402 # there is torch
+from pytorch_models import drawn  # noqa: E402
 from torch import nn  # noqa: E402
 
 import relayc  # noqa: E402
@@ -17,10 +18,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 NAN, INF = math.nan, math.inf
 aten, special = torch.ops.aten, torch.special
-
-
-def drawn(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 X, Y = drawn(4, 6), drawn(4, 6, seed=1)

@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import torch.nn.functional as F  # noqa: E402 # there is torch
-from pytorch_models import agrees, model_of  # noqa: E402
+from pytorch_models import agrees, drawn, model_of  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
 import relayc  # noqa: E402
@@ -16,10 +16,6 @@ from relayc.frontend.pytorch.fx import from_fx  # noqa: E402
 pytestmark = pytest.mark.filterwarnings("ignore")
 NAN, INF = math.nan, math.inf
 aten, special = torch.ops.aten, torch.special
-
-
-def drawn(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 X, Y = drawn(3, 5), drawn(3, 5, seed=1)

@@ -37,8 +37,8 @@ CASES = ROOT / "test" / "python" / "cases.json"
 def choose(executed: Executed) -> int:
     """Writes `CASES`: for each test that does not run whole the number of its cases, and the names of the cases that run. A test without
     cases is its only case, without a name."""
-    collected = _collected()
-    cases, before = _cases(collected), left_out(collected)
+    there = collected()
+    cases, before = _cases(there), left_out(there)
     lines, seconds = executed.lines_by_test(), executed.seconds
     fixed = {*lines} - {_name(test, case) for test, names in cases.items() for case in names}
     for test, names in cases.items():
@@ -86,7 +86,8 @@ def _name(test: str, case: str) -> str:
     return f"{test}[{case}]" if case else test
 
 
-def _collected() -> list[str]:
+def collected() -> list[str]:
+    """The names of all tests and cases of pytest."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "test/python"]
     environment = {**os.environ, "RELAYC_TEST_ALL": "1"}
     text = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, env=environment).stdout

@@ -40,7 +40,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from choosing import WHOLE, choose, left_out
+from choosing import WHOLE, choose, collected, left_out
 from executed import LIT, LIT_TOOL, Executed, file_of
 from faults import Fault, faults_of, is_fault
 from planting import Trial, try_all
@@ -330,7 +330,10 @@ def run(options: argparse.Namespace, console: Console) -> int:
     began = time.monotonic()
     faults = chosen(candidates(options), options.count, options.seed)
     executed, outcomes = Executed(options.out), Outcomes(options.out / "faults.json", console)
-    left = set() if "RELAYC_TEST_ALL" in os.environ else left_out(executed.tests)
+    there = collected()
+    left = set() if "RELAYC_TEST_ALL" in os.environ else left_out(there)
+    # A test that is no longer there would fail, and seem to have found a fault.
+    left |= {test for test in executed.tests if not test.startswith(LIT)} - {*there}
     in_copy: list[Trial] = []
 
     def trials() -> Iterator[Trial]:

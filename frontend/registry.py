@@ -67,7 +67,12 @@ FRONTENDS: list[Frontend] = [
         (bytes, bytearray, memoryview, "onnx.ModelProto"),
         files="relayc.frontend.onnx.model:external_files",
     ),
-    Frontend("relay", "relayc.frontend.relay:from_relay", (".relay", ".mlir"), ("relayc.IRModule", "relayc.Program", "relayc.RelayModule")),
+    Frontend(
+        "relay",
+        "relayc.frontend.relay:from_relay",
+        (".relay", ".mlir"),
+        ("relayc.IRModule", "relayc.Program", "relayc.RelayModule", "relayc.Function"),
+    ),
     Frontend("pytorch", "relayc.frontend.pytorch:import_program", (".pt2",), ("torch.ExportedProgram",)),
     Frontend("stablehlo", "relayc.frontend.stablehlo:import_program", (".stablehlo", ".jax"), ("jax.Exported",)),
     Frontend("keras", "relayc.frontend.keras:import_model", (".keras",), ("keras.Model",)),

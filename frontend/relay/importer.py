@@ -13,11 +13,12 @@ from relayc.frontend.relay.dims import bind_dims
 from relayc.symbolic import Size
 
 if TYPE_CHECKING:
+    from relayc.frontend.relay.ast.expr import Function
     from relayc.frontend.relay.ast.module import RelayModule
 
 
 def from_relay(
-    model: "IRModule | Program | RelayModule | str | os.PathLike[str]",
+    model: "IRModule | Program | RelayModule | Function | str | os.PathLike[str]",
     *,
     shapes: Mapping[str, Sequence[Size | str]] | None = None,
     dims: Mapping[str, int | tuple[int, int]] | None = None,
@@ -25,8 +26,8 @@ def from_relay(
 ) -> IRModule:
     """The module of a program: itself, or that of a Program so far (`Program.module`), which may grow on.
 
-    A module of the Relay language, or the path of its text, is lowered; the path of MLIR text (.mlir) is parsed, and may be of the te
-    stage. What `dims` says of symbols holds in the module from then on.
+    A module or a function of the Relay language, or the path of its text, is lowered; the path of MLIR text (.mlir) is parsed, and may be
+    of the te stage. What `dims` says of symbols holds in the module from then on.
 
     Raises:
       ValueError: `shapes` has any: the types of a program's inputs stand in it; `dims` names no symbol of a function's arguments.
@@ -45,15 +46,19 @@ def from_relay(
     return mod
 
 
-def _from_language(model: "RelayModule | str | os.PathLike[str]") -> IRModule:
-    """The program of a module of the Relay language, or of the path of its text."""
+def _from_language(model: "RelayModule | Function | str | os.PathLike[str]") -> IRModule:
+    """The program of a module or a function of the Relay language, or of the path of its text."""
     # Imported here: a program of the dialect needs none of these modules, whose import takes longer than to compile a small program.
+    from relayc.frontend.relay.ast.expr import Function
     from relayc.frontend.relay.ast.module import RelayModule
     from relayc.frontend.relay.lowering import lower
     from relayc.frontend.relay.passes.padding import flatten_atrous_conv
     from relayc.frontend.relay.text import parse_module
 
-    program = model if isinstance(model, RelayModule) else parse_module(Path(model).read_text(encoding="utf-8"), os.fspath(model))
+    if isinstance(model, Function):
+        program = RelayModule.from_expr(model)
+    else:
+        program = model if isinstance(model, RelayModule) else parse_module(Path(model).read_text(encoding="utf-8"), os.fspath(model))
     try:
         return lower(flatten_atrous_conv(program))
     except NeedsControl as error:

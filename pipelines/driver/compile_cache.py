@@ -146,12 +146,13 @@ def _digest(model: Any, wanted: bool | None) -> str | None:
         return digest([model])
     if hasattr(model, "SerializeToString"):
         return digest([model.SerializeToString(deterministic=True)])
-    if not wanted or not hasattr(model, "params"):
+    params = getattr(model, "params", None)
+    if not wanted or not isinstance(params, Mapping):
         return None
     import numpy as np
 
-    arrays = [np.ascontiguousarray(array) for array in model.params.values()]
-    names = json.dumps([[key, array.dtype.name, array.shape] for key, array in zip(model.params, arrays, strict=True)])
+    arrays = [np.ascontiguousarray(array) for array in params.values()]
+    names = json.dumps([[key, array.dtype.name, array.shape] for key, array in zip(params, arrays, strict=True)])
     return digest([str(model).encode(), names.encode(), *(array.reshape(-1).view(np.uint8) for array in arrays)])
 
 

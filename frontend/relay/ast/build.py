@@ -210,7 +210,7 @@ def while_loop(cond: Callable[..., Expr], loop_vars: Sequence[Expr], loop_bodies
     """
     scope, loop = ScopeBuilder(), Var("while_loop")
     names = [value.name_hint if isinstance(value, Var) else f"arg{i}" for i, value in enumerate(loop_vars)]
-    inner = [Var(name, scope.type_of(value), value.span) for name, value in zip(names, loop_vars, strict=True)]
+    inner = [Var(name, scope.type_of(value), value.span) for name, value in zip(names, map(as_expr, loop_vars), strict=True)]
     with scope.if_scope(cond(*inner)):
         scope.ret(loop(*map(as_expr, loop_bodies(*inner))))
     with scope.else_scope():

@@ -168,7 +168,7 @@ def plain(value: Any) -> Any:
 
 
 def _coerced(op: str, spec: AttrSpec, value: Any) -> Any:
-    """A value in the form that an attribute has: one number for several equal ones, 1 for True, padding for both sides."""
+    """A value in the form that an attribute has: one number for several equal ones or in a tensor, 1 for True, padding for both sides."""
     expected = spec.kind.expected
     if value is None:
         return None
@@ -176,6 +176,8 @@ def _coerced(op: str, spec: AttrSpec, value: Any) -> Any:
         return bool(value)
     if expected == "a number":
         return float(value)
+    if expected.startswith("an integer") and isinstance(value, tuple) and len(value) == 1:
+        return value[0]
     if expected.startswith("a sequence of") and not isinstance(value, (tuple, str)):
         value = (value,) * (_spatial(op) if spec.name in _SPATIAL else 1)
     if spec.name == "output_padding":  # Relay reads the first numbers of longer ones

@@ -127,7 +127,7 @@ def test_a_path_that_no_frontend_takes_is_one_error_that_lists_what_is_taken(nam
 
 @pytest.mark.parametrize("model", [None, 3, object(), [b"x"], np.zeros(3)])
 def test_an_object_that_no_frontend_takes_is_one_error_that_lists_what_is_taken(model):
-    taken = rf"{SUFFIXES}, bytes, .*relayc\.RelayModule, torch\.ExportedProgram, jax\.Exported or keras\.Model"
+    taken = rf"{SUFFIXES}, bytes, .*relayc\.RelayModule, relayc\.Function, torch\.ExportedProgram, jax\.Exported or keras\.Model"
     expected = f"model: expected {taken}, found {type(model).__name__}"
     with pytest.raises(TypeError, match=expected):
         relayc.compile(model)

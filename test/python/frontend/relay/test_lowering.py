@@ -20,6 +20,13 @@ def run(source, *args):
     )
 
 
+@pytest.mark.parametrize("cache", [None, True])
+def test_a_function_is_a_model(cache):
+    x = relay.var("x", shape=(2, 3))
+    module = relayc.compile(relay.Function([x], relay.add(x, relay.const(1.0))), cache=cache)
+    np.testing.assert_array_equal(module["main"](X), X + 1)
+
+
 def test_functions_loops_and_branches():
     found = run(
         """

@@ -134,7 +134,7 @@ def _adaptive_indices(x: Tensor, size: tuple[Size, ...], shape: tuple[Size, ...]
     rows = reshape(x, (*x.shape[: 2 + n], prod(x.shape[2 + n :])))
     first = emit("argmax", rows, axis=(rows.rank - 1,), keepdims=True)
     table = broadcast_to(reshape(places, (1, 1, *places.shape[:n], rows.shape[-1])), rows.shape)
-    return reshape(emit("gather", table, cast(first, "int64"), axis=rows.rank - 1), shape)
+    return reshape(emit("gather", table, cast(first, "int64"), axis=rows.rank - 1, in_bounds=True), shape)
 
 
 @aten("fractional_max_pool2d", "fractional_max_pool3d")

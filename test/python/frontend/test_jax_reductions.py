@@ -1,5 +1,7 @@
 """Reductions, windows and the largest elements as programs of StableHLO, compared with numpy. They are interpreted."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,8 @@ pytest.importorskip("jax")
 
 from jax_support import interprets, values  # there is JAX
 from stablehlo_texts import program, region
+
+import relayc
 
 X, Y = values((4, 6), (3, 6))
 TIES = np.round(X * 2)
@@ -31,10 +35,11 @@ def reduced(dimensions, shape):
     )
 
 
-def largest(axis, size, body):
-    """What `body` makes of %r#0 and %r#1, the largest elements along an axis and their places."""
+def largest(axis, size, body, places=None):
+    """What `body` makes of %r#0 and %r#1, the largest elements along an axis and their places along it, or along another one."""
+    along = axis if places is None else places
     return program(
-        f"%at = stablehlo.iota dim = {axis} : tensor<4x6xi32> %v = stablehlo.constant dense<0xFF800000> : tensor<f32> "
+        f"%at = stablehlo.iota dim = {along} : tensor<4x6xi32> %v = stablehlo.constant dense<0xFF800000> : tensor<f32> "
         f'%w = stablehlo.constant dense<0> : tensor<i32> %r:2 = "stablehlo.reduce"(%x, %at, %v, %w) <{{dimensions = array<i64: {axis}>}}> '
         f"{ARGMAX} : (tensor<4x6xf32>, tensor<4x6xi32>, tensor<f32>, tensor<i32>) -> (tensor<{size}xf32>, tensor<{size}xi32>) "
         f"%p = stablehlo.convert %r#1 : (tensor<{size}xi32>) -> tensor<{size}xf32> {body.replace('KIND', f'tensor<{size}xf32>')}",
@@ -66,6 +71,11 @@ PROGRAMS = {
         largest(0, 6, "%0 = stablehlo.add %r#0, %p : KIND"),
         [(TIES,)],
         lambda x: x.max(0) + x.argmax(0).astype(np.float32),
+    ),
+    "rows of the largest in them": (
+        largest(1, 4, "%0 = stablehlo.negate %p : KIND", 0),
+        [(TIES,)],
+        lambda x: -np.arange(4, dtype=np.float32),
     ),
     "places of truth": (
         program(
@@ -133,3 +143,31 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_gives_what_numpy_gives(name):
     interprets(*PROGRAMS[name])
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "shape", "wanted"),
+    [
+        ([1, 2], [1, 2], (5, 3, 4), "abc,dbc->ad"),
+        ([1, 2], [0, 1], (3, 4, 5), "abc,bcd->ad"),
+        ([1, 2], [0, 2], (3, 5, 4), "abc,bdc->ad"),
+        ([1, 2], [2, 1], (5, 4, 3), "abc,dcb->ad"),
+        ([2, 1], [1, 0], (3, 4, 5), "abc,bcd->ad"),
+        ([1, 2], [0, 1], (3, 4), "abc,bc->a"),
+        ([1, 2], [1, 0], (4, 3), "abc,cb->a"),
+        ([1], [1], (5, 3, 4), "abc,dbe->acde"),
+        ([0, 1, 2], [0, 1, 2], (2, 3, 4), "abc,abc->"),
+        ([0, 1, 2], [1, 2, 3], (5, 2, 3, 4), "abc,dabc->d"),
+    ],
+)
+def test_products_along_any_axes(left, right, shape, wanted):
+    """A right matrix whose rows or columns are summed over stays as it is."""
+    x, y = values((2, 3, 4), shape)
+    result = np.einsum(wanted, x, y)
+    types = [f"tensor<{'x'.join(map(str, (*t.shape, 'f32')))}>" for t in (x, y, result)]
+    product = f"stablehlo.dot_general %x, %y, contracting_dims = {left} x {right} : ({types[0]}, {types[1]}) -> {types[2]}"
+    text = program(f"%0 = {product}", types[2], f"%x: {types[0]}, %y: {types[1]}")
+    interprets(text, [(x, y)], lambda x, y: result)
+    order = right, [j for j in range(y.ndim) if j not in right]
+    stays = [*order[0], *order[1]] == list(range(y.ndim)) or ([*order[1], *order[0]] == list(range(y.ndim)))
+    assert (re.search(r"transpose.*%arg1", str(relayc.from_stablehlo(text).module)) is None) == stays

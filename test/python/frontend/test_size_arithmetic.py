@@ -8,8 +8,9 @@ import pytest
 from relayc.frontend.common.size_arithmetic import ARITHMETIC, converted, remainder
 from relayc.frontend.onnx import fold_sizes
 from relayc.frontend.sizes import Inexact, Ratio
+from relayc.frontend.stablehlo import sizes as stablehlo_sizes
 from relayc.frontend.steps import _first
-from relayc.symbolic import Range, Ranges, evaluate, maximum, symbol
+from relayc.symbolic import Range, Ranges, evaluate, maximum, minimum, symbol
 
 N, M, K = symbol("n"), symbol("m"), symbol("k")
 RANGES = {"n": Range(0, 9), "m": Range(1, 9), "k": Range(-9, 9)}
@@ -106,6 +107,33 @@ VALUES = {
             (Ratio(N, 2), 0, Ratio(1)),
             (N, Ratio(2), N * N),
             (N, Ratio(1, 2), None),
+        )
+    },
+    **{
+        f"stablehlo {name} {given}": (stablehlo_sizes._COMPUTED[name], given, expected)
+        for name, given, expected in (
+            ("and", (True, True), True),
+            ("and", (np.True_, False), False),
+            ("and", (True, 1), None),
+            ("or", (False, np.True_), True),
+            ("or", (False, False), False),
+            ("or", (N, True), None),
+            ("not", (np.False_,), True),
+            ("not", (True,), False),
+            ("not", (1,), None),
+            ("clamp", (0, N, M), minimum(N, M)),
+            ("clamp", (3, K, 5), minimum(maximum(K, 3), 5)),
+            ("negate", (N,), -N),
+            ("remainder", (-7, 3), None),
+            ("remainder", (N, M), N % M),
+            ("select", (np.True_, N, M), N),
+            ("select", (False, N, M), M),
+            ("select", (1, N, M), None),
+            ("sign", (0,), 0),
+            ("sign", (M,), 1),
+            ("sign", (-M,), -1),
+            ("sign", (N,), None),
+            ("sign", (Ratio(1, 2),), None),
         )
     },
 }

@@ -18,7 +18,6 @@ _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu6": lambda x: emit("clip", x, a_min=0.0, a_max=6.0),
     "log_sigmoid": lambda x: emit("negative", softplus(emit("negative", x))),
     "selu": lambda x: exp_below_zero(x, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946),
-    "tanhshrink": lambda x: subtract(x, emit("tanh", x)),
 }
 
 
@@ -83,7 +82,7 @@ def softmax(self: Tensor, dim: int) -> Tensor:
     return where(emit("isnan", found), like(0, found), found) if node().operator == "aten._safe_softmax" else found
 
 
-@aten("rrelu", "rrelu_with_noise", "rrelu_with_noise_functional")
+@aten("rrelu_with_noise", "rrelu_with_noise_functional")
 def rrelu(self: Tensor, lower: float, upper: float, training: bool = False) -> Any:
     if training:
         raise ModelError("expected a model in inference, found rrelu in training: call model.eval() before the export")

@@ -21,11 +21,10 @@ _FAMILIES = (create, elementwise, indexing, reduce, shape)
 # ---- by parts ---------------------------------------------------------------------------------------------------------------------------
 
 _BY_PARTS = (
-    *("view", "reshape", "_unsafe_view", "unsqueeze", "squeeze", "flatten", "unflatten", "view_as", "reshape_as", "ravel"),
-    *("expand", "expand_as", "broadcast_to", "permute"),
-    *("cat", "concat", "concatenate", "slice", "select", "narrow", "split", "split_with_sizes", "chunk", "unbind"),
-    *("diagonal", "unfold", "as_strided", "repeat", "flip", "fliplr", "flipud", "roll", "rot90"),
-    *("alias", "clone", "detach", "contiguous", "lift_fresh_copy", "lift_fresh", "resolve_conj", "resolve_neg"),
+    *("view", "_unsafe_view", "unsqueeze", "squeeze", "expand", "permute"),
+    *("cat", "slice", "select", "narrow_copy", "split", "split_with_sizes", "unbind"),
+    *("diagonal", "unfold", "as_strided", "repeat", "flip", "roll", "rot90"),
+    *("alias", "clone", "detach", "lift_fresh_copy", "lift_fresh"),
     *("index_select", "take", "gather", "index", "_unsafe_index", "slice_scatter", "diagonal_scatter"),
     *("index_put", "_unsafe_index_put", "index_copy", "index_add", "scatter", "scatter_add", "copy", "constant_pad_nd"),
     *("full", "full_like", "new_full", "scalar_tensor", "where", "sum", "mean", "cumsum", "add", "sub", "neg"),
@@ -72,7 +71,7 @@ def _pair(x: Any) -> Pair:
     return Pair(*map(operand, x)) if isinstance(x, Pair) else as_pair(operand(x))
 
 
-@aten("_to_copy", "to", "prims.convert_element_type", of_complex=True)
+@aten("_to_copy", "prims.convert_element_type", of_complex=True)
 def to_copy(self: Any = None, a: Any = None) -> Any:
     x = a if self is None else self
     if node().is_complex:
@@ -81,11 +80,9 @@ def to_copy(self: Any = None, a: Any = None) -> Any:
 
 
 aten("ones", "ones_like", "new_ones", of_complex=True)(lambda: as_pair(filled(node().sizes, 1, node().dtype)))
-aten("real", of_complex=True)(lambda self: self.real)
-aten("imag", of_complex=True)(lambda self: self.imag)
 aten("view_as_real", of_complex=True)(lambda self: complex_.joined(self))
 aten("view_as_complex", of_complex=True)(lambda self: complex_.taken_apart(self))
-aten("conj", "conj_physical", "_conj", "_conj_physical", of_complex=True)(lambda self: complex_.conjugate(self))
+aten("conj_physical", "_conj", "_conj_physical", of_complex=True)(lambda self: complex_.conjugate(self))
 
 
 @aten("complex", of_complex=True)
@@ -102,7 +99,6 @@ def polar(abs: Tensor, angle: Tensor) -> Pair:
 
 _UNARY: dict[str, Callable[[Pair], Any]] = {
     **{"abs": complex_.absolute, "angle": complex_.angle, "exp": complex_.exp, "log": complex_.log},
-    "square": lambda x: complex_.multiply(x, x),
     "reciprocal": lambda x: complex_.divide(_pair(1), x),
 }
 for _name, _compute in _UNARY.items():
@@ -117,7 +113,13 @@ def mul(self: Any, other: Any) -> Pair:
     return complex_.multiply(_pair(self), _pair(other))
 
 
-@aten("div", "true_divide", of_complex=True)
+@aten("pow.Tensor_Scalar", of_complex=True)
+def power(self: Any, exponent: Any) -> Pair:
+    x = _pair(self)
+    return complex_.multiply(x, x) if exponent == 2 else complex_.exp(mul(complex_.log(x), exponent))
+
+
+@aten("div", of_complex=True)
 def div(self: Any, other: Any) -> Pair:
     if isinstance(other, (Pair, complex)):
         return complex_.divide(_pair(self), _pair(other))

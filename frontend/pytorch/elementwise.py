@@ -18,17 +18,15 @@ _UNARY = {
         for name in ("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bitwise_not", "ceil", "cos", "cosh", "erf", "exp")
     },
     **{name: name for name in ("floor", "log", "log10", "log2", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh")},
-    **{"neg": "negative", "relu": "nn.relu", "sgn": "sign", "trunc": "trunc", "fix": "trunc", "positive": "", "special_expit": "sigmoid"},
+    **{"neg": "negative", "relu": "nn.relu", "sgn": "sign", "trunc": "trunc"},
 }
 _SAME = (
-    *("alias", "clone", "detach", "contiguous", "lift_fresh_copy", "lift_fresh", "_to_copy", "to", "type_as", "real", "conj"),
-    *("resolve_conj", "resolve_neg", "conj_physical", "_conj", "_conj_physical", "_neg_view", "requires_grad"),
+    *("alias", "clone", "detach", "lift_fresh_copy", "lift_fresh", "_to_copy", "conj_physical", "_conj", "_conj_physical", "_neg_view"),
 )
 """What gives the elements as they are, in the dtype of the result."""
 _BINARY = {
-    **{"mul": "multiply", "maximum": "maximum", "minimum": "minimum", "remainder": "floor_mod", "fmod": "mod", "atan2": ""},
+    **{"mul": "multiply", "maximum": "maximum", "minimum": "minimum", "remainder": "floor_mod", "fmod": "mod"},
     **{f"bitwise_{name}": f"bitwise_{name}" for name in ("and", "or", "xor")},
-    **{f"__{name}__": f"bitwise_{name}" for name in ("and", "or", "xor")},
     **{"bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift", "__lshift__": "left_shift", "__rshift__": "right_shift"},
     **{"max.other": "maximum", "min.other": "minimum", "floor_divide": "floor_divide"},
 }
@@ -50,7 +48,7 @@ def _register_unary(name: str, relay_name: str) -> None:
     @aten(name)
     def convert(self: Tensor) -> Tensor:
         x = cast(self, node().dtype)
-        if not relay_name or (not x.is_float and relay_name in ("ceil", "floor", "round", "trunc")):
+        if not x.is_float and relay_name in ("ceil", "floor", "round", "trunc"):
             return x
         if x.dtype == "bool":
             return emit("logical_not", x) if relay_name == "bitwise_not" else x
@@ -82,8 +80,7 @@ def _register_logical(name: str) -> None:
 for _name, _relay_name in _UNARY.items():
     _register_unary(_name, _relay_name)
 for _name, _relay_name in _BINARY.items():
-    if _relay_name:
-        _register_binary(_name, _relay_name)
+    _register_binary(_name, _relay_name)
 for _name, _relay_name in _COMPARISONS.items():
     _register_comparison(_name, _relay_name)
 for _name in _LOGICAL:
@@ -97,7 +94,7 @@ def same(self: Tensor) -> Tensor:
 
 aten("prims.convert_element_type")(lambda a: to_dtype(a, node().dtype))
 aten("logical_not")(lambda self: emit("logical_not", _as_bool(self)))
-for _name in ("isinf", "isnan", "isfinite"):
+for _name in ("isinf", "isnan"):
     aten(_name)(lambda self, _name=_name: emit(_name, self if self.is_float else cast(self, "float32")))
 
 
@@ -129,12 +126,12 @@ def add_(self: Any, other: Any, alpha: Any) -> Tensor:
     return emit("logical_or" if a.dtype == "bool" else "add", a, b)
 
 
-@aten("sub", "subtract")
+@aten("sub")
 def sub(self: Any, other: Any, alpha: Any = 1) -> Tensor:
     return emit("subtract", operand(self), _scaled(operand(other), alpha))
 
 
-@aten("div", "true_divide")
+@aten("div")
 def div(self: Any, other: Any, rounding_mode: str | None = None) -> Tensor:
     a, b = operand(self), operand(other)
     if rounding_mode == "floor":
@@ -143,7 +140,7 @@ def div(self: Any, other: Any, rounding_mode: str | None = None) -> Tensor:
     return emit("trunc", found) if rounding_mode == "trunc" and a.is_float else found
 
 
-@aten("pow", "float_power")
+@aten("pow")
 def power(self: Any, exponent: Any) -> Tensor:
     x = operand(self)
     known = {1: lambda: x, 2: lambda: multiply(x, x), 0.5: lambda: emit("sqrt", x), -1: lambda: divide(like(1, x), x)}
@@ -279,7 +276,7 @@ for _name, _function in _FUNCTIONS.items():
     aten(_name, f"special_{_name}")(_computed(_function))
 
 
-@aten("atan2", "arctan2")
+@aten("atan2")
 def atan2(self: Any, other: Any) -> Tensor:
     y, x = operand(self), operand(other)
     shape = node().sizes

@@ -106,7 +106,7 @@ def masked_select(self: Tensor, mask: Tensor) -> Tensor:
     return emit("take", flat(broadcast_to(self, shape)), positions_where(holds), axis=0, mode="clip")
 
 
-@aten("_local_scalar_dense", "item")
+@aten("_local_scalar_dense")
 def item(self: Tensor) -> Any:
     """A size of the program; a float as a tensor."""
     x = reshape(self, ())
@@ -274,16 +274,6 @@ def _bound(dtype: str, high: bool) -> Any:
 def one_hot(self: Tensor, num_classes: Size) -> Tensor:
     """Torch exports no number of classes that data says."""
     return emit("one_hot", self, constant(1, "int64"), constant(0, "int64"), depth=num_classes, axis=-1, dtype="int64")
-
-
-@aten("isin")
-def isin(elements: Any, test_elements: Any, invert: bool = False, **_: Any) -> Tensor:
-    x, tests = (t if isinstance(t, Tensor) else operand(t, "int64") for t in (elements, test_elements))
-    values = flat(tests)
-    found = emit(
-        "any", emit("equal", reshape(x, (*x.shape, 1)), reshape(values, along(values.shape[0], x.rank, x.rank + 1))), axis=(x.rank,)
-    )
-    return emit("logical_not", found) if invert else found
 
 
 @aten("bucketize", "searchsorted")

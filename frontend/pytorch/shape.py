@@ -1,6 +1,5 @@
 """Shape and data movement. Shapes are torch's, so that many operators are one."""
 
-import sys
 from collections.abc import Sequence
 from functools import reduce
 from itertools import pairwise
@@ -16,14 +15,11 @@ from relayc.frontend.steps import binary, broadcast_to, cast, reshape, strided_s
 from relayc.symbolic import Size, maximum
 
 
-@aten("view", "reshape", "_unsafe_view", "unsqueeze", "flatten", "unflatten", "view_as", "reshape_as", "ravel")
+@aten("view", "_unsafe_view", "unsqueeze")
 def view(self: Tensor) -> Tensor:
     if node().dtype != self.dtype:
         return emit("reinterpret", self, dtype=node().dtype)
     return reshape(self, node().sizes)
-
-
-aten("atleast_1d", "atleast_2d", "atleast_3d")(view)
 
 
 @aten("squeeze")
@@ -37,7 +33,7 @@ def squeeze(self: Tensor, dim: Any = None) -> Tensor:
     return view(self)
 
 
-@aten("expand", "expand_as", "broadcast_to")
+@aten("expand")
 def expand(self: Tensor) -> Tensor:
     return broadcast_to(self, node().sizes)
 
@@ -48,7 +44,7 @@ def permute(self: Tensor, dims: Sequence[int]) -> Tensor:
     return transpose(self, [axis_of(d, self.rank) for d in dims])
 
 
-@aten("cat", "concat", "concatenate")
+@aten("cat")
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     parts = [cast(t, node().dtype) for t in tensors if t.shape != (0,)]
     axis = axis_of(dim, parts[0].rank)
@@ -62,7 +58,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
 @aten("slice", "slice_copy")
 def slice_(self: Tensor, dim: int, start: Any, end: Any, step: int) -> Tensor:
     axis = axis_of(dim, self.rank)
-    last = self.shape[axis] if end is None or end == sys.maxsize else end
+    last = self.shape[axis] if end is None else end
     return strided_slice(self, (0 if start is None else start,), (last,), (step,), (axis,))
 
 
@@ -75,13 +71,13 @@ def select(self: Tensor, dim: int, index: Size) -> Tensor:
     return emit("take", self, size_tensor(index), axis=axis, mode="raise")
 
 
-@aten("narrow")
+@aten("narrow_copy")
 def narrow(self: Tensor, dim: int, start: Any, length: Size) -> Tensor:
     axis = axis_of(dim, self.rank)
     return strided_slice(self, (start,), (start + length,), (1,), (axis,))
 
 
-@aten("split", "split_with_sizes", "chunk", "unbind", "tensor_split", "unsafe_split", "unsafe_chunk", "split_copy", "split_with_sizes_copy")
+@aten("split", "split_with_sizes", "unbind", "unsafe_split", "split_copy", "split_with_sizes_copy")
 def split(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     axis = axis_of(dim, self.rank)
     shapes = node().shape
@@ -152,9 +148,8 @@ def repeat_interleave(self: Tensor, repeats: Size, dim: int | None) -> Tensor:
     return reshape(broadcast_to(reshape(x, (*x.shape[: axis + 1], 1, *x.shape[axis + 1 :])), wide), node().sizes)
 
 
-@aten("flip", "fliplr", "flipud")
-def flip(self: Tensor, dims: Sequence[int] = ()) -> Tensor:
-    dims = {"aten.fliplr": (1,), "aten.flipud": (0,)}.get(node().operator, tuple(dims))
+@aten("flip")
+def flip(self: Tensor, dims: Sequence[int]) -> Tensor:
     for d in dims if self.rank else ():
         self = emit("reverse", self, axis=axis_of(d, self.rank))
     return self

@@ -132,7 +132,7 @@ def _gathered(x: Tensor, columns: _Columns, size: Sequence[Size]) -> tuple[Tenso
     if len(axes) == 1:
         (at,) = columns.places(axes, windows, sizes, most)
         found = emit("take", x, broadcast_to(at, shape), axis=axes[0], mode="clip")
-        return found, [*(a for a in rest if a < axes[0]), *block, *windows, *(a for a in rest if a > axes[0])]
+        return found, [*rest[: axes[0]], *block, *windows, *rest[axes[0] :]]
     free = [a for a in axes if a not in columns.exact]
     if len(free) == 1 and not windows and not rest and columns.exact == {*axes} - {*free} and len(columns.batch) == x.rank:
         orders = [columns.batch[a] == x.shape[a] for a in columns.exact]
@@ -187,7 +187,7 @@ def _written(x: Tensor, columns: _Columns, updates: Tensor, labels: Sequence[Any
     """x with windows written to it; `labels` are the labels of the axes of `updates`, as from `_gathered`."""
     size: dict[int, Size] = {a: 1 for a in range(x.rank)}
     size.update({label: d for label, d in zip(labels, updates.shape, strict=True) if isinstance(label, int)})
-    axes = [a for a in range(x.rank) if x.shape[a] != size[a] or a in columns.exact or (a in columns.starts and size[a] == 1)] or [0]
+    axes = [a for a in range(x.rank) if x.shape[a] != size[a] or a in columns.exact or (a in columns.starts and size[a] == 1)]
     windows = [a for a in axes if a in labels]
     rest = [a for a in range(x.rank) if a not in axes]
     order = [*(("batch", i) for i in range(len(columns.batch))), *windows, *rest]
@@ -249,9 +249,6 @@ def _scattered(node: Node, x: Tensor, indices: Tensor, updates: Tensor, mode: st
     gone = {*numbers.inserted_window_dims, *numbers.input_batching_dims}
     window, batch = iter(a for a in range(x.rank) if a not in gone), iter(range(len(columns.batch)))
     labels: list[Any] = [next(window) if i in set(numbers.update_window_dims) else ("batch", next(batch)) for i in range(updates.rank)]
-    if x.rank == 0:
-        one = _Columns((), {}, frozenset())
-        return reshape(_written(reshape(x, (1,)), one, reshape(updates, (1,)), [0], mode, False), ())
     return _written(x, columns, updates, labels, mode, False)
 
 

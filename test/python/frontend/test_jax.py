@@ -381,8 +381,11 @@ def test_named_tuples_are_arguments_and_results():
 
 @pytest.mark.parametrize(
     ("function", "args"),
-    [(lambda x: x.part * 2, [Own(X)]), (lambda x: Own(x * 2), [X]), (lambda x: {"a": [Own(x[0] * 2)]}, [(X,)])],
-    ids=["argument", "result", "nested"],
+    [
+        *((lambda x: x.part * 2, [Own(X)]), (lambda x: Own(x * 2), [X]), (lambda x: {"a": [Own(x[0] * 2)]}, [(X,)])),
+        (lambda x: (None, {"a": Own(x * 2), "b": None}), [X]),
+    ],
+    ids=["argument", "result", "nested", "beside others"],
 )
 def test_a_class_of_its_own_has_only_the_program_underneath(function, args):
     module = relayc.compile(relayc.from_jax(function, *args))

@@ -65,6 +65,20 @@ def by_windows(x, function, first, size, steps, edge):
 
 PROGRAMS = {
     "sums from a number": (reduced(": 1", "4"), [(X, np.float32(2.5))], lambda x, s: x.sum(1) + s),
+    **{
+        f"quotients of sums of {kind} by {number}": (
+            program(
+                f"%z = stablehlo.constant dense<{zero}> : tensor<{kind}> %n = stablehlo.constant dense<{number}> : tensor<4x{kind}> "
+                f"%s = stablehlo.reduce(%x init: %z) applies stablehlo.add across dimensions = [1] : (tensor<4x6x{kind}>, tensor<{kind}>) "
+                f"-> tensor<4x{kind}> %0 = stablehlo.divide %s, %n : tensor<4x{kind}>",
+                *(f"tensor<4x{kind}>", f"%x: tensor<4x6x{kind}>"),
+            ),
+            [(given,)],
+            lambda x, number=number: np.trunc(x.sum(1) / np.float32(number)).astype(x.dtype) if x.dtype.kind == "i" else x.sum(1) / number,
+        )
+        for kind, zero, given in (("i32", "0", np.round(X * 3).astype(np.int32)), ("f32", "0.0", X))
+        for number in ((6, 5) if kind == "i32" else (6.0, 5.0))
+    },
     "sums along no axis": (reduced("", "4x6"), [(X, np.float32(2.5))], lambda x, s: x + s),
     "places of the largest": (largest(1, 4, "%0 = stablehlo.negate %p : KIND"), [(TIES,)], lambda x: -x.argmax(1).astype(np.float32)),
     "the largest and their places": (

@@ -8,7 +8,7 @@ from stablehlo_texts import REAL_SLICE, TWO, UPDATED, WRITTEN, best, function, p
 
 import relayc
 from relayc.frontend.converter import emit
-from relayc.frontend.stablehlo import UnsupportedOperators
+from relayc.frontend.stablehlo import UnsupportedOperators, windows
 from relayc.frontend.stablehlo.registry import CONVERTERS
 
 LOOP = """%0 = stablehlo.while(%c = %x) : tensor<4x6xf32>
@@ -76,6 +76,14 @@ def test_what_is_refused_says_what_was_found(name):
     text, message = REFUSED[name]
     with pytest.raises(relayc.ModelError, match=message):
         relayc.from_stablehlo(text)
+
+
+def test_windows_of_more_elements_than_are_written_out(monkeypatch):
+    monkeypatch.setattr(windows, "_MOST", 4)
+    relayc.from_stablehlo(best("GE"))
+    monkeypatch.setattr(windows, "_MOST", 3)
+    with pytest.raises(relayc.ModelError, match=r"expected windows of at most 3 elements, found \[2, 2\]"):
+        relayc.from_stablehlo(best("GE"))
 
 
 @pytest.mark.parametrize(

@@ -354,6 +354,16 @@ PROGRAMS = {
         [(X, np.array([[1], [9], [-2]], np.int32))],
         lambda x, i: np.stack([x] * 3),
     ),
+    "sums of all of it at each place": (
+        program(
+            '%0 = "stablehlo.scatter"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1, 2], '
+            f"scatter_dims_to_operand_dims = [1], index_vector_dim = 1>}}> {region('add')} "
+            ": (tensor<4x6xf32>, tensor<3x1xi32>, tensor<3x4x6xf32>) -> tensor<4x6xf32>",
+            arguments="%x: tensor<4x6xf32>, %i: tensor<3x1xi32>, %u: tensor<3x4x6xf32>",
+        ),
+        [(X, np.array([[0], [1], [0]], np.int32), np.stack([W, X, X + W]))],
+        lambda x, i, u: x + u[0] + u[2],
+    ),
     "all of it at places of no axis": (
         program(
             "%0 = "

@@ -8,6 +8,7 @@ from shapes_by_size import imported, shapes
 
 import relayc
 from relayc import OnnxError
+from relayc.frontend.common import loops
 from relayc.frontend.onnx import from_onnx
 
 FLOAT, INT, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
@@ -215,6 +216,23 @@ def test_values_that_grow_alike_share_their_size():
     assert "match_shape" not in text
 
 
+@pytest.mark.parametrize("count", [2, 3])
+def test_sizes_that_change_one_after_the_other_are_found_in_as_many_attempts(count, monkeypatch):
+    """Each value becomes the one before it, of which the first grows."""
+    monkeypatch.setattr(loops, "ATTEMPTS", 3)
+    names = [f"v{i}" for i in range(count)]
+    nodes = [GOES_ON, helper.make_node("Concat", ["v0", "x"], ["grown"], axis=0)]
+    body = looped(nodes, dict(zip(names, ["grown", *names], strict=False)), [])
+    results = [f"y{i}" for i in range(count)]
+    nodes = [helper.make_node("Loop", ["m", "", *["x"] * count], results, body=body)]
+    call = nodes, [tensor("m", INT, []), tensor("x", FLOAT, [1, 3])], results
+    if count == 2:
+        assert main_of(*call)[0] == ["v0_0 3", "v1_0 3"]
+        return
+    with pytest.raises(OnnxError, match=r"expected a body whose sizes change in the same way in each iteration, found tensor<\?x3xf32"):
+        main_of(*call)
+
+
 def test_values_that_grow_from_nothing():
     nodes = [GOES_ON, helper.make_node("Concat", ["v", "x"], ["w"], axis=0)]
     loops = [helper.make_node("Loop", ["m", "", "none"], ["y"], body=looped(nodes, {"v": "w"}, []))]
@@ -280,7 +298,8 @@ def test_weights_of_a_body_are_there_once():
 
 
 def late_rows(condition):
-    """A loop of `m` trips whose body has a loop of `k` trips; each gives a row, of as many numbers as the inner one has trips."""
+    """A loop of `m` trips whose body has a loop of `k` trips; each gives a row, of as many numbers as the inner one has trips, and a table
+    of products."""
     inner_nodes = [
         GOES_ON,
         helper.make_node("Concat", ["p", "x"], ["p2"], axis=0),
@@ -288,11 +307,14 @@ def late_rows(condition):
     ]
     nodes = [
         helper.make_node("Loop", ["k", "", "v"], ["w", "row"], body=looped(inner_nodes, {"p": "p2"}, ["t"])),
+        helper.make_node("Concat", ["row", "row"], ["twice"], axis=0),
+        helper.make_node("Einsum", ["row", "twice"], ["table"], equation="i,j->ij"),
         helper.make_node("Less", ["i", "last"], ["cond"]) if condition else GOES_ON,
     ]
-    loops = [helper.make_node("Loop", ["m", "", "x"], ["y", "rows"], body=looped(nodes, {"v": "w"}, ["row"], last=np.int64(1)))]
+    body = looped(nodes, {"v": "w"}, ["row", "table"], last=np.int64(1))
+    loops = [helper.make_node("Loop", ["m", "", "x"], ["y", "rows", "tables"], body=body)]
     inputs = [tensor("m", INT, []), tensor("k", INT, []), tensor("x", FLOAT, ["n"])]
-    return model(loops, inputs, [tensor("y", FLOAT, None), tensor("rows", FLOAT, None)])
+    return model(loops, inputs, [tensor(name, FLOAT, None) for name in ("y", "rows", "tables")])
 
 
 @pytest.mark.parametrize("condition", [False, True])
@@ -301,7 +323,7 @@ def test_rows_of_a_size_that_only_the_body_knows(condition):
     proto = late_rows(condition)
     agree(proto, *({"m": np.array(m), "k": np.array(k), "x": x} for m, k in ((3, 2), (1, 3), (2, 0))))
     found = relayc.compile(proto, cache=False).run({"m": np.array(0), "k": np.array(2), "x": x})
-    assert found["rows"].shape == (0, 0) and np.array_equal(found["y"], x)
+    assert found["rows"].shape == (0, 0) and found["tables"].shape == (0, 0, 0) and np.array_equal(found["y"], x)
 
 
 def test_rows_that_are_not_alike_are_an_error():

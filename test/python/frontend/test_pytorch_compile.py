@@ -141,6 +141,20 @@ def test_a_wrong_option():
         torch.compile(nn.Linear(3, 2), backend=backend, options={"freeze": "yes"})(torch.randn(2, 3))
 
 
+@pytest.fixture
+def made(monkeypatch):
+    """The operators of the graphs that relayc has compiled."""
+    found, from_fx = [], dynamo.from_fx
+
+    def seen(graph, constants):
+        program = from_fx(graph, constants)
+        found.extend(str(n.target) for n in graph.graph.nodes)
+        return program
+
+    monkeypatch.setattr(dynamo, "from_fx", seen)
+    return found
+
+
 @pytest.mark.parametrize("freeze", [False, True])
 def test_operators_that_relayc_lacks_are_left_to_eager(monkeypatch, freeze):
     class Network(nn.Module):
@@ -161,26 +175,22 @@ def test_operators_that_relayc_lacks_are_left_to_eager(monkeypatch, freeze):
     assert held == ([2, 2] if freeze else [0, 0])  # before and after the function
 
 
+def test_a_branch_with_an_operator_that_relayc_lacks_is_left_to_eager(made):
+    def function(x):
+        return torch.cond(x.sum() > 0, lambda x: torch.special.airy_ai(x.sin() + 1), lambda x: x.cos(), (x * 2,)) * 3 - 1
+
+    x = torch.randn(3, 4)
+    for given in (x.abs(), -x.abs()):
+        same(torch.compile(function, backend=backend)(given), function(given))
+    assert "aten.sub.Tensor" in made and "cond" not in made
+
+
 def test_torch_finds_the_backend_by_name():
     text = (Path(__file__).parents[3] / "pyproject.toml").read_text()
     assert f'[project.entry-points.torch_dynamo_backends]\nrelayc = "{backend.__module__}:{backend.__name__}"' in text
 
 
 # ---- torch's fast paths of transformers
-
-
-@pytest.fixture
-def made(monkeypatch):
-    """The operators of the graphs that relayc has compiled."""
-    found, from_fx = [], dynamo.from_fx
-
-    def seen(graph, constants):
-        program = from_fx(graph, constants)
-        found.extend(str(n.target) for n in graph.graph.nodes)
-        return program
-
-    monkeypatch.setattr(dynamo, "from_fx", seen)
-    return found
 
 
 ENCODERS = {

@@ -99,6 +99,13 @@ def test_places_that_are_computed_are_not_checked():
     assert len(written) > 15 and [line for line in written if "in_bounds = true" not in line] == []
 
 
+@pytest.mark.parametrize(("count", "steps"), [(1, 0), (4, 2), (5, 3)])
+def test_running_maxima_double_their_reach(count, steps):
+    """Of numbers and places."""
+    graph = make_fx(lambda x: torch.cummax(x, 0), tracing_mode="fake")(drawn(count))
+    assert str(from_fx(graph, {}).module).count("tensor.concat") == 2 * steps
+
+
 def test_distances():
     check(lambda x, y: tuple(torch.dist(x, y, p) for p in (0, 1, 2, 3, INF)), X, torch.where(Y > 0, X, Y))
     grads = aten._cdist_backward
@@ -165,6 +172,17 @@ def test_parts_of_any_size():
 
     more = [(drawn(2, 9), torch.tensor(3)), (drawn(2, 5), torch.tensor(0))]
     agrees(Parts(), (drawn(2, 6), torch.tensor(1)), dynamic_shapes=({1: torch.export.Dim.DYNAMIC}, None), more=more)
+
+
+def test_blocks():
+    check(
+        lambda x: (
+            *(F.pixel_shuffle(x, 2), F.pixel_shuffle(x[0], 2), F.pixel_unshuffle(x, 3), F.pixel_unshuffle(x[0], 2)),
+            *(F.channel_shuffle(x, 2), x.roll((1, -2), (0, 2)), x.roll(13), x.diagonal(1, 0, 2), x.diagonal(-2, 3, 1)),
+            *(x[0].diagonal_scatter(x[1].diagonal(k, 0, 2), k, 0, 2) for k in (1, -1)),
+        ),
+        drawn(2, 4, 6, 6),
+    )
 
 
 # ---- places -----------------------------------------------------------------------------------------------------------------------------
@@ -304,7 +322,8 @@ def test_fast_paths_of_transformers():
     def function(x, y, w, b):
         attend = aten._native_multi_head_attention
         more = w[:4], b[:4]
-        parts = attend(x, y, y.tanh(), 4, 2, w, b, *more, mask, False, True, 1), attend(x, x, x, 4, 2, w, b, *more, of_all, False, True, 2)
+        kinds = ((x, y, y.tanh(), mask, 1), (x, x, y, mask, 1), (x, x, x, of_all, 2))
+        parts = [attend(q, k, v, 4, 2, w, b, *more, given, False, True, kind) for q, k, v, given, kind in kinds]
         layer = (4, 2, w, b, *more, False, True, 1e-3, b[:4], b[4:8], b[1:5], b[2:6], w[:7], b[:7], w.flatten()[:28].view(4, 7), b[:4])
         return *(part[0] for part in parts), aten._transformer_encoder_layer_fwd(x, *layer, mask, 1)
 
@@ -371,12 +390,21 @@ def test_derivatives_of_bags():
 
 def test_antialias_with_corners_and_factors():
     def corners(x):
-        return F.interpolate(x, (4, 9), mode="bilinear", antialias=True, align_corners=True)
+        sizes = ((x, (4, 9)), (x, (1, 4)), (x[..., :1], (3, 2)))
+        return [F.interpolate(image, size, mode="bilinear", antialias=True, align_corners=True) for image, size in sizes]
 
     check(corners, drawn(1, 2, 7, 5).double())
     check(lambda x: F.interpolate(x, scale_factor=(0.4, 1.7), mode="bicubic", antialias=True), drawn(1, 2, 9, 5).double())
     check(lambda g: aten._upsample_bilinear2d_aa_backward(g, (3, 9), (1, 2, 9, 5), False, 0.4, 1.7), drawn(1, 2, 3, 9).double())
     check(lambda x: F.interpolate(x, (4, 9), mode="bicubic"), drawn(1, 2, 7, 5))
+    check(
+        lambda x: (
+            *(F.interpolate(x, scale_factor=(0.4, 1.7), mode=mode) for mode in ("nearest", "nearest-exact", "bilinear", "bicubic")),
+            *(F.interpolate(x[:, :, 0], scale_factor=1.7, mode=mode) for mode in ("nearest", "linear")),
+            F.interpolate(x[None], scale_factor=(2.6, 0.4, 1.7), mode="trilinear"),
+        ),
+        drawn(1, 2, 9, 5),
+    )
 
 
 # ---- complex numbers, random numbers ----------------------------------------------------------------------------------------------------
@@ -386,6 +414,7 @@ def test_complex_numbers():
     check(
         lambda x, y: (
             *(torch.polar(x.abs(), y), torch.complex(x, y) / torch.complex(y, x), 2.0 / torch.complex(x, y), torch.complex(x, y) / 2),
+            *(torch.complex(x, y).square(), torch.complex(x, y) ** -1.5, torch.complex(x, y) ** (0.5 - 0.2j), x**1j),
             *(torch.complex(x, y) * (2 - 3j), torch.complex(x.round(), y.round()) == (1 - 1j), torch.complex(x, y).to(torch.float64)),
         ),
         X,
@@ -431,24 +460,12 @@ def test_drawn_numbers(name):
 # ---- refused ----------------------------------------------------------------------------------------------------------------------------
 
 ANY, OWN = torch.export.Dim.AUTO, torch.Generator()
-MORE = drawn(12, 4), drawn(12), drawn(4, 4), drawn(4)
+MORE = (12, 4), (12,), (4, 4), (4,)
 REFUSED = {
     "a tensor, a number or a constant, found CustomObjArgument": (lambda x: x.bernoulli(0.5, generator=OWN), None),
     r"query: expected heads of a size known at import, found tensor<1x3x\?xf32": (
         lambda x: F.scaled_dot_product_attention(*[x[None]] * 3),
         {1: ANY},
-    ),
-    "expected a decomposition with exchanges of rows": (lambda x: torch.linalg.lu_factor_ex(x[:, :3], pivot=False), None),
-    "expected a number of rows known at import": (lambda x: aten._pdist_forward(x, 2.0), {0: ANY}),
-    r"weight: expected sizes known at import, found tensor<1x3x\?xf32": (lambda x: F.conv1d(torch.zeros(1, 3, 99), x[None]), {1: ANY}),
-    "expected quant_min and quant_max of 32 bits": (lambda x: torch.fake_quantize_per_tensor_affine(x, 0.1, 0, 0, 1 << 40), None),
-    "expected attention without dropout": (
-        lambda x: aten._scaled_dot_product_efficient_attention(*[x[None, None]] * 3, None, False, 0.5)[0],
-        None,
-    ),
-    "expected a mask of queries and keys .0., of batch and keys .1., or of the scores .2., found 3": (
-        lambda x: aten._native_multi_head_attention(*[x[None, :, :4]] * 3, 4, 2, *MORE, X[:1, :3] > 0, False, True, 3)[0],
-        None,
     ),
     "expected a network without projections": (torch.nn.LSTM(5, 4, proj_size=2), None),
 }
@@ -473,18 +490,30 @@ def attended(x, dropout, wanted):
     return aten._scaled_dot_product_efficient_attention_backward(q, *options)[0]
 
 
-OF_TRAINING = {
+OF_GRAPHS = {
+    "expected a decomposition with exchanges of rows": lambda x: torch.linalg.lu_factor_ex(x[:, :3], pivot=False)[0],
+    "expected a number of rows known at import": lambda x: aten._pdist_forward(x, 2.0),
+    r"weight: expected sizes known at import, found tensor<1x3x\?xf32": lambda x: F.conv1d(torch.zeros(1, 3, 99), x[None]),
+    "expected quant_min and quant_max of 32 bits": lambda x: aten.fake_quantize_per_tensor_affine_cachemask(x, 0.1, 0, 0, 1 << 40)[0],
+    "expected attention without dropout|forwards": lambda x: aten._scaled_dot_product_efficient_attention(
+        *[x[None, None]] * 3, None, False, 0.5
+    )[0],
+    "expected a mask of queries and keys .0., of batch and keys .1., or of the scores .2., found 3": lambda x: (
+        aten._native_multi_head_attention(*[x[None, :, :4]] * 3, 4, 2, *(torch.ones(s) for s in MORE), x[:1, :3] > 0, False, True, 3)[0]
+    ),
     "expected numbers of torch's default generator, found": lambda x: aten.bernoulli.p(x, 0.5, generator=OWN),
-    "expected attention without dropout": lambda x: attended(x, 0.5, False),
+    "expected attention without dropout|backwards": lambda x: attended(x, 0.5, False),
     "expected attention whose bias has no derivative": lambda x: attended(x, 0.0, True),
     "expected dense derivatives of embeddings that are not scaled, found others|scaled": lambda x: bags(x, True, False),
     "expected dense derivatives of embeddings that are not scaled, found others|sparse": lambda x: bags(x, False, True),
 }
 
 
-@pytest.mark.parametrize("message", OF_TRAINING)
-def test_refused_in_training(message):
-    graph = make_fx(OF_TRAINING[message], tracing_mode="fake")(X)
+@pytest.mark.parametrize("message", OF_GRAPHS)
+def test_refused_in_graphs(message):
+    """As torch.compile gives them; sizes are symbols where they are refused."""
+    graph = make_fx(OF_GRAPHS[message], tracing_mode="symbolic" if "known at import" in message else "fake")(X)
+    graph.graph.eliminate_dead_code()
     with pytest.raises(relayc.ModelError, match=message.partition("|")[0]):
         from_fx(graph, {})
 

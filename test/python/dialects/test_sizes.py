@@ -129,6 +129,15 @@ def test_sizes_of_types() -> None:
     with pytest.raises(ValueError, match="has a dimension that is no number"):
         TensorType((2, N), "float32").static_shape  # noqa: B018
     assert TensorType((2, N), "float32").sizes == (2, N)
+    with make_context(), ir.Location.unknown():
+        for shape, text in [
+            ((2, None), "tensor<2x?xf32>"),
+            ((N, 3), 'tensor<?x3xf32, ["n"]>'),
+            ((None, N + 1, None), 'tensor<?x?x?xf32, ["?", "n + 1", "?"]>'),
+        ]:
+            type_ = TensorType(shape, "float32")
+            assert str(type_) == str(type_.to_mlir()) == text
+            assert TensorType.from_mlir(type_.to_mlir()) == type_
     with make_context(), pytest.raises(TypeError, match="expected a size such as"):
         TensorType.from_mlir(ir.Type.parse('tensor<?xf32, ["n/2"]>'))
 

@@ -616,6 +616,14 @@ def test_what_a_call_refuses(text, arguments, message):
 
 IMPORTS = [
     ("(float[n] x) => (float[n] y) { s = SequenceConstruct (x)  i = Constant <value_int = 1> ()  y = SequenceAt (s, i) }", r"\[-1, 0\]"),
+    (
+        "(float[n] x) => (seq(float) s) { e = SequenceEmpty ()  i = Constant <value_int = 1> ()  s = SequenceInsert (e, x, i) }",
+        r"expected a value in \[0, 0\] in a sequence of 0 elements, found 1",
+    ),
+    (
+        "(float[n] x) => (seq(float) s) { e = SequenceEmpty ()  i = Constant <value_int = 0> ()  s = SequenceErase (e, i) }",
+        "position: expected none in a sequence of 0 elements, found 0",
+    ),
     ("(seq(float) s) => (float z) { i = Constant <value_int = 1> ()  y = SequenceAt (s, i)  z = Neg (y) }", r"tensors of one rank"),
     ("(seq(float[n]) s) => (float[n] y) { y = Neg (s) }", r"expected inputs that are tensors, found seq\(float32\)"),
     ("(float[n] x, int64[n] z) => (seq(float) s) { s = SequenceConstruct (x, z) }", r"one element type, found float32 and int64"),

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from oracle import values
 from support import Const, run_program
-from symbolic_ops import Case, agrees, agrees_with_symbols, cases_of
+from symbolic_ops import Case, agrees, agrees_with_symbols, cases_of, symbolic_program
 
-from relayc.dialects.relay import build
+from relayc.dialects.relay import OPS, Pattern, TensorType, build
 from relayc.dialects.relay.names import ir_name
 from relayc.pipelines.te.rules.core import RULES
 
@@ -312,6 +312,20 @@ def test_an_operator_at_any_sizes(names: str, case: Case) -> None:
 def test_every_operator_has_a_case() -> None:
     covered = {ir_name(name) for names in CASES for name in names.split()}
     assert set(RULES) - covered == set(ELSEWHERE)
+
+
+def test_elementwise_operators_say_whether_they_keep_the_shape() -> None:
+    """Fusion follows unknown sizes through those that do."""
+    for names, (case, *_) in CASES.items():
+        found = [OPS[ir_name(name)] for name in names.split()]
+        operators = [o for o in found if o.pattern <= Pattern.BROADCAST and not (o.broadcasts or o.repeats_only)]
+        if not operators:
+            continue
+        attrs = case.attrs
+        mod = symbolic_program(lambda *v, of=operators, attrs=attrs: [v[0], *(build(o.relay_name, *v, **attrs) for o in of)], case.types)
+        first, *results = (TensorType.of(v) for v in mod.main.regions[0].blocks[0].operations[-1].operands)
+        for operator, result in zip(operators, results, strict=True):
+            assert operator.keeps_shape == (first.shape == result.shape), operator.relay_name
 
 
 @pytest.mark.parametrize(

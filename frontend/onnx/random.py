@@ -18,7 +18,7 @@ from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.loops import scalar_of
 from relayc.frontend.onnx.model import dtype_name
 from relayc.frontend.sizes import size_tensor
-from relayc.frontend.steps import add, binary, cast, divide, filled, multiply, reshape, subtract
+from relayc.frontend.steps import add, binary, cast, divide, filled, multiply, reshape, strided_slice, subtract
 from relayc.symbolic import Size
 
 
@@ -98,7 +98,7 @@ def Multinomial(x: Tensor, *, dtype: int = 6, sample_size: int = 1, seed: float 
     batch, classes = x.shape
     wide = _wide(x.dtype)
     sums = emit("cumsum", emit("nn.softmax", cast(x, wide), axis=axis_of(-1, x.rank)), axis=1)
-    total = emit("strided_slice", sums, begin=(-1,), end=(1 << 62,), strides=(1,), axes=(1,))
+    total = strided_slice(sums, [classes - 1], [classes], [1], [1])
     drawn = emit("multiply", _fractions((batch, sample_size), wide, seed), total)
     passed = emit("less_equal", reshape(sums, (batch, 1, classes)), reshape(drawn, (batch, sample_size, 1)))
     # What is drawn may be rounded to the last sum.

@@ -71,7 +71,7 @@ def Imputer(
         name = "imputed_value_floats" if x.is_float else "imputed_value_int64s"
         raise OnnxError(f"attribute {name}: expected values for data of type {x.dtype}, found none")
     x, values = _per_feature(x, imputed, x.dtype)
-    missing = emit("isnan", x) if x.is_float and isnan(replaced) else binary("equal", x, replaced)
+    missing = emit("isnan", x) if isnan(replaced) else binary("equal", x, replaced)
     return emit("where", missing, values, x)
 
 

@@ -31,10 +31,10 @@ def make_tables(nodes: Nodes) -> Tables:
     """
     tests = _Tests.of(nodes)
     inner = nodes.modes != LEAF
-    children, placed = np.full(len(inner), -1), [nodes.roots]
+    children, placed = np.zeros(len(inner), np.int64), [nodes.roots]
     count, depth, level = len(nodes.roots), 0, np.unique(nodes.roots[inner[nodes.roots]])
     while level.size:
-        new = level[children[level] < 0]
+        new = level[children[level] == 0]
         children[new] = count + 2 * np.arange(len(new))
         count += 2 * len(new)
         placed.append(np.stack([tests.inside[new], tests.outside[new]], axis=1).reshape(-1))

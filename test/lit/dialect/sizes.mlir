@@ -4,10 +4,13 @@
 // CHECK-LABEL: func.func @define
 // CHECK: "relay.define_sizes"(%arg0) {names = ["k", "l"]} : (tensor<2xi64>) -> ()
 // CHECK: "relay.define_sizes"(%arg1) {names = ["m"]} : (tensor<i32>) -> ()
+// CHECK: "relay.define_sizes"(%0) {names = ["p", "q"]} : (tensor<2xi64>) -> ()
 // CHECK: "relay.zeros"() {shape = ["k", "l + m", 3]} : () -> tensor<?x?x3xf32, ["k", "l + m"]>
 func.func @define(%s: tensor<2xi64>, %m: tensor<i32>) {
   "relay.define_sizes"(%s) {names = ["k", "l"]} : (tensor<2xi64>) -> ()
   "relay.define_sizes"(%m) {names = ["m"]} : (tensor<i32>) -> ()
+  %u = "relay.add"(%s, %s) : (tensor<2xi64>, tensor<2xi64>) -> tensor<?xi64>
+  "relay.define_sizes"(%u) {names = ["p", "q"]} : (tensor<?xi64>) -> ()
   %0 = "relay.zeros"() {shape = ["k", "l + m", 3]} : () -> tensor<?x?x?xf32>
   return
 }

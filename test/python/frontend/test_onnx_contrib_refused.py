@@ -76,7 +76,14 @@ OF_BITS = {"constants": ("b", "scales"), "K": 32, "N": 4, "block_size": 32}
                 ("sin", "sin_cache", ..., 2),
             )
         ),
-        ("QAttention", {**PROJECTED, "bias": floats(1, 24)}, {"num_heads": 2}, "input bias: expected 1 dimension"),
+        *(
+            ("QAttention", PROJECTED | {name: array}, {"num_heads": 2}, f"input {what}: expected {rank} dim")
+            for name, array, what, rank in (
+                ("x", numbers(5, 12), "input", 3),
+                ("w", numbers(1, 12, 24, dtype=np.int8), "weight", 2),
+                ("bias", floats(1, 24), "bias", 1),
+            )
+        ),
     ],
 )
 def test_what_is_refused(op, inputs, attributes, message):

@@ -238,6 +238,13 @@ def test_attention_is_one_operator():
     assert result_type(mod) == "tensor<1x3x32xf32>"
 
 
+@pytest.mark.parametrize(("p", "powers"), [(1, []), (2, ["sqrt"]), (3, ["power", "power"])])
+def test_norms_take_powers_where_they_need_them(p, powers):
+    norm = helper.make_node("GlobalLpPool", ["x"], ["y"], p=p)
+    found = built(from_onnx(model_of([norm], {"x": [1, 2, 4]})))
+    assert [name for name in found if name in ("sqrt", "power")] == powers
+
+
 @pytest.mark.parametrize(("condition", "operator"), [(True, "exp"), (False, "log")])
 def test_a_branch_with_a_known_condition_is_taken_at_import(condition, operator):
     assert built(from_onnx(branches(condition))) == [operator]

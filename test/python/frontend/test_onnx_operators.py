@@ -79,6 +79,7 @@ CASES = {
     "compressed": (18, "float[4, 3] x, bool[3] c = {0, 1, 0}", "y = Compress<axis = 0>(x, c)"),
     "compressed to nothing": (18, "float[4, 3] x, bool[2] c = {0, 0}", "y = Compress<axis = 1>(x, c)"),
     "compressed to nothing, of all": (18, "float[4, 3] x, bool[2] c = {0, 0}", "y = Compress(x, c)"),
+    "compressed by places after the end": (18, "float[3] x, bool[5] d = {1, 0, 0, 0, 1}", "y = Compress(x, d)"),
     "compressed by data": (18, "float[4, m] x, bool[7] b", "y = Compress(x, b)"),
     "scattered": (10, "float[3, 3] x, int64[1, 2] j = {0, 2}, float[1, 2] u", "y = Scatter<axis = 1>(x, j, u)"),
     "a filter bank": (
@@ -92,6 +93,11 @@ CASES = {
         18,
         "float[1, 2, 6] x",
         "y = LpPool<kernel_shape = [3], strides = [2], ceil_mode = 1, p = 2>(x)",
+    ),
+    "norms of windows apart that hang over": (
+        18,
+        "float[1, 2, 6, 8] x",
+        "y = LpPool<kernel_shape = [3, 2], strides = [2, 3], dilations = [2, 3], pads = [1, 0, 0, 1], ceil_mode = 1, p = 1>(x)",
     ),
     "largest of windows that hang over": (
         18,
@@ -374,6 +380,10 @@ CASES = {
         )
     },
     **{
+        f"attention {right} to the right": (25, "float[1, 2, 4, 4] x", f"y = Attention<right_window_size = {right}>(x, x, x)")
+        for right in (0, 1)
+    },
+    **{
         f"{name} of quantised numbers": (18, f"uint8[2, 5] u, {SCALES}", f"y = com.microsoft.{name}<{attributes}>(u, xs, xz, ys, yz)")
         for name, attributes in (
             ("QLinearLeakyRelu", "alpha = 0.2"),
@@ -530,12 +540,14 @@ CASES = {
     "identical parts": (18, "float[n, 4] x", "y = Split<axis = 1, num_outputs = 1>(x)"),
 }
 
-# ONNX Runtime has no such element types, or reads places in the larger image.
+# ONNX Runtime has no such element types or windows, or reads places in the larger image.
 OF_REFERENCE = {
     "a range of halves",
     "a range of known halves",
     "unpooled to a size",
     "blocks of channels",
+    "attention 0 to the right",
+    "attention 1 to the right",
 }
 
 

@@ -370,6 +370,12 @@ def test_a_slice_that_begins_before_the_first_element_goes_backwards_from_there(
         assert (of_sizes.tolist(), of_numbers.tolist()) == ([shape[0]], [5])
 
 
+def test_a_number_turned_around_is_known():
+    initializers = {"k": np.array([3]), "begin": np.array([-1]), "axis": np.array([0])}
+    nodes = [node("Slice", ["k", "begin", "end", "axis", "begin"], ["s"]), node("Expand", ["x", "s"], ["y"])]
+    assert shapes(imported(model_of(nodes, {"x": [1]}, initializers=initializers | {"end": np.array([-9])})))["y"] == ["3"]
+
+
 @pytest.mark.parametrize("op_type, inputs", [("LayerNormalization", ["x", "scale", "bias"]), ("RMSNormalization", ["x", "scale"])])
 def test_the_scale_of_a_normalisation_says_how_long_its_rows_are(op_type, inputs):
     node = helper.make_node(op_type, inputs, ["y"], axis=-1)

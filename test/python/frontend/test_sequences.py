@@ -88,6 +88,12 @@ KNOWN = {
         z = Identity (w)
         y = ConcatFromSequence <axis = 0> (z)
     }""",
+    "known lengths": """g (float[4, 3] x) => (float[0, 3] y, float[4, 3] z) {
+        given = Constant <value_ints = [0, 4]> ()
+        s = SplitToSequence <axis = 0> (x, given)
+        i = Constant <value_int = 0> ()   j = Constant <value_int = 1> ()
+        y = SequenceAt (s, i)   z = SequenceAt (s, j)
+    }""",
     "lengths of parts": """g (float[n, 3] x, int64[2] lengths) => (float[p, 3] y, float[q, 3] z) {
         s = SplitToSequence <axis = 0> (x, lengths)
         i = Constant <value_int = 0> ()   j = Constant <value_int = 1> ()
@@ -98,8 +104,8 @@ KNOWN = {
 
 @pytest.mark.parametrize("text", KNOWN.values(), ids=KNOWN)
 def test_what_is_known_leaves_no_trace(text):
-    feed = {"x": X} | ({"lengths": np.array([3, 1])} if "lengths" in text else {})
-    module = agree(text, feed)
+    feeds = [{"x": X} | {"lengths": np.array(lengths)} for lengths in ([3, 1], [0, 4])] if "lengths" in text else [{"x": X}]
+    module = agree(text, *feeds)
     assert not on_host(module) and not module["main"].has_host_values
 
 
@@ -157,10 +163,10 @@ def test_a_long_axis_is_split_when_the_program_runs():
 
 def test_branches_that_give_alike_sequences_give_tensors():
     module = agree(
-        """g (bool c, float[n] x, float[m] y) => (float[p] z) {
-            s = If (c) <
-                then_branch = a () => (seq(float[n]) r) { r = SequenceConstruct (x, y) },
-                else_branch = b () => (seq(float[n]) r) { r = SequenceConstruct (y, x) }>
+        """g (bool c, float[n] x, float[m] y) => (float[p] z, float[n] w) {
+            s, w = If (c) <
+                then_branch = a () => (seq(float[n]) r, float[n] u) { r = SequenceConstruct (x, y)  u = Abs (x) },
+                else_branch = b () => (seq(float[n]) r, float[n] u) { r = SequenceConstruct (y, x)  u = Neg (x) }>
             z = ConcatFromSequence <axis = 0> (s)
         }""",
         *({"c": np.array(c), "x": LIST[0], "y": LIST[2]} for c in (True, False)),
@@ -631,6 +637,10 @@ IMPORTS = [
     (
         "(float[3] x) => (seq(float) s) { p = Constant <value_ints = [1, 1]> ()  s = SplitToSequence (x, p) }",
         r"add up to 3, found \[1, 1\]",
+    ),
+    (
+        "(float[3] x) => (seq(float) s) { p = Constant <value_ints = [-1, 4]> ()  s = SplitToSequence (x, p) }",
+        r"add up to 3, found \[-1, 4\]",
     ),
     ("(seq(seq(float)) s) => (seq(seq(float)) y) { y = Identity (s) }", r"a sequence of tensors or an.*found sequence of sequence"),
     ("(float[n] x) => (float[n] y) { y = OptionalGetElement () }", r"expected input given, found none"),

@@ -102,9 +102,10 @@ def _is_argument_cast(operation: ir.Operation) -> bool:
 
 
 def _is_of_callee(operation: ir.Operation) -> bool:
-    """Whether an operation's results are in symbols of a callee: a cast before a call, the call, or a field of its result."""
+    """Whether an operation's results may be in symbols of a callee: a cast before a call, the call, or a field of its result. Results of a
+    call that are not cast define their symbols."""
     if operation.name == "func.call":
-        return all(is_cast(result) for result in operation.results if symbols_of_value(result))
+        return True
     if operation.name == "relay.tuple_get_item":
         owner = operation.operands[0].owner
         is_result = not isinstance(owner, ir.Block) and owner.operation.name in ("func.call", "relay.tuple_get_item")
@@ -239,7 +240,7 @@ def replace_symbols(operation: Operation, values: Mapping[str, Size], of_callees
 
 def _replace(operation: ir.Operation, values: Mapping[str, Size], of_callees: bool) -> None:
     for inner in _walk(operation):
-        if not of_callees and (inner.name == "func.call" or _is_of_callee(inner)):
+        if not of_callees and _is_of_callee(inner):
             continue
         for name, value in size_attributes(inner).items():
             spec = inner.opview.attr_specs[name]

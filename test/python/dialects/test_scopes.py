@@ -343,6 +343,23 @@ func.func @main(%x: tensor<2xf32>) {{
         assert defined_by(next(op for op in operations(found) if isinstance(op, func.CallOp))) == names
 
 
+def test_a_result_that_nothing_reads_beside_one_that_is_cast() -> None:
+    def name(symbol: str) -> str:
+        return f'tensor<?xf32, ["{symbol}"]>'
+
+    check_scopes(
+        module(f"""
+func.func private @pair(%x: {name("n")}, %y: {name("p")}) -> ({name("n")}, {name("p")})
+func.func @main(%x: {name("m")}, %y: {name("k")}) -> {name("m")} {{
+  %a = "relay.cast_shape"(%x) {{shape = ["n"]}} : ({name("m")}) -> {name("n")}
+  %b = "relay.cast_shape"(%y) {{shape = ["p"]}} : ({name("k")}) -> {name("p")}
+  %c:2 = call @pair(%a, %b) : ({name("n")}, {name("p")}) -> ({name("n")}, {name("p")})
+  %d = "relay.cast_shape"(%c#0) {{shape = ["m"]}} : ({name("n")}) -> {name("m")}
+  return %d : {name("m")}
+}}""").module
+    )
+
+
 def test_a_call_with_tuples(mod: IRModule) -> None:
     z = arguments(mod)[3]
     four = build("zeros", shape=(4,))

@@ -100,10 +100,10 @@ def test_casts_from_and_to_strings():
     same(kept["main"](texts), np.array([["-7", "2.5"]], object))
 
 
-@pytest.mark.parametrize("key", [-1, 5])
-def test_keys_that_are_no_positions(key):
-    module = relayc.compile(model_of("int64", "float32", "CastMap", map_form="SPARSE", max_map=5))
-    with pytest.raises(IndexError, match=rf"CastMap.*expected keys of a map in \[0, 4\], found {key}"):
+@pytest.mark.parametrize(("key", "size"), [(-1, 5), (5, 5), (1, 1)])
+def test_keys_that_are_no_positions(key, size):
+    module = relayc.compile(model_of("int64", "float32", "CastMap", map_form="SPARSE", max_map=size))
+    with pytest.raises(IndexError, match=rf"CastMap.*expected keys of a map in \[0, {size - 1}\], found {key}"):
         module["main"]({key: 1.0, 0: 1.0})
 
 

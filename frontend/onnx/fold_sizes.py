@@ -107,9 +107,9 @@ def _moved(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None]) ->
         found = ReferenceEvaluator(graph, opsets={"": opset}).run(None, feeds)
     except Exception:
         return None  # the converter reports the error
-    arrays = [objects(a.shape, [every[i] for i in np.asarray(a).reshape(-1)]) for a in map(np.asarray, found)]
-    if any(a.size > LONGEST for a in arrays) or not all(node.output):
+    if sum(map(np.size, found)) > LONGEST or not all(node.output):
         return None
+    arrays = [objects(a.shape, [every[i] for i in a.reshape(-1)]) for a in map(np.asarray, found)]
     if any(map(pending_in, arrays)):
         return arrays
     return tuple(tensor_of(a, dtype) for a in arrays)

@@ -402,6 +402,11 @@ CASES = {
         "s = Shape<end = 1>(x)\n f = Cast<to = 1>(s)\n e = Squeeze(f)\n o = Constant<value_float = 0.5>()\n y = Range(o, e, o)",
     ),
     "a product and a share of a sum": (18, "float[2, 3] x, float[3, 4] w, float[4] v", "y = Gemm<alpha = 0.5, beta = 0.25>(x, w, v)"),
+    "a slice backwards to a size": (
+        18,
+        "float[n] x, float[m] w, int64[1] b = {9}, int64[1] a = {0}, int64[1] back = {-1}",
+        "s = Shape(w)\n t = Slice(x, b, s, a, back)\n y = Neg(t)",
+    ),
     "a slice of a shape in steps": (
         18,
         "float[n, m, 3] x, int64[1] b = {0}, int64[1] e = {3}, int64[1] two = {2}",

@@ -405,6 +405,14 @@ def test_ranges_that_are_too_long_or_of_a_number_that_is_not_known(given):
         fold_sizes._range([np.array([v], object) for v in given], "int64", {})
 
 
+@pytest.mark.parametrize(("length", "is_known"), [(LONGEST, True), (LONGEST + 1, False)])
+def test_repeated_sizes_are_known_up_to_a_length(length, is_known):
+    nodes = [node("Shape", ["x"], ["s"]), node("Expand", ["s", "length"], ["t"]), node("Slice", ["t", "from", "to"], ["k"])]
+    initializers = {"length": np.array([length]), "from": np.array([0]), "to": np.array([1])}
+    model = model_of([*nodes, node("Expand", ["w", "k"], ["y"])], {"x": ["n"], "w": [1]}, initializers=initializers)
+    assert (shapes(imported(model))["y"] == ["n"]) == is_known
+
+
 @pytest.mark.parametrize("value", [0.0, -255.0, 0.375, 2.0**-32, 2.0**32])
 def test_numbers_whose_products_with_sizes_are_exact(value):
     assert float(Ratio.number(value)) == value

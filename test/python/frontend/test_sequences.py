@@ -366,6 +366,16 @@ def test_loops_and_branches_in_a_loop_that_all_change_a_sequence():
     agree(text, {"s": LIST, "k": np.array(3)}, {"s": LIST[:1], "k": np.array(2)})
 
 
+def test_elements_of_other_sizes_at_a_position_that_is_there():
+    text = """g (float[n] x, float[m] w) => (float[k] y) {
+        two = Constant <value_ints = [2]> ()
+        size = Shape (x)   rest = Mod (size, two)   at = Squeeze (rest)
+        s = SequenceConstruct (x, w)
+        y = SequenceAt (s, at)
+    }"""
+    agree(text, {"x": X[0], "w": X[0][:2]}, {"x": X[0][:2], "w": X[0]})
+
+
 def test_a_known_sequence_at_positions_of_the_program():
     text = """g (float[4, 3] x, int64 at, bool c, int64 k) => (float[3] y, float[3] z, seq(float[3]) w) {
         s = SplitToSequence <axis = 0, keepdims = 0> (x)

@@ -215,7 +215,7 @@ def _row_of_iteration(
 ) -> Tensor | None:
     """data[i : i + 1] where i is the number of a loop's iteration, and there are as many rows: one row, whatever i is. None elsewhere."""
     begin, end = starts.elements, ends.elements
-    if begin is None or end is None or begin.size != 1 or end.size != 1 or (strides or (1,)) != (1,):
+    if begin is None or end is None or (begin.size, end.size, strides or (1,)) != (1, 1, (1,)):
         return None
     first, last = begin.reshape(-1)[0], end.reshape(-1)[0]
     axis = axis_of((axes or (0,))[0], data.rank)

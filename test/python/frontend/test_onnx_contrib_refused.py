@@ -51,6 +51,8 @@ OF_BITS = {"constants": ("b", "scales"), "K": 32, "N": 4, "block_size": 32}
         ("GatherBlockQuantized", {**TABLE, "data": TABLE["data"][0]}, {**OF_TABLE, "quantize_axis": 0}, "rows of axis 0"),
         ("GatherBlockQuantized", TABLE, {**OF_TABLE, "bits": 3}, "attribute bits: expected 2, 4 or 8, found 3"),
         ("GatherBlockQuantized", TABLE, {**OF_TABLE, "block_size": 3}, "attribute block_size: expected whole bytes of numbers of 4 bits"),
+        ("GatherBlockQuantized", TABLE, {**OF_TABLE, "bits": 8, "block_size": 0}, "attribute block_size: expected whole bytes"),
+        ("GatherBlockQuantized", TABLE, {**OF_TABLE, "bits": 8, "block_size": 1}, r"\[4, 16\] numbers, of blocks of 1, found \[4, 2\]"),
         ("GatherBlockQuantized", TABLE, {**OF_TABLE, "bits": 8}, r"input scales: expected \[4, 1\] numbers, .* found \[4, 2\]"),
         ("MatMulNBits", few_bits(4, 32, 32), {**OF_BITS, "bits": 3}, "attribute bits: expected 2, 4 or 8, found 3"),
         (

@@ -156,6 +156,8 @@ def test_rows_of_a_tensor_by_iteration():
     inputs = [tensor("x", FLOAT, [2, 3]), tensor("s", FLOAT, [1, 3])]
     proto = model([node], inputs, [tensor("y", FLOAT, None), tensor("rows", FLOAT, None)], m=np.int64(2))
     agree(proto, {"x": X, "s": 1 - X[:1] ** 2})
+    text = str(from_onnx(proto))
+    assert "relay.take" in text and "relay.strided_slice" not in text
 
 
 @pytest.mark.parametrize("directions", [(0, 0, 0), (1, 0, 1), (0, 1, 1)])

@@ -419,6 +419,12 @@ CASES = {
         "float[1, 1, 4, 5] x, float[4] f",
         'y = Resize<mode = "linear", coordinate_transformation_mode = "half_pixel_symmetric">(x, , f)',
     ),
+    "antialias by a quotient of sizes": (
+        18,
+        "float[1, 1, n, 4] x, float[m] w, float[2] ones = {1, 1}, float[1] half = {0.5}",
+        "s = Shape<start = 2, end = 3>(x) t = Shape(w) p = Cast<to = 1>(s) q = Cast<to = 1>(t) r = Div(q, p)\n"
+        'f = Concat<axis = 0>(ones, r, half) y = Resize<mode = "linear", antialias = 1>(x, , f)',
+    ),
     "padded by the edge": (18, "float[n, 4] x, int64[4] p = {2, 0, 1, 3}", 'y = Pad<mode = "edge">(x, p)'),
     "no logarithm of a sum": (13, "float[3, 0] x", "y = ReduceLogSumExp<axes = [1]>(x)"),
     "a loop of no trips": (
@@ -523,6 +529,12 @@ CASES = {
         for count, base in ((1, ""), (3, ", base_values = [0.5, -1.0, 2.0]"))
         for outputs in ("y, z", "z, y")
     },
+    "a class that no leaf says anything of": (
+        18,
+        "float[n, 2] x",
+        f"y, z = ai.onnx.ml.TreeEnsembleClassifier<{TREE}, class_treeids = [0, 0, 0], class_nodeids = [1, 2, 2], class_ids = [0, 0, 2], "
+        "class_weights = [-1.0, -2.0, -3.0], classlabels_int64s = [3, 4, 5]>(x)",
+    ),
     "the least of a tree": (
         18,
         "float[n, 2] x",

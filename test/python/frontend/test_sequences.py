@@ -400,19 +400,18 @@ def test_a_known_sequence_at_positions_of_the_program():
     assert on_host(module).count("sequence.split") == 1
 
 
-@pytest.mark.parametrize("last", [3, 4])
-def test_a_position_that_is_a_size_is_checked_unless_it_is_always_there(last):
+def test_a_position_that_is_a_size_is_checked_unless_it_is_always_there():
     """The position is the smaller one of n and `last`, in a sequence of 4 elements."""
-    module = compiled(f"""g (float[4, 3] x, float[n] z) => (float[3] y) {{
-        s = SplitToSequence <axis = 0, keepdims = 0> (x)
-        n = Shape (z)  k = Constant <value_ints = [{last}]> ()  at = Min (n, k)
-        y = SequenceAt (s, at)
-    }}""")
-    np.testing.assert_array_equal(module["main"](X, X[:2, 0]), X[2])
-    assert ("sequence.at" in on_host(module)) == (last == 4)
-    if last == 4:
-        with pytest.raises(IndexError, match=r"expected a value in \[-4, 3\], found 4"):
-            module["main"](X, np.zeros(5, np.float32))
+    for last in (3, 4):
+        module = compiled(f"""g (float[4, 3] x, float[n] z) => (float[3] y) {{
+            s = SplitToSequence <axis = 0, keepdims = 0> (x)
+            n = Shape (z)  k = Constant <value_ints = [{last}]> ()  at = Min (n, k)
+            y = SequenceAt (s, at)
+        }}""")
+        np.testing.assert_array_equal(module["main"](X, X[:2, 0]), X[2])
+        assert ("sequence.at" in on_host(module)) == (last == 4)
+    with pytest.raises(IndexError, match=r"expected a value in \[-4, 3\], found 4"):
+        module["main"](X, np.zeros(5, np.float32))
 
 
 def test_a_function_of_the_model_takes_a_sequence():

@@ -76,18 +76,13 @@ def broadcast(attrs: Any, new: Layouts | None, old: Layouts, types: Sequence[Any
     """Operators on two tensors: what became of the larger one's layout becomes of the smaller one's."""
     ranks, found = [len(type_.shape) for type_ in types[:2]], list(old[:2])
     nothing = InferCorrectLayoutOutput([None, None], [None], attrs)
-    if found[0] is None and found[1] is None:
-        return nothing
+    result = found[0 if ranks[0] >= ranks[1] else 1]
     if found[0] is None or found[1] is None:
         known = 1 if found[0] is None else 0
-        if ranks[known] < ranks[1 - known]:
+        whole = result = found[known]
+        if whole is None or ranks[known] < ranks[1 - known]:
             return nothing
-        whole = found[known]
-        assert whole is not None
         found[1 - known] = whole.part(ranks[known] - ranks[1 - known])
-        result = whole
-    else:
-        result = found[0 if ranks[0] >= ranks[1] else 1]  # type: ignore[assignment] # both are known
     if not new:
         return InferCorrectLayoutOutput(found, [result], attrs)
     after = [layout_ or Layout("") for layout_ in new[:2]]
@@ -98,7 +93,7 @@ def broadcast(attrs: Any, new: Layouts | None, old: Layouts, types: Sequence[Any
         return nothing
     found[1 - large] = with_ones(target, before[0] or Layout(""), types[1 - large].shape)
     found[large] = after[large]
-    return InferCorrectLayoutOutput(found, [after[0 if ranks[0] >= ranks[1] else 1]], attrs)
+    return InferCorrectLayoutOutput(found, [found[large]], attrs)
 
 
 def _convolution(others: int = 0, offsets: bool = False) -> Rule:

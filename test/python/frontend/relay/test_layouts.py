@@ -288,6 +288,14 @@ def test_what_is_not_converted():
 
 
 IMAGE = relay.TensorType((2, 6, 7, 8))
+
+
+def requantized(scales, axis):
+    number = relay.const(1)
+    scale = relay.const(np.array(scales, "float32").squeeze())
+    return relay.qnn.op.requantize(relay.var("x", IMAGE), scale, number, number, number, axis)
+
+
 RULES = {
     "a rule for no operand": (relay.cumsum(relay.var("x")), "NHWC", "NCHW", None),
     "parts": (relay.split(relay.var("x"), (3,), axis=2).astuple(), "NHWC", "NCHW", ("NCHW", "NCHW", "NCHW", {"axis": 3})),
@@ -303,6 +311,11 @@ RULES = {
     "slices of blocks in another order": (relay.strided_slice(relay.var("x"), [0], [2], axes=[0]), "NHWC", "NCHW4c", None),
     "sums in a layout of fewer axes": (relay.sum(relay.var("x"), (1,)), "NHW", "NWH", None),
     "slices of fewer axes": (relay.strided_slice(relay.var("x"), [0], [2], axes=[0]), "NHWC", "NHW", ("NHWC", "NHWC", {})),
+    "operands in several layouts": (relay.add(relay.var("x"), relay.var("y")), "NHWC NCHW", "", ("NHWC", "NCHW", "NHWC", {})),
+    "a larger second operand": (relay.add(vector(8), relay.var("y")), "C NHWC", "C NCHW4c", ("NCHW4c", "NCHW4c", "NCHW4c", {})),
+    "numbers of a requantization": (requantized([0.5], 3), "NHWC C C C C", "NCHW4c C C C C", ("NCHW4c", *"CCCC", "NCHW4c", {"axis": 1})),
+    "scales of channels in blocks": (requantized([0.5] * 8, 3), "NHWC C C C C", "NCHW4c C C C C", None),
+    "scales of channels": (requantized([0.5] * 8, 3), "NHWC C C C C", "NCHW C C C C", ("NCHW", *"CCCC", "NCHW", {"axis": 1})),
 }
 
 
@@ -310,7 +323,9 @@ RULES = {
 def test_rules_of_operators(name):
     """The layouts of operands and results that a rule gives, and changed attributes; None where one is not known."""
     call, old, new, expected = RULES[name]
-    found = inferred(call.op.name, call.attrs, [Layout(new)], [Layout(old)], [IMAGE])
+    types = [relay.TensorType(arg.data.shape) if isinstance(arg, relay.Constant) else IMAGE for arg in call.args]
+    before, after = ([Layout(text) for text in texts.split()] for texts in (old, new))
+    found = inferred(call.op.name, call.attrs, after, before, types)
     if expected is None:
         assert found is None
     else:

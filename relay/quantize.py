@@ -241,8 +241,8 @@ def _ranges(main: e.Function, places: _Places, config: QConfig, dataset: Iterabl
     if dataset is None:
         raise RelayError(f"quantize: calibrate_mode {config.calibrate_mode}: expected a dataset")
     samples = list(dataset)
-    many = len(activations) if config.calibrate_chunk_by < 0 else config.calibrate_chunk_by
-    for first in range(0, len(activations), max(many, 1)):
+    many = config.calibrate_chunk_by if config.calibrate_chunk_by > 0 else max(len(activations), 1)
+    for first in range(0, len(activations), many):
         part = activations[first : first + many]
         histograms = {f"activation {first + i}": Histogram() for i in range(len(part))}
         evaluate = create_executor("graph").evaluate(e.Function(main.params, e.Tuple(part)))

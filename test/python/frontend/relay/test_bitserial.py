@@ -1,11 +1,14 @@
 """Packed bits and products of numbers of few bits, against counts of the bits that words have in common."""
 
+import re
+
 import numpy as np
 import pytest
 from oracle import values
 
 from relayc import relay
 from relayc.dialects.relay.errors import RelayError
+from relayc.frontend.relay.lowering import lower
 
 
 def evaluated(make, *arrays, is_batch_known=True):
@@ -59,6 +62,15 @@ def test_bitserial_dense(unipolar, bits, pack):
         lambda x, *w: relay.stack([relay.nn.bitserial_dense(x, each, **attrs) for each in w], 0), data, weight, words, is_batch_known=False
     )
     np.testing.assert_array_equal(found, [[[counted(x, w, unipolar) for w in words] for x in planes]] * 2)
+
+
+@pytest.mark.parametrize(("bits", "expected"), [((8, 7), ("ui8", "i8")), ((9, 7), ("i32", "i32")), ((8, 8), ("i32", "i32"))])
+def test_bytes_hold_few_bits(bits, expected):
+    """Weights of 8 bits are up to 255, which no signed byte holds."""
+    x, w = relay.var("x", shape=(3, 32), dtype="int16"), relay.var("w", shape=(5, 32), dtype="int16")
+    found = lower(relay.IRModule.from_expr(relay.nn.bitserial_dense(x, w, units=5, data_bits=bits[0], weight_bits=bits[1])))
+    (line,) = (line for line in str(found).splitlines() if "nn_dense" in line)
+    assert re.findall(r"tensor<\w+x(u?i\d+)>", line)[:2] == list(expected)
 
 
 @pytest.mark.parametrize(("data_layout", "is_packed"), [("NCHW", True), ("NHWC", False), ("NHWC", True)])

@@ -94,13 +94,18 @@ def test_functions_in_tuples_and_references():
 
 def test_what_has_functions_in_its_type_is_an_error():
     text = "def @main(%f: fn(float32) -> float32) -> float32 { %f(1f) }"
-    with pytest.raises(relayc.RelayError, match="expected a type without functions and type parameters, found fn"):
-        first_order(text)
+    nested = "def @main(%f: (float32, fn(float32) -> float32)) -> float32 { %f.1(%f.0) }"
+    result = "def @main() -> (int32, fn(int32) -> int32) { (1, fn (%x: int32) -> int32 { %x }) }"
+    for program in (text, nested, result, "def @main[A](%x: A) -> A { %x }"):
+        with pytest.raises(relayc.RelayError, match="expected a type without functions and type parameters, found fn"):
+            first_order(program)
     with pytest.raises(relayc.RelayError, match="expected a type of functions without parameters, found fn"):
         first_order(
             "def @main(%c: bool) -> int32 { let %f = if (%c) { fn [A](%x: A) -> A { %x } } else { fn [B](%y: B) -> B { %y } }; %f(1) }"
         )
     boxed = """type Box { Put(fn() -> float32) }
     def @main() -> float32 { match (Put(fn () -> float32 { 1f })) { Put(%f) => %f() } }"""
-    with pytest.raises(relayc.RelayError, match="expected data without functions, found constructor Put of Box"):
-        first_order(boxed)
+    deep = boxed.replace("Put(fn() -> float32)", "Put((fn() -> float32, float32))").replace("{ 1f }))", "{ 1f }, 2f))")
+    for program in (boxed, deep.replace("(Put(fn", "(Put((fn").replace("2f))", "2f)))").replace("%f()", "%f.0()")):
+        with pytest.raises(relayc.RelayError, match="expected data without functions, found constructor Put of Box"):
+            first_order(program)

@@ -5,7 +5,7 @@ import pytest
 
 from relayc import relay
 from relayc.dialects.relay.errors import RelayError
-from relayc.relay.quantize import NotIntegral
+from relayc.relay.quantize import NotIntegral, _Places, _ranges
 
 RNG = np.random.default_rng(3)
 W1 = RNG.standard_normal((4, 3, 3, 3)).astype(np.float32) / 4
@@ -139,16 +139,124 @@ def test_conversions_apart():
     assert names == {"main", "quantize_inputs", "quantized_main", "dequantize_outputs"}
     assert [p.checked_type.dtype for p in apart["quantized_main"].params] == ["int8", "int8"]
     np.testing.assert_array_equal(run(whole, X, X[::-1].copy()), run(apart, X, X[::-1].copy()))
+    # Results in floats, and of integers.
+    whole, apart = (quantized(relay.Tuple([relay.cos(both[0]), both[1]]), partition_conversions=how) for how in ("disabled", "enabled"))
+    for a, b in zip(*(relay.create_executor("vm", mod).evaluate()(X, X[::-1].copy()) for mod in (whole, apart)), strict=True):
+        np.testing.assert_array_equal(a.numpy(), b.numpy())
     cosine = relay.nn.conv2d(relay.cos(both[0]), relay.const(W2), kernel_size=(1, 1))
     with pytest.raises(NotIntegral, match="expected integers in quantized_main, found"):
         quantized(cosine, partition_conversions="fully_integral")
 
 
+@pytest.mark.parametrize(("chunk", "expected"), [(-1, [3]), (0, [3]), (1, [1, 1, 1]), (2, [2, 1]), (3, [3]), (4, [3])])
+def test_how_many_ranges_are_found_at_once(chunk, expected, monkeypatch):
+    """The largest value of the n-th activation of the m-th sample is n + m."""
+    sizes, numbers, main = [], {}, module(network())["main"]
+
+    class Executor:
+        def evaluate(self, function):
+            parts = function.body.fields
+            sizes.append(len(parts))
+            first = [numbers.setdefault(part, len(numbers) + 1) for part in parts]
+            return lambda sample: [relay.const(np.array([0.5, -n - sample[0, 0, 0, 0]], "float32")).data for n in first]
+
+    monkeypatch.setattr(relay.quantize, "create_executor", lambda _: Executor())
+    config = relay.quantize.qconfig(calibrate_mode="percentile", calibrate_chunk_by=chunk, skip_conv_layers=None, weight_scale="max")
+    found = _ranges(main, _Places(main, config), config, [{"x": np.full(X.shape, n)} for n in (2, 1)])
+    assert sizes == expected
+    largest = [float(np.abs(w).max()) for w in (W1, W2)]
+    np.testing.assert_allclose(sorted(found.values()), sorted([*largest, 3, 4, 5]), rtol=0.02)
+
+
+def conv(x, weight=W1):
+    return relay.nn.conv2d(x, relay.const(weight), kernel_size=weight.shape[2:], padding=(1, 1))
+
+
+def pool(x):
+    return relay.nn.max_pool2d(x, (2, 2))
+
+
+OF_CONV = {"nn.conv2d": ["x", "const"]}
+PLACES = {
+    "a convolution": (conv, {**OF_CONV, "result": ["nn.conv2d"]}),
+    "a limit of a sum": (lambda x: relay.nn.relu(conv(x)), {**OF_CONV, "result": ["nn.relu"]}),
+    "a limit of floats": (lambda x: relay.clip(x, 0, 1), {}),
+    "a movement of a sum": (lambda x: pool(conv(x)), {**OF_CONV, "nn.max_pool2d": ["nn.conv2d"]}),
+    "a movement of floats": (pool, {}),
+    "a limit of a moved sum": (lambda x: relay.clip(pool(conv(x)), 0, 1), {**OF_CONV, "nn.max_pool2d": ["nn.conv2d"]}),
+    "a bias": (lambda x: relay.add(conv(x), relay.const(BIAS[:, None, None])), {**OF_CONV, "result": ["add"]}),
+    "a bias by name": (lambda x: relay.nn.bias_add(conv(x), relay.const(BIAS)), {**OF_CONV, "result": ["nn.bias_add"]}),
+    "a bias of a moved sum": (lambda x: relay.nn.bias_add(pool(conv(x)), relay.const(BIAS)), {**OF_CONV, "nn.max_pool2d": ["nn.conv2d"]}),
+    "a sum with floats": (lambda x: relay.add(conv(x), relay.exp(x)), {**OF_CONV, "add": ["nn.conv2d", "exp"], "result": ["add"]}),
+    "a sum with a moved sum": (
+        lambda x: relay.add(pool(conv(x)), relay.const(BIAS[:, None, None])),
+        {**OF_CONV, "nn.max_pool2d": ["nn.conv2d"], "add": ["const"], "result": ["add"]},
+    ),
+    "a factor": (
+        lambda x: relay.multiply(conv(x), relay.const(BIAS[:, None, None])),
+        {**OF_CONV, "multiply": ["nn.conv2d", "const"], "result": ["multiply"]},
+    ),
+    "a sum of floats": (lambda x: relay.add(x, relay.const(1.0)), {}),
+    "parts": (
+        lambda x: (lambda y: relay.concatenate([pool(y), relay.nn.avg_pool2d(y, (2, 2)), relay.exp(pool(y))], 1))(conv(x)),
+        {**OF_CONV, "nn.max_pool2d": ["nn.conv2d"], "nn.avg_pool2d": ["nn.conv2d"], "Tuple": ["exp"], "result": ["concatenate"]},
+    ),
+    "other operators": (lambda x: relay.exp(conv(x)), {**OF_CONV, "exp": ["nn.conv2d"]}),
+    "after a global mean": (
+        lambda x: conv(relay.nn.global_avg_pool2d(conv(x)), W2),
+        {**OF_CONV, "nn.global_avg_pool2d": ["nn.conv2d"]},
+    ),
+    "a global mean of floats": (
+        lambda x: conv(relay.nn.global_avg_pool2d(x)),
+        {"nn.conv2d": ["nn.global_avg_pool2d", "const"], "result": ["nn.conv2d"]},
+    ),
+    "products": (lambda x: relay.nn.batch_matmul(x, relay.exp(x)), {"nn.batch_matmul": ["x", "exp"], "result": ["nn.batch_matmul"]}),
+    "products of moved sums": (
+        lambda x: relay.nn.batch_matmul(pool(conv(x)), x),
+        {**OF_CONV, "nn.max_pool2d": ["nn.conv2d"], "nn.batch_matmul": ["x"], "result": ["nn.batch_matmul"]},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_what_is_quantized(name):
+    """By calls, the operands that are: floats, and sums in 32 bits; results of movements are in 8 bits already."""
+    make, expected = PLACES[name]
+    x = relay.var("x", shape=X.shape)
+
+    def named(node):
+        if node is None or isinstance(node, relay.Constant):
+            return "const" if node else "result"
+        return node.op.name if isinstance(node, relay.Call) else getattr(node, "name_hint", type(node).__name__)
+
+    with relay.quantize.qconfig(skip_conv_layers=None) as config:
+        places = _Places(relay.Function([x], make(x)), config)
+    found = {named(node): list(map(named, parts)) for node, parts in places.operands.items() if parts}
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("calibrate_mode", "mse", "one of global_scale, kl_divergence, percentile"),
+        ("weight_scale", "min", "one of power2, max"),
+        ("rounding", "DOWN", "one of UPWARD, TONEAREST"),
+        ("partition_conversions", "all", "one of disabled, enabled, fully_integral"),
+        ("nbit_input", 4, "8"),
+        ("nbit_weight", 4, "8"),
+        ("nbit_activation", 16, "32"),
+        ("dtype_input", "uint8", "int8"),
+        ("dtype_weight", "uint8", "int8"),
+        ("dtype_activation", "int16", "int32"),
+        ("round_for_shift", False, "True"),
+    ],
+)
+def test_settings_that_do_not_exist(name, value, expected):
+    with pytest.raises(RelayError, match=f"{name}: expected {expected}, found {value}"):
+        relay.quantize.qconfig(**{name: value})
+
+
 def test_errors():
-    with pytest.raises(RelayError, match="calibrate_mode: expected one of global_scale, kl_divergence, percentile, found mse"):
-        relay.quantize.qconfig(calibrate_mode="mse")
-    with pytest.raises(RelayError, match="nbit_weight: expected 8, found 4"):
-        relay.quantize.qconfig(nbit_weight=4)
     with pytest.warns(UserWarning, match="found skip_conv_layer; did you mean skip_conv_layers"):
         relay.quantize.qconfig(skip_conv_layer=[0])
     with pytest.raises(RelayError, match="calibrate_mode percentile: expected a dataset"):

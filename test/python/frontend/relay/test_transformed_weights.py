@@ -8,6 +8,7 @@ from oracle import values
 
 from relayc import relay
 from relayc.dialects.relay.errors import RelayError
+from relayc.frontend.relay.op.composed import winograd
 from relayc.symbolic import symbol
 
 
@@ -51,6 +52,29 @@ def test_weights_are_values_of_polynomials(tile, taps, points):
     assert found.shape == (tile + taps - 1, tile + taps - 1, 2, 3)
     for row, column, o, i in np.ndindex(found.shape):
         np.testing.assert_allclose(found[row, column, o, i], at([at(line, column) for line in weight[o, i]], row), rtol=1e-12)
+
+
+FIRST, NEXT = [0, -1, 1, 0.5], [0, -1, 1, 0.5, -0.5, 2, -2, -0.25]
+
+
+@pytest.mark.parametrize(
+    ("tile", "taps", "points"),
+    [
+        (3, 3, FIRST),
+        (6, 3, NEXT[:7]),
+        (5, 5, NEXT),
+        (8, 3, [*NEXT, 4]),
+        (7, 5, [*NEXT, 3 / 4, -4 / 3]),
+        (6, 7, [*NEXT, 4, 3 / 4, -4 / 3]),
+        (7, 7, [*NEXT, 4, 3 / 4, -4 / 3, 1 / 4]),
+        (8, 7, [*NEXT, 4, 1 / 4, -3 / 4, 4 / 3, -4]),
+    ],
+)
+def test_points_are_those_of_relay(tile, taps, points):
+    points = np.array(points)
+    scale = [np.prod([a - b for b in points if a != b]) for a in points]
+    expected = np.vander(points, taps, increasing=True) / np.array([abs(scale[0]), *scale[1:]])[:, None]
+    np.testing.assert_allclose(winograd._matrices(tile, taps)[2], [*expected, np.eye(taps)[-1]], rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -126,20 +150,61 @@ def test_gemm_conv2d(dtype, out):
     close(found.transpose(0, 3, 1, 2), expected, 1e-6)
 
 
-def test_errors():
-    x, points = relay.var("x", shape=(1, 3, 8, 8)), relay.var("w", shape=(4, 4, 5, 3))
-    with pytest.raises(RelayError, match=r"channels of weight .*: expected those of the data, 3, found 5"):
-        relay.transform.InferTypeLocal(relay.nn.contrib_conv2d_winograd_without_weight_transform(x, points, 2))
-    with pytest.raises(RelayError, match="rank of weight: expected 4, found 3"):
-        relay.transform.InferTypeLocal(relay.nn.contrib_conv2d_winograd_weight_transform(relay.var("w", shape=(4, 3, 3)), 2))
-    with pytest.raises(RelayError, match="tile_size: expected 2 to 8, found 9"):
-        relay.transform.InferTypeLocal(relay.nn.contrib_conv2d_winograd_weight_transform(relay.var("w", shape=(4, 4, 3, 3)), 9))
-    with pytest.raises(RelayError, match="data_layout: expected NHWC, found NCHW"):
-        relay.transform.InferTypeLocal(relay.nn.contrib_conv2d_gemm_without_weight_transform(x, points, channels=4, kernel_size=(3, 3)))
-    with pytest.raises(RelayError, match="kernel_size and channels: expected those of the weight, found None and 4"):
+def variable(*shape):
+    return relay.var("w", shape=shape)
+
+
+IMAGE, VOLUME = relay.var("x", shape=(1, 3, 8, 8)), relay.var("x", shape=(1, 3, 4, 8, 8))
+POINTS, POINTS_3D = (4, 4, 3, 5), (4, 4, 4, 5, 3)
+LATE = symbol("n")
+WRONG_WEIGHTS = {
+    "rank of weight: expected 4, found 3": ("conv2d_winograd", (4, 3, 3), {"tile_size": 2}),
+    "rank of weight: expected 5, found 4": ("conv3d_winograd", (4, 3, 3, 3), {"tile_size": 2}),
+    "tile_size: expected 2 to 8, found 9": ("conv2d_winograd", (4, 4, 3, 3), {"tile_size": 9}),
+    "tile_size: expected 2 to 8, found 1": ("conv2d_winograd", (4, 4, 3, 3), {"tile_size": 1}),
+    "size of the kernel: expected 3 to 7, found 2": ("conv2d_winograd", (4, 4, 2, 2), {"tile_size": 2}),
+    "size of the kernel: expected 3 to 7, found 8": ("conv2d_winograd", (4, 4, 8, 8), {"tile_size": 2}),
+    "size of the kernel: expected 3 to 7, found n": ("conv2d_winograd", (4, 4, LATE, LATE), {"tile_size": 2}),
+    "weight: expected 2 equal sizes behind": ("conv2d_winograd", (4, 4, 4, 3), {"tile_size": 2}),
+    "weight: expected 3 equal sizes behind": ("conv3d_winograd", (4, 4, 3, 3, 5), {"tile_size": 2}),
+    "convolution_algorithm: expected one on tiles": ("conv2d_winograd_nnpack", (4, 3, 3, 3), {"convolution_algorithm": 1}),
+    "weight: expected kernels of 3x3": ("conv2d_winograd_nnpack", (4, 3, 5, 5), {"convolution_algorithm": 3}),
+}
+WRONG_CONVOLUTIONS = {
+    r"channels of weight .*: expected those of the data, 3, found 5": ("conv2d_winograd", IMAGE, (4, 4, 5, 3), {}),
+    "weight: expected points whose number is known, found": ("conv2d_winograd", IMAGE, (LATE, LATE, 3, 5), {}),
+    "weight: expected a transformed one, found .4, 5, 5, 3": ("conv2d_winograd", IMAGE, (4, 5, 3, 5), {}),
+    "weight: expected a transformed one, found .4, 4, 4, 3, 5": ("conv2d_winograd", IMAGE, (4, 4, 4, 3, 5), {"data_layout": "NHWC"}),
+    "dilation: expected windows of neighbours": ("conv2d_winograd", IMAGE, POINTS, {"dilation": (1, 2)}),
+    "groups: expected 1, found 3": ("conv2d_winograd", IMAGE, POINTS, {"groups": 3}),
+    "channels: expected those of the weight, 5, found 4": ("conv2d_winograd", IMAGE, POINTS, {"channels": 4}),
+    "strides: expected steps of 1, found .1, 2": ("conv2d_winograd", IMAGE, POINTS, {"strides": (1, 2)}),
+    "data_layout: expected NCHW or NHWC, .* found NCHW4c": ("conv2d_winograd", IMAGE, POINTS, {"data_layout": "NCHW4c"}),
+    "data_layout: expected NCHW or NHWC, .* found NCHW$": ("conv2d_winograd", IMAGE, POINTS, {"out_layout": "NHWC"}),
+    "data_layout: expected NCDHW, found NDHWC": ("conv3d_winograd", VOLUME, POINTS_3D, {"data_layout": "NDHWC"}),
+    "data_layout: expected NCDHW, found NCDHW": ("conv3d_winograd", VOLUME, POINTS_3D, {"out_layout": "NDHWC"}),
+    "strides: expected steps of 1, found .2, 1, 1": ("conv3d_winograd", VOLUME, POINTS_3D, {"strides": (2, 1, 1)}),
+    "data_layout: expected NHWC, found NCHW": ("conv2d_gemm", IMAGE, POINTS, {"channels": 4, "kernel_size": (3, 3)}),
+    "data_layout: expected NHWC, found NHWC": ("conv2d_gemm", IMAGE, POINTS, {"data_layout": "NHWC", "out_layout": "NCHW"}),
+    "groups: expected 1, found 2": ("conv2d_gemm", IMAGE, POINTS, {"data_layout": "NHWC", "groups": 2}),
+    "those of the weight, found None and 4": ("conv2d_gemm", IMAGE, POINTS, {"data_layout": "NHWC", "channels": 4}),
+    r"those of the weight, found \(3, 3\) and None": ("conv2d_gemm", IMAGE, POINTS, {"data_layout": "NHWC", "kernel_size": (3, 3)}),
+    "rank of weight: expected 4, found 3": ("conv2d_gemm", IMAGE, (4, 4, 3), {"data_layout": "NHWC", "kernel_size": 3, "channels": 4}),
+}
+
+
+@pytest.mark.parametrize("message", WRONG_WEIGHTS)
+def test_wrong_weights(message):
+    name, shape, attrs = WRONG_WEIGHTS[message]
+    with pytest.raises(RelayError, match=message):
+        relay.transform.InferTypeLocal(getattr(relay.nn, f"contrib_{name}_weight_transform")(variable(*shape), **attrs))
+
+
+@pytest.mark.parametrize("message", WRONG_CONVOLUTIONS)
+def test_wrong_convolutions(message):
+    name, data, shape, attrs = WRONG_CONVOLUTIONS[message]
+    tile = () if name == "conv2d_gemm" else (2,)
+    with pytest.raises(RelayError, match=message):
         relay.transform.InferTypeLocal(
-            relay.nn.contrib_conv2d_gemm_without_weight_transform(x, points, channels=4, data_layout="NHWC", kernel_layout="HWIO")
+            getattr(relay.nn, f"contrib_{name}_without_weight_transform")(data, variable(*shape), *tile, **attrs)
         )
-    late = relay.var("w", shape=(symbol("n"), symbol("n"), 3, 5))
-    with pytest.raises(RelayError, match="weight: expected points whose number is known, found"):
-        relay.transform.InferTypeLocal(relay.nn.contrib_conv2d_winograd_without_weight_transform(x, late, 2))

@@ -420,7 +420,7 @@ def test_proposals_are_the_best_anchors_of_each_image():
     """Anchors that do not overlap, one for each cell, which the predicted deltas, 0, leave where they are."""
     scores = np.array([[[0.1, 0.7, 0.3], [0.9, 0.2, 0.5]], [[0.8, 0.1, 0.2], [0.3, 0.6, 0.4]]], np.float32)
     given = np.stack([1 - scores, scores], 1), np.zeros((2, 4, 2, 3), np.float32), np.array([[32, 48, 1]] * 2, np.float32)
-    attrs = {"scales": (1.0,), "ratios": (1.0,), "feature_stride": 16, "rpn_post_nms_top_n": 4, "rpn_min_size": 1}
+    attrs = {"scales": (1.0,), "ratios": (1.0,), "feature_stride": 16, "rpn_post_nms_top_n": 4, "rpn_min_size": 16, "rpn_pre_nms_top_n": 0}
     found = evaluated(lambda *tensors: relay.vision.proposal(*tensors, **attrs), *given)
     expected = []
     for image in range(2):
@@ -432,6 +432,7 @@ def test_proposals_are_the_best_anchors_of_each_image():
 
 def test_boxes_of_a_score():
     boxes = random_boxes(2, 7, 1)
+    boxes[:, 2, :2] = 0, 0.25
     count, rows, where = evaluated(lambda v: relay.vision.get_valid_counts(v, 0.25, 0, 1), boxes)
     for entry in range(2):
         kept = [i for i, b in enumerate(boxes[entry]) if b[1] > 0.25 and b[0] >= 0]

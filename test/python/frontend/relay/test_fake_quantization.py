@@ -5,7 +5,7 @@ import pytest
 
 from relayc import relay
 from relayc.dialects.relay.errors import RelayError
-from relayc.relay.fake_quantization import KEY
+from relayc.relay.fake_quantization import KEY, TensorAffineType
 
 qnn = relay.qnn.op
 CHANNEL_SCALES = np.array([0.5, 0.25, 2.0], np.float32)
@@ -53,6 +53,33 @@ def run(mod, arrays):
     values = [arrays[param.name_hint] for param in mod["main"].params]
     found = relay.create_executor("graph", mod).evaluate()(*values)
     return [part.numpy() for part in found] if isinstance(found, list) else found.numpy()
+
+
+NUMBER, ZERO, SCALE = relay.var("n", shape=()), relay.const(0), relay.const(0.3)
+
+
+@pytest.mark.parametrize(
+    ("scale", "zero", "dtype", "is_near"),
+    [
+        (relay.const(np.nextafter(np.float32(0.3), 1, dtype="float32")), ZERO, "int8", True),
+        (relay.const(0.3001), ZERO, "int8", False),
+        (SCALE, relay.const(1), "int8", False),
+        (SCALE, ZERO, "uint8", False),
+        (NUMBER, ZERO, "int8", False),
+        (relay.const(np.full(3, 0.3, "float32")), ZERO, "int8", True),
+        (relay.const(np.array([0.3, 0.3, 0.6], "float32")), ZERO, "int8", False),
+    ],
+)
+def test_affine_types_that_are_near(scale, zero, dtype, is_near):
+    types = TensorAffineType(SCALE, ZERO, "int8"), TensorAffineType(scale, zero, dtype)
+    assert types[0].is_near(types[1]) == types[1].is_near(types[0]) == is_near
+
+
+def test_affine_types_of_small_and_of_unknown_scales():
+    small, other = (TensorAffineType(relay.const(scale), ZERO, "int32") for scale in (1e-9, 2e-9))
+    assert small.is_near(small) and not small.is_near(other)
+    late, same, other = (TensorAffineType(expr, ZERO, "int32") for expr in (NUMBER + SCALE, NUMBER + SCALE, NUMBER + NUMBER))
+    assert late.is_near(same) and not late.is_near(other)
 
 
 def test_convolution_with_bias_and_rectifier():

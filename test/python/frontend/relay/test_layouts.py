@@ -346,6 +346,35 @@ def test_concatenations_along_axes_of_a_layout(axis, layout, is_whole):
     assert (found.output_layouts == [Layout(layout)]) if is_whole else found is None
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("NHWC NHWC", "NCHW NCHW", "NCHW NCHW NCHW"),
+        ("NHWC NHWC", "NCHW NHWC", "NHWC NHWC NHWC"),
+        ("NHWC NHWC", "NHWC NCHW", "NHWC NHWC NHWC"),
+        ("NHWC NHWC", "NCHW4c NCHW4c", "NCHW4c NCHW4c NCHW4c"),
+        ("NHWC NHWC", "NHW NHW", None),
+    ],
+)
+def test_concatenations_follow_where_all_operands_do(old, new, expected):
+    call = relay.concatenate([relay.var("x"), relay.var("y")], 3)
+    before, after = ([Layout(text) for text in texts.split()] for texts in (old, new))
+    found = inferred(call.op.name, call.attrs, after, before, [relay.TupleType([IMAGE] * 2)])
+    if expected is None:
+        assert found is None
+    else:
+        assert [*found.input_layouts, *found.output_layouts] == [Layout(text) for text in expected.split()]
+        assert found.new_attrs["axis"] == found.input_layouts[0].index("C")
+
+
+def test_one_tensor_in_two_layouts():
+    """The program reads its axes in two ways: it is transformed twice."""
+    x = relay.var("x", shape=(4, 4, 4, 4))
+    both = relay.Tuple([nn.max_pool2d(x, (2, 1), layout="NHWC"), nn.avg_pool2d(x, (1, 3), layout="NCHW")])
+    desired = {"nn.max_pool2d": ["NCHW4c"], "nn.avg_pool2d": ["NCHW4c"]}
+    assert sorted(transforms(convert(both, desired))) == sorted(["NHWC-NCHW4c", "NCHW-NCHW4c", "NCHW4c-NHWC", "NCHW4c-NCHW"])
+
+
 def test_biases_are_added():
     x, b = relay.var("x", shape=(2, 8, 3, 3)), relay.var("b", shape=(8,))
     found = transform.CanonicalizeOps()(relay.IRModule.from_expr(nn.bias_add(x, b)))["main"]

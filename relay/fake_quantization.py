@@ -186,7 +186,7 @@ def _known(expr: e.Expr) -> np.ndarray | None:
 
 def _near(a: e.Expr, b: e.Expr) -> bool:
     x, y = _known(a), _known(b)
-    return structural_equal(a, b) if x is None or y is None else bool(np.allclose(x, y))
+    return structural_equal(a, b) if x is None or y is None else bool(np.allclose(x, y, rtol=1e-5, atol=0))
 
 
 def _product(x: TensorAffineType, w: TensorAffineType, axis: int) -> TensorAffineType:

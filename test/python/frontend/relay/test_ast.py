@@ -47,6 +47,7 @@ def test_free_variables_are_mapped_on_request():
     assert not relay.structural_equal(x + y, a + b)
     assert relay.structural_equal(x + y, a + b, map_free_vars=True)
     assert not relay.structural_equal(x + y, a + a, map_free_vars=True)
+    assert not relay.structural_equal(x + y, a + relay.var("b", "float16"), map_free_vars=True)
 
 
 def test_sharing_makes_a_difference():
@@ -220,6 +221,18 @@ def test_deep_programs(program):
     assert relay.ExprMutator().visit(expr) is expr
     assert relay.structural_equal(expr, program(), map_free_vars=True)
     assert len(relay.free_vars(expr)) < 2 and relay.well_formed(expr)
+
+
+def test_what_is_not_defined_is_an_error():
+    x = relay.var("x", "int32")
+    with pytest.raises(ValueError, match="is known: run relay.transform.InferType first"):
+        _ = x.checked_type
+    with pytest.raises(NotImplementedError, match="ExprFunctor: no method for Var"):
+        relay.ExprFunctor().visit(x)
+    with pytest.raises(NotImplementedError, match="TypeFunctor: no method for TensorType"):
+        relay.TypeFunctor().visit(x.type_annotation)
+    with pytest.raises(TypeError, match="expected a type, found Var"):
+        relay.TypeFunctor().visit(x)
 
 
 def test_scope_builder():

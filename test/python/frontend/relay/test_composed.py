@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from expressions import evaluated
+from expressions import evaluated, interpreted
 from oracle import onnx_run, values
 
 from relayc import relay
@@ -77,6 +77,9 @@ def test_windows_dilation_and_grids():
     x = values((2, 7, 8))
     windows = np.lib.stride_tricks.sliding_window_view(x, (3, 4), (1, 2))[:, ::2, ::3]
     np.testing.assert_array_equal(evaluated(lambda v: relay.sliding_window(v, 1, (3, 4), (2, 3)), x), windows)
+    volume = values((2, 3, 7, 8))
+    windows = np.lib.stride_tricks.sliding_window_view(volume, (2, 3, 4), (1, 2, 3))[:, :, ::2, ::3]
+    np.testing.assert_array_equal(interpreted(lambda v: relay.sliding_window(v, 1, (2, 3, 4), (1, 2, 3)), volume)[0], windows)
     apart = np.full((2, 13, 22), 0.5, np.float32)
     apart[:, ::2, ::3] = x
     np.testing.assert_array_equal(evaluated(lambda v: relay.nn.dilate(v, (1, 2, 3), 0.5), x), apart)
@@ -154,15 +157,24 @@ def test_positions():
 
 
 @pytest.mark.parametrize(
-    ("begin", "end", "strides"), [([0, 1], [3, 4], [1, 2]), ([2, -1], [-5, 0], [-1, -2]), ([1], [9], [2]), ([-2, 0], [9, 9], None)]
+    ("begin", "end", "strides"),
+    [
+        ([0, 1], [3, 4], [1, 2]),
+        ([2, -1], [-5, 0], [-1, -2]),
+        ([1], [9], [2]),
+        ([-2, 0], [9, 9], None),
+        ([0, 1], [2], [1, 2]),
+        ([0, -4, 1], [-1, -1, 9], [1]),
+    ],
 )
 def test_strided_set(begin, end, strides):
     x = values((3, 5, 2))
-    slices = tuple(slice(b, max(e, -len(x) - 9) if e >= -3 else None, s) for b, e, s in zip(begin, end, strides or [1, 1], strict=False))
+    ends, steps = [*end, 9, 9], [*(strides or []), 1, 1, 1]
+    slices = tuple(slice(b, e if e > -len(x) - 2 else None, s) for b, e, s in zip(begin, ends, steps, strict=False))
     expected = x.copy()
     v = values(expected[slices].shape, seed=1)
     expected[slices] = v
-    np.testing.assert_array_equal(evaluated(lambda a, b: relay.strided_set(a, b, begin, end, strides), x, v), expected)
+    np.testing.assert_array_equal(interpreted(lambda a, b: relay.strided_set(a, b, begin, end, strides), x, v)[0], expected)
 
 
 def test_sparse_tensors():

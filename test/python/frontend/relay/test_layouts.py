@@ -72,17 +72,36 @@ FOLLOWERS = {
 }
 
 
+STAYING = {
+    *("flat", "dense", "transpose", "more axes", "resize", "roi_align", "slice like another image", "slice like a constant"),
+    *("split in a block", "parts in a block", "slice that begins in a block", "slice that ends in a block", "slice with steps"),
+    *("normalized channels", "batch_norm in blocks", "group_norm", "topk of channels", "padded channels", "prelu", "requantized channels"),
+}
+"""Those that have their operand in the layout of the program; the results of others are transformed."""
+
+
+def _fields(expr):
+    return expr.fields if isinstance(expr, relay.Tuple) else [expr]
+
+
+def _last(expr):
+    return expr.op.name if isinstance(expr, relay.Call) else ""
+
+
 def together(y, followers, desired, inputs, is_run=True):
     """Checks expressions of an image: by themselves which transforms they have but for those of its operands, in one program what they
     give."""
     parts = {name: follow(y) for name, (follow, _) in followers.items()}
-    found = {name: transforms(convert(part, desired)) for name, part in parts.items()}
+    after = {name: convert(part, desired) for name, part in parts.items()}
+    found = {name: transforms(function) for name, function in after.items()}
     for made in found.values():
         for each in inputs:
             made.remove(each)
+    at_end = {name for name, function in after.items() if "layout_transform" in map(_last, _fields(function.body))}
+    assert at_end == {name for name, (_, expected) in followers.items() if expected} - STAYING
     assert {name: sorted(made) for name, made in found.items()} == {name: sorted(expected) for name, (_, expected) in followers.items()}
     if is_run:
-        whole = relay.Tuple([field for part in parts.values() for field in (part.fields if isinstance(part, relay.Tuple) else [part])])
+        whole = relay.Tuple([field for part in parts.values() for field in _fields(part)])
         check(whole, desired, transforms(convert(whole, desired)))
 
 
@@ -121,6 +140,8 @@ BLOCKED = {  # of images with 16 channels, NCHW in the program and NCHW4c afterw
     "slice that ends in a block": (lambda y: relay.strided_slice(y, [0, 4], [2, 11]), BACK),
     "slice with steps": (lambda y: relay.strided_slice(y, [0, 0], [2, 16], [1, 4]), BACK),
     "slice with ends alone": (lambda y: relay.strided_slice(y, [0], [2, 8]), BACK),
+    "slice with beginnings alone": (lambda y: relay.strided_slice(y, [0, 4, 1], [2]), BACK),
+    "slice with steps of rows": (lambda y: relay.strided_slice(y, [0, 4, 1], [2, 12, 6], [1, 1, 2]), BACK),
     "slice of sizes": (lambda y: relay.strided_slice(y, [0, 4, 1], [-1, 8, -1], slice_mode="size"), BACK),
     "slice of the rest": (lambda y: relay.strided_slice(y, [4], [-1], axes=[-3], slice_mode="size"), BACK),
     "slice from the end": (lambda y: relay.strided_slice(y, [-12, 1], [-4, 4], axes=[1, 3]), BACK),
@@ -129,7 +150,7 @@ BLOCKED = {  # of images with 16 channels, NCHW in the program and NCHW4c afterw
     "slice like a constant": (lambda y: relay.slice_like(y, relay.const(np.zeros((1, 4, 3, 3), "float32")), axes=[2, 3]), BACK),
     "normalized rows": (lambda y: nn.l2_normalize(y, 1e-5, axis=[2, -1]), BACK),
     "normalized channels": (lambda y: nn.l2_normalize(y, 1e-5, axis=[1]), BACK),
-    "batch_norm": (lambda y: nn.batch_norm(y, *[vector()] * 4, axis=1)[0], BACK),
+    "batch_norm in blocks": (lambda y: nn.batch_norm(y, *[vector()] * 4, axis=1)[0], BACK),
     "layer_norm": (lambda y: nn.layer_norm(y, vector(6), vector(6), axis=-1), BACK),
     "group_norm": (lambda y: nn.group_norm(y, vector(), vector(), num_groups=2, axis=1), BACK),
     "topk of rows": (lambda y: relay.Tuple(list(relay.topk(y, k=2, axis=2))), BACK * 2),
@@ -162,9 +183,10 @@ BLOCKED = {  # of images with 16 channels, NCHW in the program and NCHW4c afterw
 }
 
 
-def test_operators_follow_in_blocks():
+@pytest.mark.parametrize("is_run", [False, True], ids=["layouts", "results"])
+def test_operators_follow_in_blocks(is_run):
     y = nn.conv2d(relay.var("x", shape=(2, 8, 6, 6)), relay.var("w", shape=(16, 8, 1, 1)))
-    together(y, BLOCKED, {"nn.conv2d": ["NCHW4c", "OIHW4i4o"]}, ["NCHW-NCHW4c", "OIHW-OIHW4i4o"])
+    together(y, BLOCKED, {"nn.conv2d": ["NCHW4c", "OIHW4i4o"]}, ["NCHW-NCHW4c", "OIHW-OIHW4i4o"], is_run)
 
 
 def test_slices_of_no_channel_stay_empty():

@@ -225,7 +225,7 @@ def test_deep_programs(program):
 
 def test_what_is_not_defined_is_an_error():
     x = relay.var("x", "int32")
-    with pytest.raises(ValueError, match="is known: run relay.transform.InferType first"):
+    with pytest.raises(ValueError, match=r"is known: run relay\.transform\.InferType first"):
         _ = x.checked_type
     with pytest.raises(NotImplementedError, match="ExprFunctor: no method for Var"):
         relay.ExprFunctor().visit(x)

@@ -312,6 +312,16 @@ def test_what_is_not_converted():
 IMAGE = relay.TensorType((2, 6, 7, 8))
 
 
+BLOCKS = relay.var("x", relay.TensorType((2, 16, 6, 6)))
+
+
+def sliced(begin, end, expected, **attrs):
+    """A slice of an image NCHW, and the bounds of it in NCHW4c."""
+    call = relay.strided_slice(BLOCKS, begin, end, **attrs)
+    bounds = expected and ("NCHW4c", "NCHW4c", dict(zip(("begin", "end"), expected, strict=True)))
+    return call, "NCHW", "NCHW4c", bounds
+
+
 def requantized(scales, axis):
     number = relay.const(1)
     scale = relay.const(np.array(scales, "float32").squeeze())
@@ -335,6 +345,73 @@ RULES = {
     "slices of fewer axes": (relay.strided_slice(relay.var("x"), [0], [2], axes=[0]), "NHWC", "NHW", ("NHWC", "NHWC", {})),
     "operands in several layouts": (relay.add(relay.var("x"), relay.var("y")), "NHWC NCHW", "", ("NHWC", "NCHW", "NHWC", {})),
     "a larger second operand": (relay.add(vector(8), relay.var("y")), "C NHWC", "C NCHW4c", ("NCHW4c", "NCHW4c", "NCHW4c", {})),
+    "a vector of an unknown layout": (relay.add(relay.var("x"), vector(8)), "NHWC ?", "", ("NHWC", "C", "NHWC", {})),
+    "an image of an unknown layout": (relay.add(relay.var("x"), relay.var("y")), "? NHWC", "", ("NHWC", "NHWC", "NHWC", {})),
+    "an image that no vector determines": (relay.add(relay.var("x"), vector(8)), "? C", "", None),
+    "quantized numbers": (
+        relay.qnn.op.add(relay.var("x"), relay.const(np.ones((1, 1, 1, 1), "int8")), *map(relay.const, (0.5, 1, 0.25, 2, 0.5, 0))),
+        "NHWC NHWC C C C C C C",
+        "NCHW4c NHWC C C C C C C",
+        ("NCHW4c", "NCHW1c", *"CCCCCC", "NCHW4c", {}),
+    ),
+    "slices of blocks": sliced([0, 4], [2, 12], ([0, 1], [2, 3])),
+    "slices of blocks by ends": sliced([0], [2, 8], ([0, 0], [2, 2])),
+    "slices of blocks by beginnings": sliced([0, 4, 1], [2], ([0, 1, 1], [2, 4, 6])),
+    "slices of blocks by sizes": sliced([0, 4, 1], [-1, 8, -1], ([0, 1, 1], [-1, 2, -1]), slice_mode="size"),
+    "slices of the last blocks": sliced([4], [-1], ([1], [3]), axes=[-3], slice_mode="size"),
+    "slices from the end": sliced([-12, 1], [-4, 4], ([-3, 1], [-1, 4]), axes=[1, 3]),
+    "slices of parts of blocks": sliced([0, 4], [2, 10], None),
+    "slices with steps of blocks": sliced([0, 0], [2, 16], None, strides=[1, 4]),
+    "slices with steps of rows": sliced([0, 4, 1], [2, 12, 6], ([0, 1, 1], [2, 3, 6]), strides=[1, 1, 2]),
+    "parts of several blocks": (
+        relay.split(BLOCKS, (4, 12), 1).astuple(),
+        "NCHW",
+        "NCHW4c",
+        ("NCHW4c",) * 4 + ({"indices_or_sections": (1, 3)},),
+    ),
+    "parts within blocks": (relay.split(BLOCKS, (4, 6), 1).astuple(), "NCHW", "NCHW4c", ("NCHW",) * 4 + ({"indices_or_sections": (4, 6)},)),
+    "equal parts of blocks": (relay.split(BLOCKS, 4, -3).astuple(), "NCHW", "NCHW4c", ("NCHW4c",) * 5 + ({"axis": 1},)),
+    "equal parts within blocks": (relay.split(BLOCKS, 8, 1).astuple(), "NCHW", "NCHW4c", ("NCHW",) * 9 + ({"axis": 1},)),
+    "padding of blocks": (
+        nn.pad(BLOCKS, ((1, 0), (0, 0), (1, 2), (0, 3))),
+        "NCHW 1",
+        "NCHW4c 1",
+        ("NCHW4c", "1", "NCHW4c", {"pad_width": [(1, 0), (0, 0), (1, 2), (0, 3), (0, 0)]}),
+    ),
+    "padding within blocks": (nn.pad(BLOCKS, ((0, 0), (0, 4), (0, 0), (0, 0))), "NCHW 1", "NCHW4c 1", ("NCHW", "1", "NCHW", {})),
+    "padding in a layout of fewer axes": (nn.pad(BLOCKS, ((0, 0), (0, 0), (0, 0), (0, 1))), "NCHW 1", "NCHWD 1", ("NCHW", "1", "NCHW", {})),
+    "sums of blocks": (relay.sum(BLOCKS, 1), "NCHW", "NCHW4c", ("NCHW4c", "NHW", {"axis": [1, 4]})),
+    "sums of an axis from the end": (relay.sum(BLOCKS, [-1]), "NCHW", "NCHW4c", ("NCHW4c", "NCH4c", {"axis": [3]})),
+    "sums of all but blocks": (relay.sum(BLOCKS, [1], exclude=True), "NCHW", "NCHW4c", ("NCHW4c", "C4c", {"axis": [1, 4]})),
+    "sums that keep axes": (relay.sum(BLOCKS, [1, 2], True), "NCHW", "NHWC", ("NHWC", "NHWC", {"axis": [1, 3]})),
+    "sums that keep blocks": (relay.sum(BLOCKS, 1, True), "NCHW", "NCHW4c", ("NCHW4c", "NCHW1c", {"axis": [1, 4]})),
+    "sums of all axes": (relay.sum(BLOCKS), "NCHW", "NCHW4c", None),
+    "squeezed axes": (relay.squeeze(relay.var("x", relay.TensorType((2, 1, 7, 1)))), "NHWC", "NCHW", ("NCHW", "NW", {"axis": [2, 1]})),
+    "a squeezed axis": (
+        relay.squeeze(relay.var("x", relay.TensorType((2, 1, 7, 1))), [-1]),
+        "NHWC",
+        "NCHW",
+        ("NCHW", "NHW", {"axis": [1]}),
+    ),
+    "axes of a transposition": (relay.transpose(BLOCKS, [0, -2, -1, 1]), "NCHW", "NHWC", ("NHWC", "NHWC", {"axes": [0, 1, 2, 3]})),
+    "a transposition of blocks": (relay.transpose(BLOCKS, [0, 2, 3, 1]), "NCHW", "NCHW4c", ("NCHW", "NHWC", {"axes": [0, 2, 3, 1]})),
+    "slices like others": (relay.slice_like(BLOCKS, BLOCKS, [1, 2]), "NCHW NCHW", "NHWC NHWC", ("NHWC", "NHWC", "NHWC", {"axes": [3, 1]})),
+    "slices like others in another layout": (
+        relay.slice_like(BLOCKS, BLOCKS, [1, 2]),
+        "NCHW NCHW",
+        "NHWC NCHW",
+        ("NCHW", "NCHW", "NCHW", {"axes": [1, 2]}),
+    ),
+    "normalized axes": (nn.l2_normalize(BLOCKS, 1e-5, [1, -1]), "NCHW", "NHWC", ("NHWC", "NHWC", {"axis": [3, 2]})),
+    "normalized blocks": (nn.l2_normalize(BLOCKS, 1e-5, [1]), "NCHW", "NCHW4c", None),
+    "a layer of blocks": (
+        nn.layer_norm(BLOCKS, vector(6), vector(6), -1),
+        "NCHW C C",
+        "NCHW4c C C",
+        ("NCHW4c", "C", "C", "NCHW4c", {"axis": 3}),
+    ),
+    "greatest elements": (relay.topk(BLOCKS, 2, 2, "both").astuple(), "NCHW", "NCHW4c", ("NCHW4c", "NCHW4c", "NCHW4c", {"axis": 2})),
+    "places of greatest elements": (relay.topk(BLOCKS, 2, 1, "indices"), "NCHW", "NHWC", ("NHWC", "NHWC", {"axis": 3})),
     "numbers of a requantization": (requantized([0.5], 3), "NHWC C C C C", "NCHW4c C C C C", ("NCHW4c", *"CCCC", "NCHW4c", {"axis": 1})),
     "scales of channels in blocks": (requantized([0.5] * 8, 3), "NHWC C C C C", "NCHW4c C C C C", None),
     "scales of channels": (requantized([0.5] * 8, 3), "NHWC C C C C", "NCHW C C C C", ("NCHW", *"CCCC", "NCHW", {"axis": 1})),
@@ -345,8 +422,8 @@ RULES = {
 def test_rules_of_operators(name):
     """The layouts of operands and results that a rule gives, and changed attributes; None where one is not known."""
     call, old, new, expected = RULES[name]
-    types = [relay.TensorType(arg.data.shape) if isinstance(arg, relay.Constant) else IMAGE for arg in call.args]
-    before, after = ([Layout(text) for text in texts.split()] for texts in (old, new))
+    types = [relay.TensorType(arg.data.shape) if isinstance(arg, relay.Constant) else arg.type_annotation or IMAGE for arg in call.args]
+    before, after = ([None if text == "?" else Layout(text) for text in texts.split()] for texts in (old, new))
     found = inferred(call.op.name, call.attrs, after, before, types)
     if expected is None:
         assert found is None

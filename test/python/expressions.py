@@ -1,12 +1,13 @@
 """Expressions of the Relay language, run on arrays."""
 
+import pytest
+
 from relayc import relay
 from relayc.frontend.relay.lowering import lower
 from relayc.pipelines.evaluate.relay import RelayInterpreter
 
 
 def _function(make, arrays, shapes=None):
-    """A function of variables like arrays; `shapes` are those of the variables where they are not the arrays' own."""
     variables = [relay.var(f"x{i}", shape=a.shape if shapes is None else shapes[i], dtype=a.dtype.name) for i, a in enumerate(arrays)]
     expr = make(*variables)
     return relay.Function(variables, expr.astuple() if isinstance(expr, relay.TupleWrapper) else expr)
@@ -18,6 +19,12 @@ def evaluated(make, *arrays, shapes=None):
     return [part.numpy() for part in found] if isinstance(found, list) else found.numpy()
 
 
-def interpreted(make, *arrays):
-    """The results on numpy, without compiling the expression."""
-    return RelayInterpreter(lower(relay.IRModule.from_expr(_function(make, arrays))))("main", list(arrays))
+def interpreted(make, *arrays, shapes=None):
+    """As `evaluated`, on numpy: nothing is compiled, so that many cases take little time."""
+    function = _function(make, arrays, shapes)
+    found = RelayInterpreter(lower(relay.IRModule.from_expr(function)))("main", list(arrays))
+    return found if isinstance(relay.transform.InferTypeLocal(function.body), relay.TupleType) else found[0]
+
+
+both_ways = pytest.mark.parametrize("run", [interpreted, evaluated], ids=["numpy", "compiled"])
+"""For tests of what operators are composed of, with many cases."""

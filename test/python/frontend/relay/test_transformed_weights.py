@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from expressions import both_ways, interpreted
 from oracle import values
 
 from relayc import relay
@@ -12,14 +13,13 @@ from relayc.frontend.relay.op.composed import winograd
 from relayc.symbolic import symbol
 
 
-def evaluated(make, *arrays, known=(True, True)):
-    """What an expression of variables gives for arrays; of the first one the batch and the axis behind the channels may not be known."""
+def unknown(known, *arrays):
+    """Shapes of arrays, of which the first one's batch and axis behind the channels may not be known."""
     shape = list(arrays[0].shape)
     for axis, is_known in zip((0, 2), known, strict=True):
         if not is_known:
             shape[axis] = relay.Any()
-    variables = [relay.var(f"x{i}", shape=a.shape if i else shape, dtype=a.dtype.name) for i, a in enumerate(arrays)]
-    return relay.create_executor("graph").evaluate(relay.Function(variables, make(*variables)))(*arrays).numpy()
+    return [shape, *(a.shape for a in arrays[1:])]
 
 
 def convolved(data, weight, pads, strides=(1, 1, 1)):
@@ -43,7 +43,7 @@ def close(found, expected, tolerance):
 def test_weights_are_values_of_polynomials(tile, taps, points):
     """At points in both directions; at infinity the last coefficient. The factors are those of the interpolation."""
     weight = values((2, 3, taps, taps), "float64")
-    found = evaluated(lambda w: relay.nn.contrib_conv2d_winograd_weight_transform(w, tile), weight)
+    found = interpreted(lambda w: relay.nn.contrib_conv2d_winograd_weight_transform(w, tile), weight)
     scale = [abs(np.prod(points[1:])), *(np.prod([a - b for b in points if a != b]) for a in points[1:])]
 
     def at(coefficients, place):
@@ -77,6 +77,7 @@ def test_points_are_those_of_relay(tile, taps, points):
     np.testing.assert_allclose(winograd._matrices(tile, taps)[2], [*expected, np.eye(taps)[-1]], rtol=1e-12, atol=1e-15)
 
 
+@both_ways
 @pytest.mark.parametrize(
     ("tile", "taps", "layout", "known"),
     [
@@ -87,7 +88,7 @@ def test_points_are_those_of_relay(tile, taps, points):
         (3, 5, "NHWC", (False, True)),
     ],
 )
-def test_winograd_conv2d(tile, taps, layout, known):
+def test_winograd_conv2d(tile, taps, layout, known, run):
     """The last tiles are not full; the axis whose size is not known is the height or the width."""
     data, weight = values((2, 3, 13, 10)), values((5, 3, taps, taps), seed=1)
     expected = convolved(data, weight, (1, 0, 2, 1))
@@ -100,12 +101,13 @@ def test_winograd_conv2d(tile, taps, layout, known):
         return relay.nn.contrib_conv2d_winograd_without_weight_transform(x, points, tile, **attrs)
 
     given = data.transpose(0, 2, 3, 1).copy() if is_last else data
-    found = evaluated(made, given, weight, known=known)
+    found = run(made, given, weight, shapes=unknown(known, given, weight))
     close(found.transpose(0, 3, 1, 2) if is_last else found, expected, 1e-4 if tile > 4 else 2e-5)
 
 
+@both_ways
 @pytest.mark.parametrize(("kernel", "strides"), [((3, 3, 3), (1, 1, 1)), ((2, 3, 3), (2, 1, 1))])
-def test_winograd_conv3d(kernel, strides):
+def test_winograd_conv3d(kernel, strides, run):
     """The depth of the second one is not transformed."""
     data, weight = values((2, 3, 6, 7, 5)), values((4, 3, *kernel), seed=1)
     pads = (1, 0, 1, 0, 1, 1)
@@ -115,22 +117,23 @@ def test_winograd_conv3d(kernel, strides):
         attrs = {"padding": pads, "strides": strides, "channels": 4}
         return relay.nn.contrib_conv3d_winograd_without_weight_transform(x, points, 2, **attrs)
 
-    close(evaluated(made, data, weight, known=(False, True)), convolved(data, weight, pads, strides), 2e-5)
+    close(run(made, data, weight, shapes=unknown((False, True), data, weight)), convolved(data, weight, pads, strides), 2e-5)
 
 
 def test_nnpack_weights_are_those_of_tiles_of_6():
     weight = values((4, 3, 3, 3))
-    found = evaluated(lambda w: relay.nn.contrib_conv2d_winograd_nnpack_weight_transform(w, 3, "float32"), weight)
-    expected = evaluated(lambda w: relay.nn.contrib_conv2d_winograd_weight_transform(w, 6), weight)
+    found = interpreted(lambda w: relay.nn.contrib_conv2d_winograd_nnpack_weight_transform(w, 3, "float32"), weight)
+    expected = interpreted(lambda w: relay.nn.contrib_conv2d_winograd_weight_transform(w, 6), weight)
     np.testing.assert_allclose(found.transpose(2, 3, 0, 1), expected, rtol=1e-6)
     with pytest.raises(RelayError, match="convolution_algorithm: expected one on tiles"):
         relay.transform.InferTypeLocal(relay.nn.contrib_conv2d_winograd_nnpack_weight_transform(relay.var("w", shape=weight.shape), 1))
 
 
+@both_ways
 @pytest.mark.parametrize(("dtype", "out"), [("float32", "float32"), ("int8", "int32")])
-def test_gemm_conv2d(dtype, out):
+def test_gemm_conv2d(dtype, out, run):
     data, weight = values((2, 7, 6, 5), dtype), values((3, 2, 5, 6), dtype, seed=1)
-    tiles = evaluated(lambda w: relay.nn.contrib_conv2d_gemm_weight_transform(w, 4, 3), weight)
+    tiles = interpreted(lambda w: relay.nn.contrib_conv2d_gemm_weight_transform(w, 4, 3), weight)
     flat = np.zeros((36, 8), dtype)  # 3 * 2 * 5 rows in steps of 12, 6 columns in steps of 4
     flat[:30, :6] = weight.reshape(30, 6)
     in_tile = (2, 3) if dtype == "int8" else (3, 2)
@@ -145,7 +148,7 @@ def test_gemm_conv2d(dtype, out):
         return relay.nn.contrib_conv2d_gemm_without_weight_transform(x, points, kernel_layout="HWIO", **attrs)
 
     expected = convolved(data.transpose(0, 3, 1, 2), weight.transpose(3, 2, 0, 1), (1, 0, 1, 1), (2, 1))
-    found = evaluated(made, data, weight, known=(False, True))
+    found = run(made, data, weight, shapes=unknown((False, True), data, weight))
     assert found.dtype == out
     close(found.transpose(0, 3, 1, 2), expected, 1e-6)
 

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from expressions import both_ways
 from oracle import values
 
 from relayc import relay
@@ -11,10 +12,9 @@ from relayc.dialects.relay.errors import RelayError
 from relayc.frontend.relay.lowering import lower
 
 
-def evaluated(make, *arrays, is_batch_known=True):
-    shapes = [arrays[0].shape if is_batch_known else (relay.Any(), *arrays[0].shape[1:]), *(a.shape for a in arrays[1:])]
-    variables = [relay.var(f"x{i}", shape=s, dtype=a.dtype.name) for i, (s, a) in enumerate(zip(shapes, arrays, strict=True))]
-    return relay.create_executor("graph").evaluate(relay.Function(variables, make(*variables)))(*arrays).numpy()
+def unknown_batch(*arrays):
+    """Shapes of arrays, of which the first one's first axis is not known."""
+    return [(relay.Any(), *arrays[0].shape[1:]), *(a.shape for a in arrays[1:])]
 
 
 def packed(data, bits, pack_axis, bit_axis, dtype):
@@ -38,28 +38,34 @@ def counted(data, weight, unipolar):
     return total
 
 
+@both_ways
 @pytest.mark.parametrize(
     ("dtype", "bits", "pack_axis", "bit_axis", "pack_type"),
     [("int16", 1, 1, 4, "uint16"), ("uint8", 3, 1, 0, "uint8"), ("int32", 2, -1, 2, "uint32"), ("int8", 2, 3, 3, "uint64")],
 )
-def test_bitpack(dtype, bits, pack_axis, bit_axis, pack_type):
+def test_bitpack(dtype, bits, pack_axis, bit_axis, pack_type, run):
     axis, width = pack_axis % 4, np.iinfo(pack_type).bits
     data = values([2 * width if i == axis else 3 - i % 2 for i in range(4)], dtype, limit=None)
     attrs = {"bits": bits, "pack_axis": pack_axis, "bit_axis": bit_axis, "pack_type": pack_type}
-    found = evaluated(lambda x: relay.nn.bitpack(x, **attrs), data, is_batch_known=False)
+    found = run(lambda x: relay.nn.bitpack(x, **attrs), data, shapes=unknown_batch(data))
     expected = packed(data, bits, axis, bit_axis, pack_type)
     assert found.dtype == pack_type
     np.testing.assert_array_equal(found, expected)
 
 
+@both_ways
 @pytest.mark.parametrize("unipolar", [True, False])
 @pytest.mark.parametrize(("bits", "pack"), [((1, 1), "uint32"), ((2, 3), "uint8"), ((8, 8), "uint64")])
-def test_bitserial_dense(unipolar, bits, pack):
+def test_bitserial_dense(unipolar, bits, pack, run):
     data, weight = values((3, 128), "int16", limit=None), values((5, 128), "int16", seed=1, limit=None)
     planes, words = (packed(a, n, 1, 1, pack) for a, n in zip((data, weight), bits, strict=True))
     attrs = {"units": 5, "data_bits": bits[0], "weight_bits": bits[1], "pack_dtype": pack, "out_dtype": "int32", "unipolar": unipolar}
-    found = evaluated(
-        lambda x, *w: relay.stack([relay.nn.bitserial_dense(x, each, **attrs) for each in w], 0), data, weight, words, is_batch_known=False
+    found = run(
+        lambda x, *w: relay.stack([relay.nn.bitserial_dense(x, each, **attrs) for each in w], 0),
+        data,
+        weight,
+        words,
+        shapes=unknown_batch(data, weight, words),
     )
     np.testing.assert_array_equal(found, [[[counted(x, w, unipolar) for w in words] for x in planes]] * 2)
 
@@ -73,9 +79,10 @@ def test_bytes_hold_few_bits(bits, expected):
     assert re.findall(r"tensor<\w+x(u?i\d+)>", line)[:2] == list(expected)
 
 
+@both_ways
 @pytest.mark.parametrize(("data_layout", "is_packed"), [("NCHW", True), ("NHWC", False), ("NHWC", True)])
 @pytest.mark.parametrize("unipolar", [True, False])
-def test_bitserial_conv2d(data_layout, is_packed, unipolar):
+def test_bitserial_conv2d(data_layout, is_packed, unipolar, run):
     """Padding has no bits: it counts nothing."""
     data, weight = values((2, 32, 5, 4), "int16", limit=None), values((3, 32, 3, 2), "int16", seed=1, limit=None)
     planes, words = packed(data, 2, 1, 1, "uint32"), packed(weight, 3, 1, 1, "uint32")
@@ -91,7 +98,7 @@ def test_bitserial_conv2d(data_layout, is_packed, unipolar):
         given = given.transpose(2, 3, 1, 0, *range(4, given.ndim)).copy()
         attrs |= {"data_layout": "NHWC", "kernel_layout": "HWIO"}
     given = np.ascontiguousarray(given)
-    found = evaluated(lambda x, w: relay.nn.bitserial_conv2d(x, w, **attrs, unipolar=unipolar), data, given, is_batch_known=False)
+    found = run(lambda x, w: relay.nn.bitserial_conv2d(x, w, **attrs, unipolar=unipolar), data, given, shapes=unknown_batch(data, given))
     assert found.dtype == np.int16
     np.testing.assert_array_equal(found, expected)
 

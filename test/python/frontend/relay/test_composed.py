@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from expressions import evaluated, interpreted
+from expressions import both_ways, evaluated, interpreted
 from oracle import onnx_run, values
 
 from relayc import relay
@@ -100,8 +100,9 @@ def test_fixed_point_products_round_halves_up():
         np.testing.assert_array_equal(found, expected)
 
 
+@both_ways
 @pytest.mark.parametrize("k", [(0, 0), (1, 1), (-1, 2)])
-def test_diagonals(k):
+def test_diagonals(k, run):
     x = values((2, 3, 4))
     count = k[1] - k[0] + 1
     width = max(min(3 + min(d, 0), 4 - max(d, 0)) for d in range(k[0], k[1] + 1))
@@ -113,7 +114,7 @@ def test_diagonals(k):
         line = line[:, width - length :] if d >= 0 else line[:, :length]  # "RIGHT_LEFT"
         at = np.arange(length)
         expected[:, at - min(d, 0), at + max(d, 0)] = line
-    np.testing.assert_array_equal(evaluated(lambda a, b: relay.matrix_set_diag(a, b, k), x, diagonal), expected)
+    np.testing.assert_array_equal(run(lambda a, b: relay.matrix_set_diag(a, b, k), x, diagonal), expected)
 
 
 def test_sequences():
@@ -194,10 +195,11 @@ def test_sparse_tensors():
     np.testing.assert_allclose(evaluated(lambda a, b: relay.op.segment_sum(a, b, 4), rows, numbers), [*sums, [0, 0]], **CLOSE)
 
 
+@both_ways
 @pytest.mark.parametrize("is_sorted", [True, False])
-def test_unique(is_sorted):
+def test_unique(is_sorted, run):
     x = np.array([4, 1, 4, 9, 1, 1, -3], np.int32)
-    found, first, inverse, count, times = evaluated(lambda v: relay.unique(v, is_sorted, True), x)
+    found, first, inverse, count, times = run(lambda v: relay.unique(v, is_sorted, True), x)
     kinds, at, back, counts = np.unique(x, True, True, True)
     if not is_sorted:
         order = np.argsort(at)
@@ -210,10 +212,11 @@ def test_unique(is_sorted):
 # ---- networks ------------------------------------------------------------------------------------------------------------------------
 
 
+@both_ways
 @pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
-def test_losses(reduction):
+def test_losses(reduction, run):
     x, at, w = values((4, 3, 2)), np.array([[0, 2], [1, 1], [2, 0], [2, 2]]), np.array([0.5, 2, 1], np.float32)
-    found = evaluated(lambda *v: relay.nn.nll_loss(*v, reduction, 1), x, at, w)
+    found = run(lambda *v: relay.nn.nll_loss(*v, reduction, 1), x, at, w)
     expected = onnx_run("NegativeLogLikelihoodLoss", x, at, w, reduction=reduction, ignore_index=1)
     np.testing.assert_allclose(found, expected, **CLOSE)
 
@@ -234,8 +237,9 @@ def test_blocks_of_space():
     np.testing.assert_array_equal(back, x)
 
 
+@both_ways
 @pytest.mark.parametrize("multiply", [True, False])
-def test_correlation(multiply):
+def test_correlation(multiply, run):
     a, b = values((2, 3, 6, 7)), values((2, 3, 6, 7), seed=1)
     k, reach, s1, s2, pad = 3, 2, 2, 1, 2
     p, q = (np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad))) for x in (a, b))
@@ -246,7 +250,7 @@ def test_correlation(multiply):
         dy, dx = (d // 5 - 2) * s2, (d % 5 - 2) * s2
         one, other = p[:, :, y : y + k, x : x + k], q[:, :, y + dy : y + dy + k, x + dx : x + dx + k]
         expected[:, d, i, j] = (one * other if multiply else abs(one - other)).mean((1, 2, 3))
-    found = evaluated(lambda u, v: relay.nn.correlation(u, v, k, reach, s1, s2, pad, multiply, "NCHW"), a, b)
+    found = run(lambda u, v: relay.nn.correlation(u, v, k, reach, s1, s2, pad, multiply, "NCHW"), a, b)
     np.testing.assert_allclose(found, expected, **CLOSE)
 
 
@@ -279,9 +283,10 @@ def test_places_of_affine_maps():
     np.testing.assert_allclose(evaluated(lambda v: relay.image.affine_grid(v, (4, 5)), maps), expected, **CLOSE)
 
 
+@both_ways
 @pytest.mark.parametrize("method", ["bilinear", "nearest_neighbor"])
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
-def test_parts_of_images(method, layout):
+def test_parts_of_images(method, layout, run):
     x = values((2, 3, 7, 9))
     boxes = np.array([[0.1, 0.2, 0.8, 0.9], [-0.3, 0.5, 0.4, 1.3], [0.9, 0.1, 0.2, 0.6]], np.float32)
     which = np.array([1, 0, 1], np.int32)
@@ -300,7 +305,7 @@ def test_parts_of_images(method, layout):
                 lower = image[:, c, b] * (1 - z + b) + image[:, c, d] * (z - b)
                 expected[n, :, i, j] = upper * (1 - y + a) + lower * (y - a)
     data = x if layout == "NCHW" else x.transpose(0, 2, 3, 1)
-    found = evaluated(lambda *v: relay.image.crop_and_resize(*v, (4, 5), layout, method, 9.5), np.ascontiguousarray(data), boxes, which)
+    found = run(lambda *v: relay.image.crop_and_resize(*v, (4, 5), layout, method, 9.5), np.ascontiguousarray(data), boxes, which)
     found = found if layout == "NCHW" else found.transpose(0, 3, 1, 2)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)  # positions of some units in the last place
 
@@ -367,17 +372,16 @@ def greedy(boxes, valid, top, limit, force):
     return kept
 
 
+@both_ways
 @pytest.mark.parametrize(("top", "limit", "force"), [(-1, -1, False), (6, -1, True), (-1, 3, False)])
-def test_boxes_that_overlap_better_ones_are_left_out(top, limit, force):
+def test_boxes_that_overlap_better_ones_are_left_out(top, limit, force, run):
     boxes = random_boxes(2, 12, 3)
     boxes[..., 1] = np.abs(boxes[..., 1])
     valid = np.array([12, 9], np.int32)
     where = np.tile(np.arange(100, 112, dtype=np.int32), (2, 1))
     attrs = {"max_output_size": limit, "iou_threshold": 0.3, "force_suppress": force, "top_k": top}
-    found, count = evaluated(lambda *v: relay.vision.non_max_suppression(*v, **attrs), boxes, valid, where)
-    rows = evaluated(
-        lambda *v: relay.vision.non_max_suppression(*v, return_indices=False, invalid_to_bottom=True, **attrs), boxes, valid, where
-    )
+    found, count = run(lambda *v: relay.vision.non_max_suppression(*v, **attrs), boxes, valid, where)
+    rows = run(lambda *v: relay.vision.non_max_suppression(*v, return_indices=False, invalid_to_bottom=True, **attrs), boxes, valid, where)
     for entry in range(2):
         kept = greedy(boxes[entry], valid[entry], top, limit, force)
         assert count[entry, 0] == len(kept)
@@ -572,8 +576,9 @@ def _regular(boxes, scores, per_class, most, classes, overlap, least):
     return sorted(found, key=lambda one: -one[0])[:most]
 
 
+@both_ways
 @pytest.mark.parametrize("most", [4, 40])
-def test_regular_suppression(most):
+def test_regular_suppression(most, run):
     rng = np.random.default_rng(5)
     corners = rng.integers(0, 5, (2, 7, 4)).astype(np.float32)
     boxes = np.concatenate([np.minimum(corners[..., :2], corners[..., 2:]), np.maximum(corners[..., :2], corners[..., 2:]) + 1], -1)
@@ -581,7 +586,7 @@ def test_regular_suppression(most):
     scores = (rng.integers(0, 8, (2, 7, 4)) / 8).astype(np.float32)
     n, b = symbol("n"), symbol("b")
     for shapes in (None, [(b, n, 4), (b, n, 4)]):
-        found = evaluated(lambda *v: relay.vision.regular_non_max_suppression(*v, 2, most, 3, 0.4, 0.25), boxes, scores, shapes=shapes)
+        found = run(lambda *v: relay.vision.regular_non_max_suppression(*v, 2, most, 3, 0.4, 0.25), boxes, scores, shapes=shapes)
         for image in range(2):
             expected = _regular(boxes[image], scores[image], 2, most, 3, 0.4, 0.25)
             count = len(expected)
@@ -628,8 +633,9 @@ def shared(a, b):
     return w * h / (sum(areas) - w * h)
 
 
+@both_ways
 @pytest.mark.parametrize(("threshold", "after", "adds"), [(0.3, 12, False), (0.7, 6, False), (0.5, 9, True)])
-def test_proposals_of_regions(threshold, after, adds):
+def test_proposals_of_regions(threshold, after, adds, run):
     """The second image has fewer rows and columns than the scores; some boxes are too small."""
     attrs = {"scales": (1.0, 2.0), "ratios": (0.5, 1.0, 2.0), "feature_stride": 8, "threshold": threshold}
     rng = np.random.default_rng(7)
@@ -637,7 +643,7 @@ def test_proposals_of_regions(threshold, after, adds):
     moves = rng.uniform(-0.5, 0.5, (2, 24, 3, 4)).astype("float32") * (4 if adds else 1)
     info = np.array([[24, 32, 1], [23, 31, 1.5]], "float32")
     sizes = {"rpn_pre_nms_top_n": 40, "rpn_post_nms_top_n": after, "rpn_min_size": 6, "iou_loss": adds}
-    found = evaluated(lambda *v: relay.vision.proposal(*v, **attrs, **sizes), scores, moves, info)
+    found = run(lambda *v: relay.vision.proposal(*v, **attrs, **sizes), scores, moves, info)
     expected = [
         [i, *box]
         for i, (s, m, entry) in enumerate(zip(scores, moves, info, strict=True))

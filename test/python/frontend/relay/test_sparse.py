@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from expressions import evaluated
+from expressions import both_ways, evaluated
 from oracle import values
 
 from relayc import relay
@@ -28,22 +28,24 @@ def compressed(dense, block=(1, 1), dtype="int32"):
     return data, np.nonzero(stored)[1].astype(dtype), np.concatenate([[0], stored.sum(1).cumsum()]).astype(dtype)
 
 
+@both_ways
 @pytest.mark.parametrize("is_symbolic", [False, True], ids=["numbers", "symbols"])
 @pytest.mark.parametrize("sparse_lhs", [False, True])
 @pytest.mark.parametrize(("block", "rows"), [((1, 1), 5), ((1, 1), 1), ((2, 3), 19), ((4, 1), 1)])
-def test_products(block, rows, sparse_lhs, is_symbolic):
+def test_products(block, rows, sparse_lhs, is_symbolic, run):
     x, dense = values((rows, 12)), matrix((24, 12), block)
     stored = compressed(dense, block)
     shapes = [(N, 12), (M, *stored[0].shape[1:]), (M,), stored[2].shape] if is_symbolic else None
-    found = evaluated(lambda x, *s: relay.nn.sparse_dense(x, s, sparse_lhs), x, *stored, shapes=shapes)
+    found = run(lambda x, *s: relay.nn.sparse_dense(x, s, sparse_lhs), x, *stored, shapes=shapes)
     exact = x.astype("float64") @ dense.astype("float64").T
     np.testing.assert_allclose(found, exact.T if sparse_lhs else exact, rtol=1e-5, atol=1e-5)
 
 
+@both_ways
 @pytest.mark.parametrize(("dtype", "index"), [("float16", "int64"), ("float64", "int32"), ("int32", "int64"), ("int8", "uint32")])
-def test_element_types(dtype, index):
+def test_element_types(dtype, index, run):
     dense, x = matrix((6, 8), dtype=dtype), values((5, 8), dtype)
-    found = evaluated(lambda x, *s: relay.nn.sparse_dense(x, s), x, *compressed(dense, dtype=index))
+    found = run(lambda x, *s: relay.nn.sparse_dense(x, s), x, *compressed(dense, dtype=index))
     exact = x.astype("float64") @ dense.astype("float64").T
     assert found.dtype == dtype
     np.testing.assert_allclose(found, exact.astype("int64").astype(dtype) if "int" in dtype else exact, rtol=2e-3, atol=2e-3)
@@ -96,15 +98,16 @@ def test_rows_of_stored_elements():
     np.testing.assert_array_equal(evaluated(lambda x, *s: relay.nn.sparse_add(x, s), dense * 10, *stored), dense * 11)
 
 
+@both_ways
 @pytest.mark.parametrize("is_symbolic", [False, True], ids=["numbers", "symbols"])
-def test_sums_and_transposes(is_symbolic):
+def test_sums_and_transposes(is_symbolic, run):
     dense, x = matrix((9, 9), seed=2), values((9, 9), seed=3)
     stored = compressed(dense)
     shapes = [(M,), (M,), (N,)] if is_symbolic else [None] * 3
     own = [s or a.shape for s, a in zip(shapes, stored, strict=True)]
-    found = evaluated(lambda x, *s: relay.nn.sparse_add(x, s), x, *stored, shapes=[x.shape, *own])
+    found = run(lambda x, *s: relay.nn.sparse_add(x, s), x, *stored, shapes=[x.shape, *own])
     np.testing.assert_allclose(found, x + dense, rtol=1e-6)
-    for a, b in zip(evaluated(lambda *s: relay.nn.sparse_transpose(s), *stored, shapes=own), compressed(dense.T), strict=True):
+    for a, b in zip(run(lambda *s: relay.nn.sparse_transpose(s), *stored, shapes=own), compressed(dense.T), strict=True):
         np.testing.assert_array_equal(a, b)
         assert a.dtype == b.dtype
 

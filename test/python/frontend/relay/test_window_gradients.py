@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from expressions import both_ways, evaluated
 from oracle import values
 
 from relayc import relay
@@ -14,11 +15,9 @@ CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 """Sums of some tens of products of float32."""
 
 
-def evaluated(make, *arrays, is_batch_known=True):
-    """What an expression of variables gives for arrays; the batch is the first axis."""
-    shapes = [a.shape if is_batch_known else (relay.Any(), *a.shape[1:]) for a in arrays]
-    variables = [relay.var(f"x{i}", shape=s, dtype=a.dtype.name) for i, (s, a) in enumerate(zip(shapes, arrays, strict=True))]
-    return relay.create_executor("graph").evaluate(relay.Function(variables, make(*variables)))(*arrays).numpy()
+def unknown(is_batch_known, *arrays):
+    """Shapes of arrays, whose batch, the first axis, may not be known."""
+    return [a.shape if is_batch_known else (relay.Any(), *a.shape[1:]) for a in arrays]
 
 
 def windows(shape, pool, out):
@@ -46,13 +45,14 @@ def _pooled(pool, kind, **attrs):
     return attrs, data, values(tuple(map(int, out)), seed=1)
 
 
+@both_ways
 @pytest.mark.parametrize(
     ("pool", "is_batch_known"),
     [(POOLS[0], False), (POOLS[1], True), (POOLS[2], True), (((1, 2), (2, 2), (1, 0, 1, 0), False), True)],
 )
-def test_max_pool2d_grad(pool, is_batch_known):
+def test_max_pool2d_grad(pool, is_batch_known, run):
     attrs, data, grad = _pooled(pool, "max")
-    found = evaluated(lambda g, x: relay.nn.max_pool2d_grad(g, x, **attrs), grad, data, is_batch_known=is_batch_known)
+    found = run(lambda g, x: relay.nn.max_pool2d_grad(g, x, **attrs), grad, data, shapes=unknown(is_batch_known, grad, data))
     expected = np.zeros(data.shape)
     for n, c in np.ndindex(3, 2):
         for (top, left), (rows, columns), _ in windows(data.shape[2:], pool, grad.shape[2:]):
@@ -62,10 +62,11 @@ def test_max_pool2d_grad(pool, is_batch_known):
     np.testing.assert_allclose(found, expected, **CLOSE)
 
 
+@both_ways
 @pytest.mark.parametrize(("pool", "counts"), [(POOLS[0], True), (POOLS[0], False), (POOLS[1], True), (POOLS[2], False)])
-def test_avg_pool2d_grad(pool, counts):
+def test_avg_pool2d_grad(pool, counts, run):
     attrs, data, grad = _pooled(pool, "avg", count_include_pad=counts)
-    found = evaluated(lambda g, x: relay.nn.avg_pool2d_grad(g, x, **attrs), grad, data, is_batch_known=counts)
+    found = run(lambda g, x: relay.nn.avg_pool2d_grad(g, x, **attrs), grad, data, shapes=unknown(counts, grad, data))
     expected = np.zeros(data.shape)
     for (top, left), (rows, columns), in_padded in windows(data.shape[2:], pool, grad.shape[2:]):
         share = grad[:, :, top, left] / (in_padded if counts else len(rows) * len(columns))
@@ -104,6 +105,7 @@ def test_gradients_of_pools_in_another_layout():
         np.testing.assert_allclose(found.transpose(0, 3, 1, 2), evaluated(lambda g, x: operator(g, x, **attrs), grad, data), **CLOSE)  # noqa: B023
 
 
+@both_ways
 @pytest.mark.parametrize(
     ("groups", "own", "out", "attrs", "is_last"),
     [
@@ -112,7 +114,7 @@ def test_gradients_of_pools_in_another_layout():
         (3, 3, 3, {"strides": (2, 2), "padding": (1, 1)}, False),
     ],
 )
-def test_conv2d_backward_weight(groups, own, out, attrs, is_last):
+def test_conv2d_backward_weight(groups, own, out, attrs, is_last, run):
     kernel, data = (3, 2), values((2, own, 7, 6))
     weight = relay.var("w", shape=(out, own // groups, *kernel))
     forward = relay.nn.conv2d(relay.var("x", shape=data.shape), weight, groups=groups, channels=out, kernel_size=kernel, **attrs)
@@ -133,7 +135,7 @@ def test_conv2d_backward_weight(groups, own, out, attrs, is_last):
     def made(g, x):
         return relay.nn.conv2d_backward_weight(g, x, groups=groups, channels=out, kernel_size=kernel, **attrs)
 
-    np.testing.assert_allclose(evaluated(made, *given, is_batch_known=is_last).transpose(order), expected, **CLOSE)
+    np.testing.assert_allclose(run(made, *given, shapes=unknown(is_last, *given)).transpose(order), expected, **CLOSE)
 
 
 @pytest.mark.parametrize("name", ["max_pool2d_grad", "avg_pool2d_grad"])

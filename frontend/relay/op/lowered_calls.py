@@ -6,7 +6,7 @@ from typing import Any
 from relayc.dialects.relay.errors import RelayError
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
-from relayc.frontend.relay.ast.functor import post_order, replace_calls
+from relayc.frontend.relay.ast.functor import replace_calls
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.op.registered import REGISTERED, Registered
 
@@ -57,7 +57,4 @@ def direct_calls(mod: RelayModule) -> RelayModule:
             return e.Call(new.args[0], new.args[1].fields, None, None, call.span)
         return None
 
-    def has_any(function: e.Function) -> bool:
-        return any(isinstance(node, e.Op) and node.name in (CALL_LOWERED, WITH_FUNCID) for node in post_order(function))
-
-    return mod.map_functions(lambda function: replace_calls(function, direct)) if any(map(has_any, mod.functions.values())) else mod
+    return mod.map_functions(lambda function: replace_calls(function, direct))

@@ -85,7 +85,7 @@ def transformed_like(old: Layout, before: Layout, after: Layout) -> Layout | Non
 
     NW becomes NW1w if NC became NC1c; W becomes NW1w, too.
     """
-    large, small = (before, old) if len(before) > len(old) else (old, before)
+    small, large = sorted((old, before), key=len)
     end, rest = large.part(len(large) - len(small)), large.part(0, len(large) - len(small))
     if {name.upper() for name in rest.names} & {name.upper() for name in end.names} or not isomorphic(end, small):
         return None

@@ -32,6 +32,8 @@ def reverse_sequence(data: Tensor, seq_lengths: Tensor, *, seq_axis: int = 1, ba
 def strided_set(data: Tensor, v: Tensor, begin: Tensor, end: Tensor, strides: Tensor) -> Tensor:
     """data with data[begin:end:strides] set to v, along the first axes; negative bounds count from the end."""
     inside, values = None, v
+    if 0 in v.shape:
+        return data
     for axis in range(begin.shape[0]):
         size = shape_tensor(data.shape[axis : axis + 1])
         step = _element(strides, axis) or constant([1], "int64")

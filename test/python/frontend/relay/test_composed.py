@@ -166,6 +166,7 @@ def test_positions():
         ([-2, 0], [9, 9], None),
         ([0, 1], [2], [1, 2]),
         ([0, -4, 1], [-1, -1, 9], [1]),
+        ([1, 3], [1, 5], [1, 1]),
     ],
 )
 def test_strided_set(begin, end, strides):

@@ -136,7 +136,7 @@ def deformable_conv2d(data: Tensor, offset: Tensor, weight: Tensor, *, deformabl
         data, offset = transpose(data, (0, 3, 1, 2)), transpose(offset, (0, 3, 1, 2))
     weight = transpose(weight, [attrs["kernel_layout"].index(axis) for axis in "OIHW"])
     kernel, out = TensorType(weight.shape[2:], "int64").static_shape, offset.shape[2:]
-    pads = [*padding, *padding] if len(padding) == 2 else list(padding)
+    pads = [*padding, *padding][:4]
     count = prod(kernel)
     moved = reshape(offset, (offset.shape[0] * deformable_groups, count, 2, *out))
     at = Term(emit("add", transpose(moved, (0, 2, 1, 3, 4)), _places(kernel, strides, dilation, pads, out, offset.dtype)))

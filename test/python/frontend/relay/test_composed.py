@@ -137,6 +137,8 @@ def test_einsum_and_transforms():
     x, window = values((2, 20)), np.array([1, 3, 2], np.float32)
     frames = np.stack([x[:, i : i + 5] for i in range(0, 16, 4)], 1) * np.array([0, 1, 3, 2, 0])
     spectrum = np.moveaxis(np.fft.rfft(frames), 1, 2)
+    steps = [relay.stft(relay.var("x", shape=x.shape), 12, hop).attrs.hop_length for hop in (None, 2)]
+    assert steps == [3, 2]
     found = evaluated(lambda v, w: relay.stft(v, 5, 4, 3, w), x, window)
     np.testing.assert_allclose(found[..., 0] + 1j * found[..., 1], spectrum, rtol=1e-4, atol=1e-4)
 
@@ -266,6 +268,8 @@ def test_deformable_convolution():
     expected = onnx_run("DeformConv", x, w, offset, np.zeros(2, np.float32), mask, opset=19, pads=[1, 1, 1, 1], group=2, offset_group=2)
     attrs = {"padding": (1, 1), "deformable_groups": 2, "groups": 2, "channels": 2, "kernel_size": (3, 3)}
     np.testing.assert_allclose(evaluated(lambda *v: relay.nn.deformable_conv2d(*v, **attrs), x, offset, w), expected, rtol=1e-4, atol=1e-4)
+    four = {**attrs, "padding": (1, 1, 1, 1)}
+    np.testing.assert_allclose(interpreted(lambda *v: relay.nn.deformable_conv2d(*v, **four), x, offset, w), expected, rtol=1e-4, atol=1e-4)
     last = {"data_layout": "NHWC", "kernel_layout": "HWIO"}
     moved = [np.ascontiguousarray(a.transpose(axes)) for a, axes in ((x, (0, 2, 3, 1)), (offset, (0, 2, 3, 1)), (w, (2, 3, 1, 0)))]
     found = evaluated(lambda *v: relay.nn.deformable_conv2d(*v, **attrs, **last), *moved)

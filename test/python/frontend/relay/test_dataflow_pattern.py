@@ -122,6 +122,8 @@ def test_what_is_computed_of_a_parent_ends_in_a_child():
     found = pattern.partition(relay.nn.relu(relay.tanh(relay.exp(dense)) + relay.exp(dense)))
     inner = found.args[0]
     assert inner.op.attrs["PartitionedFromPattern"].startswith("nn.dense_exp_") and len(inner.args) == 2
+    (left,), (right,) = (arg.args for arg in inner.op.body.args)
+    assert left.args[0] is right  # the product is in the function once
 
 
 class Squares(DFPatternCallback):

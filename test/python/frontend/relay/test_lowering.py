@@ -407,3 +407,9 @@ def test_weights_of_depthwise_convolutions_may_have_the_multiplier_on_axis_i():
     y = relay.nn.conv2d(*variables, groups=2, channels=6, kernel_size=(1, 1))
     found = relay.create_executor("graph").evaluate(relay.Function(variables, y))(x, w).numpy()
     np.testing.assert_array_equal(found, (x[:, :, None] * w[None]).reshape(1, 6, 4, 4))
+
+
+def test_parameters_of_one_name_get_numbers():
+    params = [relay.var("x", shape=(size,)) for size in (2, 3, 4)] + [relay.var("", shape=(5,))]
+    text = str(lower(relay.IRModule.from_expr(relay.Function(params, relay.Tuple(params)))))
+    assert re.findall(r'relay.name = "(\w*)"', text) == ["x", "x_1", "x_2", "arg"]

@@ -162,6 +162,7 @@ def test_what_is_written_through_an_unknown_reference_may_be_any():
       let %r = ref(1);
       let %s = ref(2);
       let %t = if (%c) { %r } else { %s };
+      let %w = ref_write(%r, 1);
       let %u = ref_write(%t, 5);
       let %k = fn (%v: int32, Primitive=1) -> int32 { %v + 1 };
       %k(ref_read(%r)) * 100 + ref_read(%s) * 10 + %x }"""

@@ -1,5 +1,7 @@
 """Relay programs run."""
 
+import re
+
 import numpy as np
 import pytest
 

@@ -91,7 +91,7 @@ def correlation(
     max_displacement: int = 1,
     stride1: int = 1,
     stride2: int = 1,
-    padding: Sequence[int] = (),
+    padding: Sequence[int] = (0, 0),
     is_multiply: bool = True,
     layout: str = "NCHW",
 ) -> Tensor:

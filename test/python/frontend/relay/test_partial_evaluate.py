@@ -200,3 +200,16 @@ def test_what_is_no_continuation_is_an_error():
             transform.un_cps(function)
     with pytest.raises(relayc.RelayError, match="to_cps: expected functions that are no kernels of their own, found a primitive function"):
         transform.to_cps(relay.Function([x], x, attrs={"Primitive": 1}))
+
+
+def test_operators_on_known_values_differ_in_attributes_and_types():
+    x, y = relay.const(np.array([[1, 2], [4, 8]], "float32")), relay.const(np.array([[3, 5]], "float32"))
+    calls = [relay.sum(x, 0), relay.sum(x, 1), relay.max(x, 0), relay.sum(y, 0)]
+    left = transform.PartialEvaluate()(relay.IRModule.from_expr(relay.Function([], relay.Tuple(calls))))
+    left = transform.DeadCodeElimination()(transform.InferType()(left))
+    found = []
+    relay.analysis.post_order_visit(
+        left["main"], lambda node: found.append(node.data.numpy()) if isinstance(node, relay.Constant) else None
+    )
+    for a, b in zip(found, ([5, 10], [3, 12], [4, 8], [3, 5]), strict=True):
+        np.testing.assert_array_equal(a, b)

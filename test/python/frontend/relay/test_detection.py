@@ -106,6 +106,13 @@ def test_prior_boxes():
         for width, height in ((0.25, 0.5), (0.125, 0.25), (0.5, 0.25)):
             expected.append((x - width / 2, y - height / 2, x + width / 2, y + height / 2))
     np.testing.assert_allclose(found, np.array(expected)[None], **CLOSE)
+    attrs = {"steps": (0.0, 0.125), "offsets": (0.25, 0.75), "sizes": (0.5,), "clip": True}
+    expected = []
+    for row, column in np.ndindex(2, 4):
+        x, y = (column + 0.75) * 0.125, (row + 0.25) / 2
+        expected.append(np.clip((x - 0.125, y - 0.25, x + 0.125, y + 0.25), 0, 1))
+    found = interpreted(lambda x: relay.vision.multibox_prior(x, **attrs), values((1, 3, 2, 4)))
+    np.testing.assert_allclose(found, np.array(expected)[None], **CLOSE)
 
 
 def test_boxes_of_the_best_classes():

@@ -490,6 +490,8 @@ def test_biases_are_added():
         ("HWC", "NHWC", "NCHW", "NCHW"),
         ("C", "NCHW", "NCHW4c", "NAHC4a"),
         ("NN", "NC", "CN", None),
+        ("NC", "NC", "NCD", None),
+        ("NHWC", "NHWC", "NCHW2c", "NCHW2c"),
     ],
 )
 def test_layouts_follow_those_that_they_broadcast_with(old, before, after, expected):

@@ -22,7 +22,8 @@ def evaluated(make, *arrays, shapes=None):
 def interpreted(make, *arrays, shapes=None):
     """As `evaluated`, on numpy: nothing is compiled, so that many cases take little time."""
     function = _function(make, arrays, shapes)
-    found = RelayInterpreter(lower(relay.IRModule.from_expr(function)))("main", list(arrays))
+    signed = [array.view(array.dtype.name[1:]) if array.dtype.kind == "u" else array for array in arrays]
+    found = RelayInterpreter(lower(relay.IRModule.from_expr(function)))("main", signed)
     type_ = relay.transform.InferTypeLocal(function.body)
     types = type_.fields if isinstance(type_, relay.TupleType) else [type_]
     # The interpreter has signed integers alone.

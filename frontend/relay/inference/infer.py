@@ -342,7 +342,7 @@ class Inference:
             found = found.replace(type_params=(*expr.type_params, *self._type_params[expr]))
             assert isinstance(type_, t.FuncType)
             type_ = t.FuncType(type_.arg_types, type_.ret_type, found.type_params)  # type: ignore[attr-defined] # a function
-        elif isinstance(expr, e.Call) and not expr.type_args and expr in self._type_args:
+        elif isinstance(expr, e.Call) and expr in self._type_args:
             found = found.replace(type_args=tuple(map(self._unifier.resolve, self._type_args[expr])))
         elif isinstance(expr, e.Match):
             clauses = [e.Clause(self._typed_pattern(c.lhs, made), c.rhs) for c in found.clauses]  # type: ignore[attr-defined] # a match

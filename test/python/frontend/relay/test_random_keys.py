@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from expressions import evaluated
+from expressions import both_ways, evaluated, interpreted
 from oracle import values
 
 from relayc import relay
@@ -83,38 +83,30 @@ def test_a_key_of_a_seed():
     np.testing.assert_array_equal(relay.random.threefry_key(seed).data.numpy(), array([3, 5, 0, 11, 0, 0, 0, 0, 1 << 63, 0]))
 
 
-def of_key(make):
-    """A function of keys that is compiled."""
-    key = relay.var("k", shape=(10,), dtype="uint64")
-    run = relay.create_executor("graph").evaluate(relay.Function([key], make(key)))
-    return lambda words: [part.numpy() for part in run(array(words))]
-
-
 @pytest.mark.parametrize("shape", [(), (4,), (3, 7), (0, 2)])
 def test_numbers_of_keys(shape, subtests):
-    generated = of_key(lambda key: relay.random.threefry_generate(key, shape))
     for name, key in KEYS.items():
         with subtests.test(name):
-            after, numbers = generated(key)
+            after, numbers = interpreted(lambda k: relay.random.threefry_generate(k, shape), array(key))
             expected = generate(key, int(np.prod(shape)))
             np.testing.assert_array_equal(after, array(expected[0]))
             np.testing.assert_array_equal(numbers, array(expected[1]).reshape(shape))
 
 
 def test_splits_of_keys(subtests):
-    halves = of_key(relay.random.threefry_split)
     for name, key in KEYS.items():
         with subtests.test(name):
-            np.testing.assert_array_equal(halves(key), array(split(key)))
+            np.testing.assert_array_equal(interpreted(relay.random.threefry_split, array(key)), array(split(key)))
 
 
+@both_ways
 @pytest.mark.parametrize("count", [2, 11])
-def test_as_many_numbers_as_a_size_says(count):
+def test_as_many_numbers_as_a_size_says(count, run):
     """Sizes that are known only when the program runs."""
     n = symbol("n")
     x = values((count, 2))
     program = lambda k, x: relay.random.threefry_generate(k, (n, 2))  # noqa: E731 (an argument, not a definition)
-    after, numbers = evaluated(program, array(FRESH), x, shapes=[(10,), (n, 2)])
+    after, numbers = run(program, array(FRESH), x, shapes=[(10,), (n, 2)])
     expected = generate(FRESH, 2 * count)
     np.testing.assert_array_equal(after, array(expected[0]))
     np.testing.assert_array_equal(numbers, array(expected[1]).reshape(count, 2))
@@ -127,25 +119,27 @@ def fractions(key, count, dtype):
     return ((numbers >> np.uint64(12)) | np.uint64(1023 << 52)).view(np.float64) - 1
 
 
+@both_ways
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_distributions(dtype):
-    after, found = evaluated(lambda k: relay.random.uniform(k, (5, 7), dtype, low=-2.0, high=3.5), array(FRESH))
+def test_distributions(dtype, run):
+    after, found = run(lambda k: relay.random.uniform(k, (5, 7), dtype, low=-2.0, high=3.5), array(FRESH))
     np.testing.assert_array_equal(after, array(generate(FRESH, 35)[0]))
     np.testing.assert_allclose(found.reshape(-1), fractions(FRESH, 35, dtype) * 5.5 - 2, rtol=1e-6, atol=1e-6)
-    after, found = evaluated(lambda k: relay.random.normal(k, (5, 7), dtype, mean=4.0, scale=0.5), array(FRESH))
+    after, found = run(lambda k: relay.random.normal(k, (5, 7), dtype, mean=4.0, scale=0.5), array(FRESH))
     np.testing.assert_array_equal(after, array(generate(FRESH, 70)[0]))
     first, second = np.split(fractions(FRESH, 70, dtype), 2)
     expected = np.sqrt(-2 * np.log(1 - first)) * np.sin(2 * np.pi * second) * 0.5 + 4
     np.testing.assert_allclose(found.reshape(-1), expected, rtol=1e-5, atol=1e-5)
     scale = np.asarray(values((), dtype))
-    _, scaled = evaluated(lambda k, s: relay.random.normal(k, (5, 7), dtype, mean=4.0, scale=s), array(FRESH), scale)
+    _, scaled = run(lambda k, s: relay.random.normal(k, (5, 7), dtype, mean=4.0, scale=s), array(FRESH), scale)
     np.testing.assert_allclose(scaled - 4, (found - 4) * scale / 0.5, rtol=1e-4, atol=1e-5)
 
 
+@both_ways
 @pytest.mark.parametrize("shapes", [None, [(10,), (symbol("n"), 5)]], ids=["numbers", "symbols"])
-def test_positions_by_probabilities(shapes):
+def test_positions_by_probabilities(shapes, run):
     weights = np.array([[0.0, 3.0, 1.0, -5.0, 0.5], [2.0, 0.0, 0.0, 0.0, 2.0]], np.float32)
-    after, found = evaluated(lambda k, w: relay.random.multinomial(k, w, 100), array(FRESH), weights, shapes=shapes)
+    after, found = run(lambda k, w: relay.random.multinomial(k, w, 100), array(FRESH), weights, shapes=shapes)
     np.testing.assert_array_equal(after, array(generate(FRESH, 200)[0]))
     ends = np.maximum(weights, 0).cumsum(1) / np.maximum(weights, 0).sum(1, keepdims=True)
     drawn = fractions(FRESH, 200, "float32").reshape(2, 100)

@@ -115,8 +115,8 @@ class Index:
     def is_constant(self) -> bool:
         return not self.terms
 
-    def coefficient(self, var: Var) -> Size:
-        return self.terms.get(var, 0)
+    def coefficient(self, var: Var | None) -> Size:
+        return 0 if var is None else self.terms.get(var, 0)
 
     def without(self, var: Var) -> "Index":
         """The index with a variable set to 0."""

@@ -18,7 +18,7 @@ def show(rows, columns, depth):
 
 show(64, 64, 128)
 # Two by two tiles are carried by the loop over the steps; a tile of B is one run of memory. The epilogue reads what they are stored to.
-# CHECK-LABEL: func.func private @main(
+# CHECK-LABEL: func.func private @main({{.*}}relay.uses_tiles
 # CHECK: scf.parallel
 # CHECK: %[[SUMS:.*]] = memref.alloca() {alignment = 64 : i64} : memref<1024xf32>
 # CHECK-NOT: memref.alloca
@@ -36,7 +36,7 @@ show(64, 64, 128)
 
 show(te.size_var("n"), 32, 64)
 # Whole tiles, then a branch each for two rows of tiles and for one, of which the last reads a copy of the rows that there are.
-# CHECK-LABEL: func.func private @main(
+# CHECK-LABEL: func.func private @main({{.*}}relay.uses_tiles
 # CHECK: scf.if
 # CHECK-COUNT-4: x86.amx.tile_mulf
 # CHECK: else

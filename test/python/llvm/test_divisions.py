@@ -96,7 +96,7 @@ def test_all_lanes_of_a_divisor_count(mask: str, is_safe: bool) -> None:
         check_divisions(ir.Module.parse(text))
 
 
-@pytest.mark.parametrize(("name", "bound", "is_safe"), [("minsi", 0, False), ("maxsi", 0, False), ("maxsi", 1, True)])
+@pytest.mark.parametrize(("name", "bound", "is_safe"), [("minsi", 0, False), ("minsi", -1, True), ("maxsi", 0, False), ("maxsi", 1, True)])
 def test_a_divisor_may_be_zero_where_a_bound_of_it_is(name: str, bound: int, is_safe: bool) -> None:
     text = f"""
     func.func @f(%a: i64, %b: i64) -> i64 {{

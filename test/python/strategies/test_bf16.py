@@ -235,6 +235,14 @@ def test_a_block_has_many_columns_where_a_call_says_how_many_there_are(most, mon
     assert [plan.block.column_tiles for plan in found] == [MANY_COLUMNS // 16]
 
 
+@pytest.mark.parametrize(("least", "is_few"), [(8, True), (9, False)])
+def test_up_to_eight_rows_of_a_call_are_not_copied_in_pairs(least, is_few):
+    body = lambda a, b: [build("nn.matmul", a, b, out_dtype="float32")]  # noqa: E731 (an argument, not a definition)
+    module = symbolic_program(body, [tensor("bfloat16[n, 64]"), tensor("bfloat16[64, 256]")], {"n": Range(least, 40)})
+    text = str(compile(module, target=_server("tiles"), keep_ir=True, cache=False).ir["tir"])
+    assert "x86.amx.tile_mulf" in text and ("vector.fma" in text) == is_few
+
+
 @pytest.mark.parametrize(
     ("count", "most", "group", "step"),
     [(96, 32, 2, 32), (40, 32, 2, 20), (34, 32, 2, 2), (64, 64, 4, 64), (12, 64, 4, 12), (7, 32, 2, 0), (6, 64, 4, 0)],

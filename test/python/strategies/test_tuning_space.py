@@ -92,6 +92,25 @@ def test_sums_beside_channels_fill_all_registers_but_four(columns, vectors):
     assert tuple(space.values["vectors"]) == vectors
 
 
+@pytest.mark.parametrize(
+    ("target", "vectors", "rows", "depth"),
+    [
+        ("x86-64-v4 -l2-bytes=262144", 4, 6, 1024),
+        ("x86-64-v4 -l2-bytes=65536", 4, 6, 256),
+        ("x86-64-v4", 1, 16, 1024),
+        ("x86-64-v3", 2, 6, 1024),
+    ],
+)
+def test_parts_of_a_product_with_weights_of_few_bits(target, vectors, rows, depth):
+    """Sums are in the registers but for one and a row of weights; weights fill the second-level cache; no part is above 1,024."""
+    weights = [Const(np.zeros((3, 256, 16), np.uint32)), Const(np.ones((3, 64, 16), np.float32)), WORDS[2]]
+    module = te(words, [values((2048, 2048)), *weights])
+    with relayc.PassContext(config={"schedule.kernels": {"*": {"dense_blocks.vectors": vectors}}}):
+        (space,) = relayc.tuning_space(module, f"cpu -mcpu={target}")
+    assert space.values["rows"] == tuple(range(1, rows + 1))
+    assert (space.values["depth"][-1], space.values["task_rows"][-1]) == (depth, 1024)
+
+
 def test_values_hold_beside_those_that_are_set():
     module = te(*PRODUCT)
     (space,) = relayc.tuning_space(module, "cpu -mcpu=x86-64-v4")

@@ -9,6 +9,7 @@ from accuracy import check_sums
 from oracle import values
 from tekernels import Program
 
+from relayc import te
 from relayc.dialects.mlir import arith, ir
 from relayc.dialects.relay import TensorType
 from relayc.pipelines.context.target import Target
@@ -202,6 +203,17 @@ LINES = """func.func @k(%x: tensor<1x4x6x5xf32>, %b: tensor<24xf32>) -> tensor<2
   } -> tensor<24x5xf32>
   return %0 : tensor<24x5xf32>
 }"""
+
+
+def test_results_that_go_along_rows_are_left_to_other_schedules():
+    """The columns of the window are rows of the result."""
+    x = te.placeholder((9, 42), name="x")
+    k = te.reduce_axis((0, 3), name="k")
+    kernel = compile_kernel(te.create_prim_func([x, te.compute((40, 9), lambda j, i: te.sum(x[i, j + k], axis=k))]), target=Target("cpu"))
+    assert kernel.info.schedule.split()[0] == "loops"
+    a = values((9, 42))
+    expected = windows(a, (3,), (1,), (1,)).sum(-1).T
+    np.testing.assert_allclose(kernel(a), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_narrow_maps_that_are_seen_as_lines():

@@ -224,7 +224,7 @@ class _ProgramText(SizeText):
         # Stack memory is allocated first, so that it is allocated once on every path.
         anys, results, blobs, lengths = self.room(2 * count), self.room(2 * outputs), self.room(6 * 3), self.room(3)
         places = self.room(given)
-        dims = self.room(max((len(spec.shape) for spec in program.outputs), default=0))
+        dims = self.room(sum(len(spec.shape) for spec in program.outputs))
         zero, failed = self.i32(0), self.i32(-1)
         self._fill(results, 2 * outputs)
         self._fill(places, given)

@@ -212,7 +212,7 @@ class PaddedNest(ContractionNest):
         """Of `count` tiles of `size` rows from `start` on, those in which no index that moves along the row loop leaves its dimension."""
         first, end = 0, count
         for index, extent in self.c.a.checks:
-            c = int(index.coefficient(var)) if var is not None else 0
+            c = int(index.coefficient(var))
             if var is not None and c:
                 low, high = (index + Index(start * c, {var: -c})).bounds()
                 reach = (size - 1) * c

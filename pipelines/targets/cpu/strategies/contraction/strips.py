@@ -180,7 +180,7 @@ class StripCopy:
             raise NotStructured("rows that move along several dimensions")
         self.dimension, self.tap = moving[0], next(iter(taps), None)
         index = contraction.a.indices[self.dimension]
-        self.stride, self.dilation = int(index.coefficient(self.row)), int(index.coefficient(self.tap)) if self.tap is not None else 0
+        self.stride, self.dilation = int(index.coefficient(self.row)), int(index.coefficient(self.tap))
         if self.stride < 1 or self.dilation < 0:
             raise NotStructured("rows or taps that go backwards")
         self.reach = self.dilation * (int(self.tap.high) if self.tap is not None else 0)

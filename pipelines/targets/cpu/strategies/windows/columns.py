@@ -52,8 +52,7 @@ def schedule_window_columns(kernel: Kernel, target: Target, tuning: Tuning) -> S
         return None
     lanes, offset = target.lanes(bits), window.output_offset()
     columns, rows = window.columns, window.rows
-    contiguous = columns.output is not None and offset.coefficient(columns.output) == 1
-    if not contiguous or lanes < 4 or columns.stride > MAX_STRIDE or rows.taps * columns.taps > MAX_TAPS:
+    if offset.coefficient(columns.output) != 1 or lanes < 4 or columns.stride > MAX_STRIDE or rows.taps * columns.taps > MAX_TAPS:
         return None
     if not columns.is_static or not rows.is_static:
         return schedule_masked_columns(kernel, window, lanes, target, tuning)

@@ -53,7 +53,7 @@ def schedule_masked_columns(kernel: Kernel, window: Window, lanes: int, target: 
     narrow = any(t.width < least for t in (window.data.element, window.root.element, window.node.element))
     if memory is None or not least or narrow or columns.stride > MAX_STRIDE or columns.taps > MAX_ROW_OF_TAPS:
         return None
-    if window.indices[window.column_dimension].coefficient(columns.output) != columns.stride:  # type: ignore[arg-type] # it has one
+    if window.indices[window.column_dimension].coefficient(columns.output) != columns.stride:
         return None
     work = prod(window.structured.extents)
     parameters = tuning.replace(MaskedParameters(), ("grain",), values={"grain": lambda p: grains(MaskedParameters.grain, work)})

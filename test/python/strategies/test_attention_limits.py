@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from symbolic_attention import AVX2, CAUSAL, NATIVE, TILES, Symbolic, compare_at
 from symbolic_kernels import SymbolicKernel
 
+import relayc
+from relayc.dialects.relay import IRModule
 from relayc.pipelines.targets.cpu.strategies.attention.columns import PARALLEL_TASKS, ColumnAttention
 from relayc.pipelines.targets.cpu.strategies.attention.kernel import PARALLEL_GRAIN, AttentionKernel
 from relayc.pipelines.targets.cpu.strategies.attention.rows import FEW_KEYS, TOGETHER, RowAttention
@@ -87,6 +89,23 @@ def test_agrees_with_numpy_around_its_limits(name: str) -> None:
         compare_at(kernel, CASES[name][0], sizes)
 
     at()
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "expected"),
+    [
+        (0, 8, {RowAttention}),
+        (0, 9, {RowAttention, ColumnAttention}),
+        (8, 40, {RowAttention, ColumnAttention}),
+        (9, 40, {ColumnAttention}),
+    ],
+)
+def test_versions_that_no_size_selects_are_omitted(least: int, most: int, expected: set[type]) -> None:
+    """Up to a vector of queries are few."""
+    text = replace(CROSS, ranges=f"n = array<i64: {least}, {most}, {most}>").text()
+    with recorded() as emissions:
+        relayc.compile(IRModule.parse(text), AVX2, stop_after="tir", cache=False)
+    assert {type(emission) for emission in emissions} == expected
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -1,5 +1,7 @@
 """Numerics of bf16 attention on AMX tiles, emulated where the machine lacks them, against numpy in double precision."""
 
+import re
+
 import numpy as np
 import pytest
 from attention_reference import Case, attentions
@@ -58,6 +60,21 @@ def test_left_to_other_schedules(case):
     mod, _ = attentions([case])
     target = Target(TARGET, emulate=False)
     assert "x86.amx" not in str(relayc.compile(mod, target=target, cache=False, keep_ir=True).ir["tir"])
+
+
+@pytest.mark.parametrize("wide", [None, 0, 1, 2])
+def test_operands_that_are_not_rounded_are_left_to_other_schedules(wide):
+    """A kernel of query, key and value, of which one is f32."""
+    mod, _ = attentions([Case((1, 1, 1, 64, 64, 32, 32), dtype="bfloat16")])
+    text = str(relayc.compile(mod, target=TARGET, cache=False, stop_after="te")).partition("func.func @main(")[0] + "}"
+    if wide is not None:
+        text = text.replace(f"%arg{wide}: tensor<1x1x64x32xbf16>", f"%arg{wide}: tensor<1x1x64x32xf32>", 1)
+        before, use, after = text.partition(f"%arg{wide} :")
+        conversion = re.search(r" *(%\d+) = arith.extf (%\w+) : bf16 to f32\n", after)
+        after = after.replace("bf16", "f32", 2).replace(conversion[0], "", 1).replace(conversion[1], conversion[2], 1)
+        text = before + use + after
+    kernel = relayc.compile_kernel(text, TARGET, name="fused_attention")
+    assert kernel.info.schedule.startswith("attention_tiles") == (wide is None)
 
 
 @pytest.mark.parametrize(("queries", "tiles", "row_tiles", "blocks"), [(16, 1, 1, 1), (32, 2, 2, 1), (80, 5, 2, 3), (129, 9, 2, 5)])

@@ -92,6 +92,29 @@ def test_sums_beside_channels_fill_all_registers_but_four(columns, vectors):
     assert tuple(space.values["vectors"]) == vectors
 
 
+LARGE = (dense, [values((300, 4000)), Const(np.zeros((900, 4000), np.float32))])
+MOST = 4096
+
+
+@pytest.mark.parametrize(
+    ("product", "given", "expected"),
+    [
+        # Sums in half of 32 registers; a block has the columns of a tile at least.
+        ("inner_products", {"sums": 64, "columns": 8, "block": MOST}, {"sums": 16, "columns": 8, "block": MOST}),
+        ("inner_products", {"columns": 4, "block": 3}, {"columns": 4, "block": 4}),
+        # 300 rows by 7, 900 columns by 48, a depth of 4,000; panels and sums of f32 in 1 MiB.
+        ("contraction", {"block_tiles": MOST, "block_panels": MOST, "chunk": MOST}, {"block_tiles": 43, "block_panels": 1, "chunk": 4000}),
+        ("contraction", {"block_tiles": MOST, "block_panels": MOST, "chunk": 10}, {"block_tiles": 41, "block_panels": 19, "chunk": 10}),
+        ("contraction", {"block_panels": 7, "chunk": 1000}, {"block_panels": 5, "chunk": 1000}),
+    ],
+)
+def test_impossible_numbers_are_the_nearest_possible_ones(product, given, expected):
+    module = te(*(LARGE if product == "contraction" else CASES[product]))
+    with relayc.PassContext(config={"schedule.kernels": {"*": {f"{product}.{name}": value for name, value in given.items()}}}):
+        (space,) = relayc.tuning_space(module, "cpu -mcpu=x86-64-v4")
+    assert expected.items() <= dict(space.chosen).items()
+
+
 @pytest.mark.parametrize(
     ("target", "vectors", "rows", "depth"),
     [

@@ -185,8 +185,8 @@ def _ahead(c: Contraction, width: int, target: Target) -> tuple[Node, Size]:
 
 def _fitted(p: InnerParameters, default: InnerParameters) -> InnerParameters:
     """The possible numbers nearest to these."""
-    columns = max(1, min(p.columns, default.columns))
-    return InnerParameters(max(1, min(p.sums, default.sums)), columns, max(columns, min(p.block, MOST_BLOCK)))
+    columns = min(p.columns, default.columns)
+    return InnerParameters(min(p.sums, default.sums), columns, max(columns, p.block))
 
 
 class InnerProducts(ContractionNest):

@@ -494,7 +494,7 @@ def _rewrite(op: ir.Operation, expansions: Mapping[str, Callable[..., Number | N
     if op.name in _CONTRACTED:
         op.attributes["fastmath"] = contract()
         return
-    if op.name.startswith("math.") and any(_is_narrow(v.type) for v in op.operands):
+    if op.name.startswith("math."):
         op = _in_single(op)
     if op.name not in expansions:
         return
@@ -510,7 +510,7 @@ def _is_narrow(type_: ir.Type) -> bool:
 
 
 def _in_single(op: ir.Operation) -> ir.Operation:
-    """`op` on f16 or bf16 as the same operation on f32 with conversions around it."""
+    """`op` with f32 in place of f16 and bf16, and conversions around it."""
 
     def single(type_: ir.Type) -> ir.Type:
         return like(type_, ir.F32Type.get()) if _is_narrow(type_) else type_

@@ -188,7 +188,7 @@ def _is_defined(op: ir.Operation) -> bool:
 
 
 def _parts(functions: Sequence[_Function], count: int) -> list[list[_Function]]:
-    """Functions in at most `count` parts of about the same size, largest part first."""
+    """Functions in at most `count` parts of about the same size: the largest functions first."""
     count = max(1, min(count, sum(f.size for f in functions) // MIN_PART_OPS))
     parts: list[list[_Function]] = [[] for _ in range(count)]
     sizes = [0] * count

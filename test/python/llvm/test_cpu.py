@@ -16,6 +16,7 @@ from relayc.pipelines.targets.cpu.engine import CodegenError, Part
 from relayc.pipelines.targets.cpu.jit import compiled_checks, compiled_in_thread, jit
 from relayc.pipelines.targets.cpu.legalize import expand_for
 from relayc.pipelines.targets.cpu.lowering import lower_to_llvm
+from relayc.pipelines.targets.cpu.parallel import FORKS
 from relayc.runtime.cpu import objects
 from relayc.runtime.cpu.objects import read_object
 from relayc.runtime.elf import read_headers
@@ -280,3 +281,78 @@ def test_what_no_code_is_made_of_is_refused(monkeypatch):
     monkeypatch.setattr(objects, "can_load", lambda: False)
     with pytest.raises(objects.LoadError, match=r"expected Linux on x86_64, found \w+ on \w+"):
         objects._Image(content, objects._find)
+
+
+SYMBOLS = """
+llvm.mlir.global internal constant @table(dense<1> : tensor<4xi32>) : !llvm.array<4 x i32>
+llvm.mlir.global internal @state(0 : i32) : i32
+llvm.mlir.global internal constant @functions() : !llvm.ptr {
+  %0 = llvm.mlir.addressof @adds : !llvm.ptr
+  llvm.return %0 : !llvm.ptr
+}
+llvm.func @outside()
+llvm.func @adds(%a: i32) -> i32 attributes {relay.optimize} {
+  %0 = llvm.mlir.addressof @table : !llvm.ptr
+  %1 = llvm.add %a, %a : i32
+  llvm.return %1 : i32
+}
+llvm.func @forks(%a: i1, %p: !llvm.ptr) {
+  omp.parallel if(%a) {
+    omp.terminator
+  }
+  llvm.call %p() : !llvm.ptr, () -> ()
+  llvm.return
+}
+llvm.func @calls(%a: i32) {
+  omp.parallel {
+    omp.terminator
+  }
+  llvm.call @outside() : () -> ()
+  llvm.return
+}
+llvm.func @counts() {
+  %0 = llvm.mlir.addressof @state : !llvm.ptr
+  llvm.return
+}
+llvm.func @uses(%a: i32) {
+  %0 = llvm.call @adds(%a) : (i32) -> i32
+  llvm.return
+}"""
+
+
+def test_a_module_is_split_into_functions_that_share_only_constants(monkeypatch):
+    """Optimized ones are in parts of their own; a part has a number of operations at least, and as many parts as threads may take."""
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(SYMBOLS)
+        symbols = {engine_module._symbol(op.operation): op.operation for op in module.body.operations}
+        functions = {name: engine_module._read(op) for name, op in symbols.items() if engine_module._is_defined(op)}
+        read = {name: (f.size, f.refers) for name, f in functions.items()}
+        assert read == {
+            "adds": (4, {"table"}),
+            "forks": (5, set(FORKS)),
+            "calls": (5, {"outside"}),
+            "counts": (3, {"state"}),
+            "uses": (3, {"adds"}),
+        }
+        assert engine_module._variables(symbols) == {"state", "functions"}
+        for least, expected in ((1, [["adds"], ["forks"], ["calls"]]), (6, [["adds"], ["forks", "calls"]])):
+            monkeypatch.setattr(engine_module, "MIN_PART_OPS", least)
+            assert [[f.name for f in part] for part in engine_module._split(symbols, 2)] == expected
+            assert engine_module._split(symbols, 1) == []
+
+
+@pytest.mark.parametrize(
+    ("count", "least", "expected"),
+    [
+        (2, 1, [[5, 3], [4, 3, 3]]),
+        (9, 6, [[5], [4, 3], [3, 3]]),
+        (9, 7, [[5, 3], [4, 3, 3]]),
+        (9, 18, [[5, 4, 3, 3, 3]]),
+        (9, 19, [[5, 4, 3, 3, 3]]),
+    ],
+)
+def test_parts_have_about_the_same_size(count, least, expected, monkeypatch):
+    """Each function, the largest first, goes to the part that is smallest so far."""
+    monkeypatch.setattr(engine_module, "MIN_PART_OPS", least)
+    functions = [SimpleNamespace(size=size) for size in (3, 5, 3, 4, 3)]
+    assert [[f.size for f in part] for part in engine_module._parts(functions, count)] == expected

@@ -13,7 +13,7 @@ from relayc.pipelines.driver.compile import compile
 from relayc.pipelines.targets.cpu.strategies.contraction.cover import Heights
 from relayc.pipelines.targets.cpu.strategies.contraction.plan import FEWEST_PANELS
 from relayc.pipelines.targets.cpu.strategies.contraction.strategy import _long_rows
-from relayc.pipelines.targets.cpu.strategies.contraction.tile import NO_WAITS, RegisterTile, cycles, default_tile
+from relayc.pipelines.targets.cpu.strategies.contraction.tile import NO_WAITS, RegisterTile, column_vectors, cycles, default_tile
 
 CORE = Target("cpu", mcpu="x86-64-v4", num_threads=1, l1_bytes=48 << 10, l2_bytes=2 << 20)
 
@@ -118,3 +118,15 @@ def test_a_tile_of_just_the_rows_waits_less_than_two(wait, tiles):
     assert {height: count for height, count in heights.counts()[4].items() if count} == tiles
     one, *two = cycles(4, 2, wait=wait), cycles(2, 2, 3, wait), cycles(2, 2, 3)
     assert heights.cost(4) == min(one, sum(two))
+
+
+@pytest.mark.parametrize("masks", [False, True])
+def test_vectors_cover_columns(masks: bool) -> None:
+    """All but the last ones are whole vectors; a mask makes those one, the narrowest that has room."""
+    for columns in range(1, 40):
+        found = column_vectors(columns, 8, masks)
+        starts, lanes = zip(*found, strict=True)
+        assert list(starts) == [sum(lanes[:i]) for i in range(len(lanes))] and lanes[: columns // 8] == (8,) * (columns // 8)
+        rest = lanes[columns // 8 :]
+        wanted = {1: (1,), 2: (2,), 3: (4,), 4: (4,), 5: (8,), 6: (8,), 7: (8,), 0: ()} if masks else {}
+        assert rest == wanted.get(columns % 8, tuple(n for n in (4, 2, 1) if columns & n))

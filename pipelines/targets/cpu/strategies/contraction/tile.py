@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.te.read.contraction import Contraction
-from relayc.pipelines.tir.strategy.tuning import distinct
+from relayc.pipelines.tir.strategy.tuning import distinct, power_of_two_from
 from relayc.pipelines.tir.values.buffers import LINE
 from relayc.pipelines.tir.values.vectors import pieces
 from relayc.symbolic import bounds, ceil_div, guess
@@ -135,11 +135,10 @@ def lanes_of(contraction: Contraction, target: Target) -> int:
 
 def column_vectors(columns: int, lanes: int, masks: bool) -> list[tuple[int, int]]:
     """(start, lanes) of the vectors that cover columns; with masks one vector has all that is left of whole ones, and lanes to spare."""
-    found, whole = pieces(columns, lanes), columns // lanes
-    if not masks or len(found) <= whole + 1:
-        return found
-    start = whole * lanes
-    return [*found[:whole], (start, 1 << (columns - start - 1).bit_length())]
+    start = columns // lanes * lanes
+    if not masks or start == columns:
+        return pieces(columns, lanes)
+    return [*pieces(start, lanes), (start, power_of_two_from(columns - start))]
 
 
 def tile_rows(contraction: Contraction, target: Target, tile: RegisterTile) -> list[int]:

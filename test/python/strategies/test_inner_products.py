@@ -147,3 +147,23 @@ def test_gathered_weights_are_read_where_they_lie(op, rows):
 @pytest.mark.parametrize(("element", "count"), [("i8", 0), ("i16", 1), ("f32", 1)])
 def test_sums_have_16_bits_or_more(element, count):
     assert len(nests_of(product("4,500,70", "4,70,3", "4,500,3", False).replace("xf32", f"x{element}"), TARGET)) == count
+
+
+LIMITS = [
+    # Rows of the depth of a vector at least.
+    (("1,500,8", "1,8,1", "1,500,1"), "v3", 1),
+    (("1,500,7", "1,7,1", "1,500,1"), "v3", 0),
+    # Few columns.
+    (("1,4000,4096", "1,4096,16", "1,4000,16"), "v4", 1),
+    (("1,4000,4096", "1,4096,17", "1,4000,17"), "v4", 0),
+    # What a call may have.
+    (("1,500,70", "1,70,n", "1,500,n"), "n = array<i64: 12, 1000, 12>", 1),
+    (("1,500,70", "1,70,n", "1,500,n"), "n = array<i64: 13, 1000, 13>", 0),
+]
+
+
+@pytest.mark.parametrize(("shapes", "given", "count"), LIMITS)
+def test_products_beyond_a_limit_are_left_to_contractions(shapes: tuple[str, str, str], given: str, count: int) -> None:
+    level, ranges = (given, "") if given.startswith("v") else ("v3", given)
+    text = f"module attributes {{relay.symbols = {{{ranges}}}}} {{\n{product(*shapes, False)}\n}}"
+    assert len(nests_of(text, Target(f"cpu -mcpu=x86-64-{level}"))) == count

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 from accuracy import bound_of
 from limits import Case, cases_of, check
+from symbolic_ops import symbolic_program, tensor
 
+import relayc
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay import build
+from relayc.symbolic import Range
 
 
 def pooling(
@@ -91,3 +94,34 @@ CASES = {
 @pytest.mark.parametrize(("name", "mcpu"), cases_of(CASES))
 def test_sizes_around_the_limits_of_the_plan(name: str, mcpu: str) -> None:
     check(CASES[name], mcpu)
+
+
+# Shape, layout, taps, strides, type, level and the strategy on both sides of each limit.
+TAKEN = [
+    ("1, 3, 9, 40", "NCHW", (3, 5), (1, 4), "float32", 3, "window_columns"),
+    ("1, 3, 9, 40", "NCHW", (3, 6), (1, 5), "float32", 3, "loops"),
+    ("1, 1, 40, 40", "NCHW", (16, 16), (1, 1), "float32", 3, "window_columns"),
+    ("1, 1, 40, 40", "NCHW", (16, 17), (1, 1), "float32", 3, "loops"),
+    ("1, 3, 9, 6", "NCHW", (3, 3), (1, 1), "float32", 3, "window_columns"),
+    ("1, 3, 9, 5", "NCHW", (3, 3), (1, 1), "float32", 3, "loops"),
+    ("1, 3, 9, 40", "NCHW", (3, 3), (1, 1), "float64", 3, "window_columns"),
+    ("1, 3, 9, 40", "NCHW", (3, 3), (1, 1), "float64", 1, "loops"),  # vectors of two
+    ("1, 1, 8, 4095", "NCHW", (8, 2), (1, 1), "float32", 3, "window_columns"),
+    ("1, 1, 8, 4096", "NCHW", (8, 2), (1, 1), "float32", 3, "loops"),  # eight rows and a vector of f32 in 128 KiB
+    ("1, 3, 9, w", "NCHW", (3, 3), (1, 2), "float32", 3, "window_columns"),
+    ("1, 3, 9, w", "NCHW", (3, 4), (1, 3), "float32", 3, "loops"),
+    ("1, 3, 9, w", "NCHW", (1, 32), (1, 1), "float32", 3, "window_columns"),
+    ("1, 3, 9, w", "NCHW", (1, 33), (1, 1), "float32", 3, "loops"),
+    ("1, 3, 9, w", "NCHW", (3, 3), (1, 1), "float32", 1, "loops"),  # no masks
+    ("1, 9, 40, 2", "NHWC", (3, 32), (1, 1), "float32", 3, "window_channels"),
+    ("1, 9, 40, 2", "NHWC", (3, 33), (1, 1), "float32", 3, "loops"),
+    ("1, 9, 40, 1", "NHWC", (3, 3), (1, 1), "float32", 3, "loops"),
+]
+
+
+@pytest.mark.parametrize(("shape", "layout", "taps", "strides", "dtype", "level", "strategy"), TAKEN)
+def test_windows_beyond_a_limit_are_left_to_loops(shape, layout, taps, strides, dtype, level, strategy):
+    body = lambda x: [build("nn.max_pool2d", x, pool_size=taps, strides=strides, layout=layout)]  # noqa: E731 (an argument)
+    program = symbolic_program(body, [tensor(f"{dtype}[{shape}]")], {"w": Range(1000)} if "w" in shape else {})
+    module = relayc.compile(program, "cpu -mcpu=x86-64" + ("-v3" if level == 3 else ""), stop_after="tir", cache=False)
+    assert [kernel.schedule.split()[0] for kernel in module.kernels] == [strategy]

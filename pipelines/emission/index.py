@@ -34,6 +34,11 @@ class Var:
     is_vector: bool = False
     name: str = "i"
 
+    @classmethod
+    def below(cls, extent: Size, value: Any = None, step: Size = 1, name: str = "i") -> "Var":
+        """A variable of the numbers from 0 on, of which there are `extent`."""
+        return cls(0, extent - 1, value, step, name=name)
+
     @property
     def extent(self) -> Size:
         """Iterations of a loop variable that starts at 0."""

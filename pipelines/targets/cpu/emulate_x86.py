@@ -57,7 +57,7 @@ def _buffer(shape: tuple[int, int, ir.Type]) -> ir.Value:
 @contextmanager
 def _rows(count: int) -> Iterator[ir.Value]:
     """A loop over the rows of a tile."""
-    row = Var(0, count - 1, name="row")
+    row = Var.below(count, name="row")
     with emit.for_loop(0, count, 1, row):
         yield row.value
 
@@ -126,7 +126,7 @@ def _multiply(op: ir.Operation, alone: bool) -> ir.Value:
     group, widen = _MULTIPLICATIONS[op.name]
     extensions = [widen if f"isZext{side}" not in op.attributes else "arith.extui" for side in ("Lhs", "Rhs")]
     with _rows(total.type.shape[0]) as row:
-        number = Var(0, b.type.shape[0] - 1, name="group")
+        number = Var.below(b.type.shape[0], name="group")
         with emit.for_loop(0, b.type.shape[0], 1, number, [_row(total, row)]) as loop:
             places = [emit.materialize(Index.of(number) * group + i) for i in range(group)]
             elements = [emit.create("memref.load", [a.type.element_type], [a, row, at]) for at in places]

@@ -67,7 +67,7 @@ class _TransformKernel:
         extents = self.structured.extents
         outer = [d for d in self.t.dims if d not in (self.t.a, self.t.b, self.lane_dim) and extents[d] != 1]
         inner = outer.pop() if outer else None
-        variables = [Var(0, extents[d] - 1, name="p") for d in outer]
+        variables = [Var.below(extents[d], name="p") for d in outer]
         point = {d: Index.of(v) for d, v in zip(outer, variables, strict=True)}
         work = self.work
         nest.tasks(variables, self.evaluator, bounds(work)[1] >= grain, lambda: self._task(point, inner), work=work, grain=grain)
@@ -103,7 +103,7 @@ class _TransformKernel:
         end = Var(0, 1, name="end")
         with emit.for_loop(0, minimum(extent, 2), 1, end), self.evaluator.scope():
             place = emit.materialize(Index(0, {end: extent - 1}))
-            self._tile({**point, inner: Index.of(Var(0, extent - 1, place, name="t"))})
+            self._tile({**point, inner: Index.of(Var.below(extent, place, name="t"))})
         var = Var(1, extent - 2, name="t")
         with emit.for_loop(1, extent - 1, 1, var), self.evaluator.scope():
             self._tile({**point, inner: Index.of(var)})
@@ -172,7 +172,7 @@ class _TransformKernel:
         size = len(values)
         for n, value in enumerate(v for line in values for v in line):
             vectors.store(value, tile, Index(n * self.width))
-        p, q = Var(0, size - 1, name="p"), Var(0, size - 1, name="q")
+        p, q = Var.below(size, name="p"), Var.below(size, name="q")
         rows, columns = self._count(point, self.t.a), self._count(point, self.t.b)
         with emit.for_loop(0, rows, 1, p), emit.for_loop(0, columns, 1, q), self.evaluator.scope():
             value = vectors.load(tile, Index(0, {p: size * self.width, q: self.width}), self.width)

@@ -95,7 +95,7 @@ class ColumnAttention(QueryTiles, ContextKernel):
         with self.evaluator.lanes(self.p.lanes) as lane:
             self.lane = lane
             self._each_tile(row, first, count, self._start_tile)
-            number = Var(0, self.strips.blocks - 1, name="keys")
+            number = Var.below(self.strips.blocks, name="keys")
             with nest.serial([number], self.evaluator):
                 keys = self.strips.block(Index.of(number) if number.high != 0 else Index())
                 self._convert(row, keys)
@@ -108,7 +108,7 @@ class ColumnAttention(QueryTiles, ContextKernel):
         return self.evaluator.divide(block * self.tiles, self.blocks, "quotient")
 
     def _each_tile(self, row: list[Index], first: Index, count: ir.Value | int, body: Callable[[QueryTile], None]) -> None:
-        number = Var(0, self.block_tiles - 1, name="tile")
+        number = Var.below(self.block_tiles, name="tile")
         with emit.for_loop(0, count, 1, number), self.evaluator.scope():
             p, place = self.p, Index.of(number) if self.block_tiles > 1 else Index()
             body(QueryTile(place, first + place, row, [self._start(first + place, j) for j in range(p.vectors)]))
@@ -125,7 +125,7 @@ class ColumnAttention(QueryTiles, ContextKernel):
                 self._keep("rows", tile.number * 2 + position, j, self._initial(node))
 
         self._each_vector(tile, start_vector)
-        element = Var(0, self.width - 1, name="e")
+        element = Var.below(self.width, name="e")
         with emit.for_loop(0, self.width, 1, element), self.evaluator.scope():
             for j in range(p.vectors):
                 self._keep("context", tile.number * self.width + element, j, self._initial(a.context))
@@ -167,7 +167,7 @@ class ColumnAttention(QueryTiles, ContextKernel):
         begin: ir.Value | int = 0
         for counts, node in parts:
             end = count if counts is parts[-1][0] else self.strips.keys_of(keys, counts)
-            key = Var(0, self.block_keys - 1, name="k")
+            key = Var.below(self.block_keys, name="k")
             with emit.for_loop(begin, end, 1, key, largest) as loop, self.evaluator.scope():
                 place = Index.of(key) + self.strips.before
                 products = [self._vector("scores", place, j) for j in range(self.p.vectors)]
@@ -195,7 +195,7 @@ class ColumnAttention(QueryTiles, ContextKernel):
     ) -> list[ir.Value]:
         """Scores of strips of one size, which begin at key `first` of the block; returns the maximum so far. Without a node that computes
         the scores, only the products."""
-        strip = Var(0, self.p.strips - 1, name="s")
+        strip = Var.below(self.p.strips, name="s")
         with emit.for_loop(*strips, 1, strip, largest) as loop, self.evaluator.scope():
             start = self.strips.start(keys, kind, Index.of(strip), first)
             places = [self.strips.key(keys, kind, start + i) for i in range(self.strips.sizes[kind])]
@@ -236,7 +236,7 @@ class ColumnAttention(QueryTiles, ContextKernel):
         for j, factor in enumerate(growth):
             self._keep("rows", tile.number * 2, j, largest[j])
             totals.append(emit.arith("mulf", self._vector("rows", tile.number * 2 + 1, j), factor))
-        key = Var(0, self.block_keys - 1, name="k")
+        key = Var.below(self.block_keys, name="k")
         with emit.for_loop(0, count, 1, key, totals) as loop, self.evaluator.scope():
             sums = []
             for j, total in enumerate(loop.inner_iter_args):
@@ -253,7 +253,7 @@ class ColumnAttention(QueryTiles, ContextKernel):
         p = self.p
         places = [(tile.number * self.width + start + i, j) for i in range(size) for j in range(p.vectors)]
         sums = [emit.arith("mulf", self._vector("context", row, j), growth[j]) for row, j in places]
-        key = Var(0, self.block_keys - 1, name="k")
+        key = Var.below(self.block_keys, name="k")
         with emit.for_loop(0, count, 1, key, sums) as loop, self.evaluator.scope():
             weights = [self._vector("scores", Index.of(key) + self.strips.before, j) for j in range(p.vectors)]
             factors = [self._factor("value", self.a.context, tile, base, Index.of(key), start + i) for i in range(size)]
@@ -279,7 +279,7 @@ class ColumnAttention(QueryTiles, ContextKernel):
             return self._result(row, element, context(element), self._vector("rows", tile.number * 2 + 1, j))
 
         if self.is_rolled and self.kernel.results[0].element == self.wide:
-            along = Var(0, self.width - 1, name="e")
+            along = Var.below(self.width, name="e")
             with emit.for_loop(0, self.width, 1, along), self.evaluator.scope():
                 self._keep("context", tile.number * self.width + along, j, result(Index.of(along)))
             result = context

@@ -78,7 +78,7 @@ class GradientAttention(QueryTiles):
         self._turned_buffers()
         for node, output in zip((a.d_query, a.d_key, a.d_value), self.outputs, strict=True):
             self._clear(node, output, row[:QUERY_HEAD])
-        head, tile = Var(0, a.shape[QUERY_HEAD] - 1, name="head"), Var(0, self.tiles - 1, name="tile")
+        head, tile = Var.below(a.shape[QUERY_HEAD], name="head"), Var.below(self.tiles, name="tile")
         has_heads = a.row_loop == QUERY and a.shape[QUERY_HEAD] != 1
         with nest.serial([head, tile] if has_heads else [tile], self.evaluator), self.evaluator.along(self.p.lanes) as lane:
             self.lane = lane
@@ -89,7 +89,7 @@ class GradientAttention(QueryTiles):
 
     def _clear(self, node: Node, output: ir.Value, head: list[Index]) -> None:
         """Sets what a result has of a head to 0."""
-        rows = [Var(0, extent - 1, name="row") for extent in node.shape[len(head) : -1]]
+        rows = [Var.below(extent, name="row") for extent in node.shape[len(head) : -1]]
 
         def zero(start: Index, lanes: int) -> None:
             with self.evaluator.along(lanes) as lane:
@@ -110,7 +110,7 @@ class GradientAttention(QueryTiles):
                 self._transpose(name, node, extent, tile, j, start)
         self._copy_rows("query_rows", a.d_key, tile)
         self._copy_rows("grad_rows", a.d_value, tile)
-        number = Var(0, self.strips.blocks - 1, name="keys")
+        number = Var.below(self.strips.blocks, name="keys")
         with nest.serial([number], self.evaluator):
             keys = self.strips.block(Index.of(number) if number.high != 0 else Index())
             self._convert(tile.row, keys)
@@ -119,7 +119,7 @@ class GradientAttention(QueryTiles):
     def _copy_rows(self, name: str, node: Node, tile: QueryTile) -> None:
         """The second operand of a product of the queries of a tile, as it is multiplied."""
         extent, structured, casts = self._extent(node), node.structured, multiply_add_casts(node.structured)
-        query = Var(0, self.p.lanes - 1, name="q")
+        query = Var.below(self.p.lanes, name="q")
         for j, first in enumerate(tile.starts):
 
             def copy(start: Index, lanes: int, j: int = j, first: Index = first) -> None:
@@ -147,7 +147,7 @@ class GradientAttention(QueryTiles):
             self._weights(tile, keys.base, (begin, end), node, of_rows)
             begin = end
         for kind, size, first in self.strips.kinds(keys):
-            strip = Var(0, self.p.strips - 1, name="s")
+            strip = Var.below(self.p.strips, name="s")
             with emit.for_loop(0, counts[kind], 1, strip), self.evaluator.scope():
                 self._add_to_keys(tile, keys.base, self.strips.start(keys, kind, Index.of(strip), first), size)
         self._add_to_queries(tile, keys.base, count)
@@ -165,7 +165,7 @@ class GradientAttention(QueryTiles):
 
     def _all_products(self, tile: QueryTile, keys: KeyBlock, count: ir.Value, kind: int, first: Index) -> None:
         """The products of query and key, and of grad and value, of strips of one size."""
-        strip = Var(0, self.p.strips - 1, name="s")
+        strip = Var.below(self.p.strips, name="s")
         with emit.for_loop(0, count, 1, strip), self.evaluator.scope():
             start = self.strips.start(keys, kind, Index.of(strip), first)
             places = [start + i for i in range(self.strips.sizes[kind])]
@@ -178,7 +178,7 @@ class GradientAttention(QueryTiles):
 
     def _weights(self, tile: QueryTile, base: Index, keys: tuple[ir.Value | int, ir.Value], node: Node, of_rows: list[ir.Value]) -> None:
         """Products become weights and derivatives of scores; `node` computes the scores of the keys."""
-        a, key = self.a, Var(0, self.block_keys - 1, name="k")
+        a, key = self.a, Var.below(self.block_keys, name="k")
         with emit.for_loop(*keys, 1, key), self.evaluator.scope():
             place = Index.of(key)
             for j, of_row in enumerate(of_rows):
@@ -267,7 +267,7 @@ class GradientAttention(QueryTiles):
         with emit.for_loop(begin, begin + number * size * lanes, size * lanes, column), self.evaluator.along(lanes) as lane:
             elements = [Index.of(column) + lane + i * lanes for i in range(size)]
             sums = [self.evaluator.load_from(output, self.wide, place + element) for place in places for element in elements]
-            step = Var(0, (count if isinstance(count, int) else self.block_keys) - 1, name="i")
+            step = Var.below(count if isinstance(count, int) else self.block_keys, name="i")
             with emit.for_loop(0, count, 1, step, sums) as loop, self.evaluator.scope():
                 at = Index.of(step)
                 factors = [factor(at, element) for element in elements]

@@ -82,8 +82,8 @@ class AttentionKernel(AttentionCode, ABC):
         """Emits the kernel at the ambient insertion point in its body."""
         work, blocks = prod(self.a.shape) * (self.depth + self.width), self.blocks
         self.evaluator, self.outputs, self.output = body.evaluator, body.outputs, body.outputs[0]
-        loops = [Var(0, self.a.shape[i] - 1, name="p") for i in self.outer]
-        block = Var(0, blocks - 1, name="block")
+        loops = [Var.below(self.a.shape[i], name="p") for i in self.outer]
+        block = Var.below(blocks, name="block")
         variables = [*loops, block] if blocks != 1 else loops
 
         def task() -> None:

@@ -77,7 +77,7 @@ def _rows_in_cache(attention: Scores, target: Target) -> int:
     """How many successive rows of the key have their lines in the first-level cache at once: addresses that are a multiple of SET_SPAN
     apart share a set, which has one line for each SET_SPAN of the cache. Rows whose distance is only known in a call count as spread."""
     structured = attention.product.structured
-    loops = [Var(0, extent - 1, name="r") for extent in structured.extents]
+    loops = [Var.below(extent, name="r") for extent in structured.extents]
     analysis = Analysis()
     analysis.visit(structured.inputs[1], [affine_index(e, [Index.of(v) for v in loops], split_exactly) for e in structured.maps[1].results])
     strides = [(offset.coefficient(loops[KEY]), node.element.width // 8) for node, offset in analysis.found.offsets]

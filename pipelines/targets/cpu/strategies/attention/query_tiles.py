@@ -59,7 +59,7 @@ class QueryTiles(AttentionKernel):
         self.tiles: Size = ceil_div(attention.rows, parameters.width)
         self.strips = strips
         self.block_keys = strips.block_keys
-        self.variables = [Var(0, e - 1, name="r") for e in attention.shape]
+        self.variables = [Var.below(e, name="r") for e in attention.shape]
         self.turned = self._find_turned()
 
     def _find_turned(self) -> list[Turned]:
@@ -90,7 +90,7 @@ class QueryTiles(AttentionKernel):
             for j, start in enumerate(tile.starts):
                 body(j, start)
             return
-        number = Var(0, self.p.vectors - 1, name="j")
+        number = Var.below(self.p.vectors, name="j")
         with emit.for_loop(0, self.p.vectors, 1, number), self.evaluator.scope():
             body(Index.of(number), self._start(tile.of_head, Index.of(number)))
 
@@ -103,7 +103,7 @@ class QueryTiles(AttentionKernel):
         for name, node, extent in (("key", self.a.product, self.depth), ("value", self.a.by_value, self.width)):
             if name not in self.buffers:
                 continue
-            key = Var(0, self.block_keys - 1, name="k")
+            key = Var.below(self.block_keys, name="k")
             with emit.for_loop(self.strips.first_kept(keys), self.strips.keys_of(keys, keys.counts), 1, key), self.evaluator.scope():
 
                 def copy(start: Index, lanes: int, name: str = name, node: Node = node, extent: int = extent, key: Var = key) -> None:
@@ -181,7 +181,7 @@ class QueryTiles(AttentionKernel):
 
     def _turn_few(self, turned: Turned, tile: QueryTile, keys: KeyBlock, count: ir.Value) -> None:
         """`_turn` for fewer keys than a vector has, which are one block."""
-        p, key = self.p, Var(0, self.p.lanes - 1, name="k")
+        p, key = self.p, Var.below(self.p.lanes, name="k")
         with emit.for_loop(0, count, 1, key), self.evaluator.scope():
 
             def column(j: Index | int, first: Index) -> None:
@@ -195,7 +195,7 @@ class QueryTiles(AttentionKernel):
         """Transposes what the scores of a block of keys read across its rows. The last vector of all keys starts early rather
         than ending late, if need be before the block: that is what the buffer's first rows are for."""
         p = self.p
-        step = Var(0, self.block_keys - 1, name="v")
+        step = Var.below(self.block_keys, name="v")
         with emit.for_loop(self.strips.first_kept(keys), count, p.lanes, step), self.evaluator.scope():
             last = emit.materialize(keys.base * -1 + (self.keys - p.lanes))
             start = Index.of(
@@ -224,7 +224,7 @@ class QueryTiles(AttentionKernel):
     def _products(self, vector: str, factor: str, node: Node, tile: QueryTile, base: Index, keys: list[Index]) -> list[ir.Value]:
         """Sums of the products of some keys and the queries of a tile, key by key: of the rows of a buffer and of key or value."""
         p, size, extent = self.p, len(keys), self.depth if factor == "key" else self.width
-        element = Var(0, extent - 1, name="d")
+        element = Var.below(extent, name="d")
         with emit.for_loop(0, extent, 1, element, [self._initial(node)] * (size * p.vectors)) as loop, self.evaluator.scope():
             queries = [self._vector(vector, tile.number * extent + element, j) for j in range(p.vectors)]
             factors = [self._factor(factor, node, tile, base, key, Index.of(element)) for key in keys]

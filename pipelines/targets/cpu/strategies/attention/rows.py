@@ -136,7 +136,7 @@ class RowAttention(ContextKernel):
     @contextmanager
     def _each_row(self) -> Iterator["_RowPosition"]:
         """Loops over the rows."""
-        variables = [Var(0, self.a.shape[i] - 1, name="row") for i in self.row_loops]
+        variables = [Var.below(self.a.shape[i], name="row") for i in self.row_loops]
         with nest.serial(variables, self.evaluator):
             loops = [Index.of(v) for v in variables]
             yield _RowPosition(linearize(loops, [v.extent for v in variables]), dict(zip(self.row_loops, loops, strict=True)))
@@ -145,7 +145,7 @@ class RowAttention(ContextKernel):
         """A head."""
         with self._each_row() as place:
             self._start(row, place)
-        keys = Var(0, self.key_blocks - 1, name="keys")
+        keys = Var.below(self.key_blocks, name="keys")
         with nest.serial([keys], self.evaluator):
             base = Index(0, {keys: self.block_keys}) if self.key_blocks not in (0, 1) else Index()
             count = emit.smaller(emit.materialize(base * -1 + self.seen), self.block_keys)
@@ -190,7 +190,7 @@ class RowAttention(ContextKernel):
             self._some_scores(row, place, base, Index.of(several), lanes)
         if lanes == 1:
             return
-        key = Var(0, self.block_keys - 1, name="k")
+        key = Var.below(self.block_keys, name="k")
         with emit.for_loop(whole, count, 1, key), self.evaluator.scope(), self._each_row() as place:
             self._some_scores(row, place, base, Index.of(key), 1)
         end = emit.arith("muli", emit.arith("ceildivsi", count, emit.index_constant(lanes)), emit.index_constant(lanes))
@@ -217,7 +217,7 @@ class RowAttention(ContextKernel):
             start = Index.of(Var(0, self.block_keys - lanes, emit.arith("minsi", emit.materialize(Index.of(several)), last), name="start"))
             with self._each_row() as place:
                 self._some_scores(row, place, base, start, lanes)
-        key = Var(0, self.block_keys - 1, name="k")
+        key = Var.below(self.block_keys, name="k")
         with emit.for_loop(whole, count, 1, key), self.evaluator.scope(), self._each_row() as place:
             self._some_scores(row, place, base, Index.of(key), 1)
 
@@ -271,7 +271,7 @@ class RowAttention(ContextKernel):
         for first, number, rows in ((0, whole, TOGETHER), (whole * TOGETHER, self.rows - whole * TOGETHER, 1)):
             if number == 0:
                 continue
-            some = Var(0, number - 1, name="rows")
+            some = Var.below(number, name="rows")
             with nest.serial([some], self.evaluator):
                 self._add_context(row, base, count, Index.of(some) * rows + first, rows)
 
@@ -289,7 +289,7 @@ class RowAttention(ContextKernel):
             for r, s in places:
                 growth = emit.broadcast(self._load("rows", r * 3 + 2), lanes)
                 sums.append(emit.arith("mulf", self._load("context", r * self.width + s), growth))
-            key = Var(0, self.block_keys - 1, name="k")
+            key = Var.below(self.block_keys, name="k")
             with emit.for_loop(0, count, 1, key, sums) as loop, self.evaluator.scope():
                 values = [self._operand(self.a.context, 1, [*row, base + key, s]) for s in starts]
                 weights = [emit.broadcast(self._load("scores", (first_row + r) * self.block_keys + key), lanes) for r in range(rows)]

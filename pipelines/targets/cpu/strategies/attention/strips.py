@@ -73,7 +73,7 @@ class Strips(ABC):
     def kinds(self, block: KeyBlock) -> Iterator[tuple[int, int, Index]]:
         """0 for the larger and 1 for the smaller size, the size, and where its strips begin in a block."""
         offset = Index.of(
-            Var(0, self.block_keys - 1, emit.arith("muli", block.counts[0], emit.index_constant(self.sizes[0])), name="offset")
+            Var.below(self.block_keys, emit.arith("muli", block.counts[0], emit.index_constant(self.sizes[0])), name="offset")
         )
         for kind, first in enumerate((Index(), offset) if self.numbers[1] != 0 else (Index(),)):
             yield kind, self.sizes[kind], first
@@ -175,7 +175,7 @@ class OverlappingStrips(Strips):
         if not kind:
             return key
         last = emit.materialize(block.base * -1 + (self.keys - 1))
-        return Index.of(Var(0, self.block_keys - 1, emit.arith("minsi", emit.materialize(key), last), name="key"))
+        return Index.of(Var.below(self.block_keys, emit.arith("minsi", emit.materialize(key), last), name="key"))
 
     def first_kept(self, block: KeyBlock) -> ir.Value | int:
         # The last block may begin with the strip that starts early, but there are no keys before the first.

@@ -159,7 +159,7 @@ class _TileAttention(ContextKernel):
         self._pack_values(row)
         self._clear_weights()
         each = ceil_div(self.query_blocks, self.blocks)
-        number = Var(0, each - 1, name="queries")
+        number = Var.below(each, name="queries")
         if isinstance(each, Dim):
             left = emit.smaller(emit.materialize(block * each * -1 + self.query_blocks), each)
             with emit.for_loop(0, left, 1, number), self.evaluator.scope():
@@ -170,12 +170,12 @@ class _TileAttention(ContextKernel):
             self._query_block(row, block * each + number)
 
     def _query_block(self, row: list[Index], number: Index) -> None:
-        tile = Var(0, self.row_tiles - 1, name="tile")
+        tile = Var.below(self.row_tiles, name="tile")
 
         def each_row(body: Callable[[list[Index], Index], None]) -> None:
             with nest.serial([tile], self.evaluator):
                 wanted = (number * self.row_tiles + tile) * self.height
-                place = Var(0, self.height - 1, name="row")
+                place = Var.below(self.height, name="row")
                 start = wanted
                 first: ir.Value | int = 0
                 end: ir.Value | int = self.height
@@ -211,11 +211,11 @@ class _TileAttention(ContextKernel):
         """result [row, column] = a [row, depth] x b, which is packed."""
         tiles = AmxSums(SumBlock(self.height, row_tiles, column_tiles), MAX_STEP)
         count = columns // tiles.block.width
-        column = Var(0, count - 1, name="column")
+        column = Var.below(count, name="column")
         with nest.serial([column], self.evaluator):
             rows = [Index(i * self.height * depth) for i in range(row_tiles)]
             starts = [(Index.of(column) * column_tiles + j) * (depth * COLUMNS) for j in range(column_tiles)]
-            step = Var(0, depth // MAX_STEP - 1, name="k")
+            step = Var.below(depth // MAX_STEP, name="k")
             with emit.for_loop(0, depth // MAX_STEP, 1, step, tiles.begin()) as loop, self.evaluator.scope():
                 along = Index.of(step) * MAX_STEP
                 sums = list(loop.inner_iter_args)
@@ -277,7 +277,7 @@ class _TileAttention(ContextKernel):
 
         whole = self.keys // 2
         if whole != 0:
-            number = Var(0, whole - 1, name="pair")
+            number = Var.below(whole, name="pair")
             with nest.serial([number], self.evaluator):
                 key = Index.of(number) * 2
                 pair(key, (key, key + 1))
@@ -295,7 +295,7 @@ class _TileAttention(ContextKernel):
 
     def _clear_weights(self) -> None:
         """Weights of keys that are missing are 0 once and for all."""
-        number = Var(0, self.row_tiles * self.height - 1, name="row")
+        number = Var.below(self.row_tiles * self.height, name="row")
         with nest.serial([number], self.evaluator):
             if isinstance(self.keys, Dim) or isinstance(self.padded, Dim):  # all of the last step: other weights come later
                 lanes = MAX_STEP // 2

@@ -49,7 +49,7 @@ class ColumnsCopy:
             target = packed_offset(c, layout, self.blocks, point, block) + rounds * layout.pitch * COLUMNS
 
             def whole() -> None:
-                at = block if full == self.blocks else Index.of(Var(0, full - 1, emit.materialize(block), name="block"))
+                at = block if full == self.blocks else Index.of(Var.below(full, emit.materialize(block), name="block"))
                 self._whole(at * COLUMNS, point, target)
 
             if full == self.blocks:
@@ -102,7 +102,7 @@ class ColumnsCopy:
             self._store(found + [zero] * (group - count), target + step * COLUMNS)
 
         if whole:
-            loop = Var(0, whole // group - 1)
+            loop = Var.below(whole // group)
             with nest.serial([loop], self.evaluator):
                 rows(Index.of(loop) * group, group)
         if size > whole:
@@ -179,7 +179,7 @@ class ColumnsCopy:
         for low, high, make in ((0, count, value), (count, COLUMNS, lambda _: emit.zero(self.element))):
             if low == high:
                 continue
-            column = Var(0, COLUMNS - 1)
+            column = Var.below(COLUMNS)
             with emit.for_loop(low, high, 1, column), self.evaluator.scope():
                 element = make(first + Index.of(column))
                 emit.create("memref.store", [], [element, self.buffer, emit.materialize(target + Index.of(column) * self.group)])

@@ -19,14 +19,14 @@ def set_zeros(buffer: ir.Value, start: Index, count: Size, evaluator: Evaluator,
     """Sets `count` elements to 0, or to another value."""
     element = buffer.type.element_type
     if not isinstance(count, int):
-        loop = Var(0, count - 1)
+        loop = Var.below(count)
         with nest.serial([loop], evaluator):
             evaluator.store(emit.number(value, element), buffer, start + Index.of(loop))
         return
     wide = count // LANES
     if wide:
         zero = emit.number(value, emit.vector_of(LANES, element))
-        loop = Var(0, wide - 1)
+        loop = Var.below(wide)
         with nest.serial([loop], evaluator):
             vectors.store(zero, buffer, start + Index.of(loop) * LANES)
     for at, lanes in vectors.pieces(count - wide * LANES, LANES):

@@ -204,11 +204,11 @@ class PairsNest:
         """Copies all rows, which are few, to a buffer, from which they are read from now on."""
         reach, offset = self._reach(), self.layout.offset
         assert self.row is not None and isinstance(reach, int)
-        row = Var(0, self.row_extent - 1, name="row")
+        row = Var.below(self.row_extent, name="row")
         with emit.for_loop(0, self.row_extent, 1, row), self.evaluator.scope():
             source, target = offset.at({self.row: Index.of(row)}), Index.of(row) * reach
             whole = reach // LANES
-            number = Var(0, whole - 1)
+            number = Var.below(whole)
             with nest.serial([number], self.evaluator):
                 at = Index.of(number) * LANES
                 vectors.store(vectors.load(self.a, source + at, LANES), buffer, target + at)
@@ -296,7 +296,7 @@ class PairsNest:
                 self._block(point)
                 return
             index = point.pop(part) * each + point[var]
-            point[var] = Index.of(Var(0, extent - 1, emit.materialize(index), name=var.name))
+            point[var] = Index.of(Var.below(extent, emit.materialize(index), name=var.name))
             if extent % each == 0:
                 self._block(point)
             else:
@@ -377,7 +377,7 @@ class PairsNest:
         count = self.layout.run // self.layout.step
         if count == 1:
             return self._step(points, Index(), sums)
-        loop = Var(0, count - 1, name="k")
+        loop = Var.below(count, name="k")
         with emit.for_loop(0, count, 1, loop, sums) as op, self.evaluator.scope():
             emit.yield_values(self._step(points, Index.of(loop) * self.layout.step, list(op.inner_iter_args)))
         return list(op.results)
@@ -421,7 +421,7 @@ class PairsNest:
         if not left or not full:
             code(at, left or width)
         else:
-            whole = Index.of(Var(0, full - 1, emit.materialize(at), name="columns"))
+            whole = Index.of(Var.below(full, emit.materialize(at), name="columns"))
             nest.when(emit.below(at, full), self.evaluator, lambda: code(whole, width), lambda: code(Index(full), left))
 
     def _columns_of_call(self, tile: Index, point: Point, old: Index) -> None:
@@ -430,7 +430,7 @@ class PairsNest:
         full = self.c.column_extent // width
 
         def whole() -> None:
-            inside = Index.of(Var(0, full - 1, emit.materialize(at), name="columns"))
+            inside = Index.of(Var.below(full, emit.materialize(at), name="columns"))
             self._rows(tile, {**point, self.column_block: inside}, old, width)
 
         def some() -> None:
@@ -454,7 +454,7 @@ class PairsNest:
         transposed = self.c.store_stride(self.c.column) != 1 and row_stride == 1 and rows > 1
 
         def by_row() -> None:
-            row = Var(0, rows - 1, name="r")
+            row = Var.below(rows, name="r")
             first = emit.materialize(old) if not old.is_constant else old.const
             with emit.for_loop(first, self.row_extent if self.is_staged else rows, 1, row), self.evaluator.scope():
                 for start, lanes in pieces:

@@ -108,14 +108,14 @@ class RowsCopy:
 
         whole = count // LANES
         if whole != 0:
-            loop = Var(0, whole - 1)
+            loop = Var.below(whole)
             with nest.serial([loop], self.evaluator):
                 move(Index.of(loop) * LANES, LANES)
         if not isinstance(count, int):
             if rest[-1].pitch != rest[-1].extent:
                 self._masked(source, target, whole * LANES, count, rest[-1].pitch)
                 return
-            single = Var(0, count - whole * LANES - 1)
+            single = Var.below(count - whole * LANES)
             with nest.serial([single], self.evaluator):
                 move(Index.of(single) + whole * LANES, 1)
             return

@@ -50,7 +50,7 @@ class SortedNest(PairsNest):
         order = head + layout.start * layout.group * COLUMNS
         fit = self._word(order)
         for kernel, first, end in ((self.instructions, 0, fit), (self.make_rest(self.block), fit, count)):
-            loop = Var(0, count - 1, name="group")
+            loop = Var.below(count, name="group")
             with emit.for_loop(first, end, 1, loop, sums) as op, self.evaluator.scope():
                 group = Index.of(loop)
                 where = Index.of(Var(low, high, self._word(order + (group + 1) * layout.group), name="where"))

@@ -63,12 +63,12 @@ class AcrossRows:
         c, lanes, evaluator = self.micro.c, self.lanes, self.micro.evaluator
         last = emit.arith("subi", end, emit.index_constant(1))
         extent = c.row_extent
-        first, start = Var(0, extent - 1, name="rows"), Var(0, c.column_extent, step=lanes, name="start")
+        first, start = Var.below(extent, name="rows"), Var(0, c.column_extent, step=lanes, name="start")
         columns = emit.materialize(emit.at_most(point[COLUMN] * -1 + c.column_extent, self.micro.tile.width))
         with emit.for_loop(low, end, lanes, first), evaluator.scope():
             mask = emit.first_lanes(emit.arith("subi", end, first.value), lanes)
             rows = [emit.arith("minsi", emit.materialize(Index.of(first) + i), last) for i in range(lanes)]
-            places = [place(Index.of(Var(0, extent - 1, row, name="row"))) for row in rows]
+            places = [place(Index.of(Var.below(extent, row, name="row"))) for row in rows]
             at = {**point, c.rows[-1].var: Index.of(first)}
             with emit.for_loop(emit.index_constant(0), columns, lanes, start), evaluator.scope():
                 sums = vectors.transpose([vectors.load(self.sums.buffer, place + start, lanes) for place in places])
@@ -79,7 +79,7 @@ class AcrossRows:
                 for k, column in enumerate(sums):
                     vectors.store(column, self.block, Index(k * lanes))
                 left = emit.arith("minsi", emit.arith("subi", columns, start.value), emit.index_constant(lanes))
-                number = Var(0, lanes - 1, name="column")
+                number = Var.below(lanes, name="column")
                 with emit.for_loop(emit.index_constant(0), left, 1, number), evaluator.scope():
                     column = vectors.load(self.block, Index(0, {number: lanes}), lanes)
                     self._finish_column(column, Index.of(start) + number, at, mask)
@@ -90,7 +90,7 @@ class AcrossRows:
         row = c.rows[-1].var
         # A separate variable marks the column as a column of the result, because an epilogue may decompose the index.
         value = emit.materialize(point[COLUMN] + column)
-        place = c.column_point(Index.of(Var(0, c.column_extent - 1, value, name="column")))
+        place = c.column_point(Index.of(Var.below(c.column_extent, value, name="column")))
         with evaluator.lanes(self.lanes, mask) as lane:
             at = c.output_at({**point, row: point[row] + lane, **place})
             evaluator.remember(c.node, at, sums)

@@ -104,7 +104,7 @@ class BlockedNest(TaskNest):
         self.packed = packed
         self.way = way() if plan.turns else None
         self.micro = Microkernel(c, self.tile, self.evaluator, body.outputs[0], copy)
-        panels, block = Var(0, self.panel_blocks - 1, name="panels"), Var(0, self._row_blocks[0] - 1, name="rows")
+        panels, block = Var.below(self.panel_blocks, name="panels"), Var.below(self._row_blocks[0], name="rows")
         blocks = [MergedLoop([panels], self.panel_blocks), MergedLoop([block], self._row_blocks[0])]
         outer = [loop for loop in c.rows[:-1] if loop.extent != 1]
         if self.chunks != 1:
@@ -199,7 +199,7 @@ class BlockedNest(TaskNest):
 
         def ask(point: Point) -> None:
             start = first + self.evaluator.opaque(emit.arith("muli", emit.materialize(self.c.step(point)), share))
-            line = Var(0, inner * self.tile.width - 1, step=self.line, name="line")
+            line = Var.below(inner * self.tile.width, step=self.line, name="line")
             with emit.for_loop(0, emit.arith("muli", share, emit.index_constant(inner)), self.line, line), self.evaluator.scope():
                 prefetch(buffer, start + line, level)
 
@@ -341,7 +341,7 @@ class BlockedNest(TaskNest):
         steps_of_call = self._chunk_of_call()
         chunk = Var(0, (self.chunks - 1) * size, step=size, name="chunk")
         if steps_of_call is not None:
-            chunk = Var(0, extent - 1, name="chunk")
+            chunk = Var.below(extent, name="chunk")
         # A reduction without steps has a chunk, too, which finishes the sums.
         with emit.for_loop(0, maximum(extent, 1), size if steps_of_call is None else steps_of_call, chunk), self.evaluator.scope():
             low = Index.of(chunk)
@@ -436,7 +436,7 @@ class BlockedNest(TaskNest):
             end = self._end(task)
             self.across.finish(emit.materialize(low), end, lambda row: (self.cover.slot(row) - low) * self.sums_pitch + place, point)
             return
-        row, first = Var(0, self.plan.rows - 1, name="row"), task.first * self.tile.rows
+        row, first = Var.below(self.plan.rows, name="row"), task.first * self.tile.rows
         with emit.for_loop(emit.materialize(first), self._end(task), 1, row), self.evaluator.scope():
             place = (self.cover.slot(Index.of(row)) - first) * self.sums_pitch + self._first_sum(task, panel)
             self._finish(rows_from(self.row_var, Index.of(row), 1, point), columns, place)

@@ -157,7 +157,7 @@ class Cover:
         return self._row(emit.arith("addi", emit.materialize(start), emit.materialize(step)))
 
     def _row(self, value: ir.Value) -> Index:
-        return Index.of(Var(0, self.rows - 1, value, name="row"))
+        return Index.of(Var.below(self.rows, value, name="row"))
 
     def slot(self, row: Index) -> Index:
         """The slot of a row."""

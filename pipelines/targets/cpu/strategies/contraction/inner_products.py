@@ -256,7 +256,7 @@ class InnerProducts(ContractionNest):
         c = self.c
 
         def code(point: Point) -> None:
-            row = Var(0, c.row_extent - 1, name="row")
+            row = Var.below(c.row_extent, name="row")
             steps = [Var(0, v.high, name=v.name) for v in c.reduction]
             with nest.serial([row, *steps], self.evaluator):
                 at = {**point, self.row: Index.of(row), **{v: Index.of(s) for v, s in zip(c.reduction, steps, strict=True)}}
@@ -294,7 +294,7 @@ class InnerProducts(ContractionNest):
         extent = self.c.row_extent
 
         def rows(inner: RowsCode) -> None:
-            tile = Var(0, ceil_div(self.rows, height) - 1, name="rows")
+            tile = Var.below(ceil_div(self.rows, height), name="rows")
             with emit.for_loop(0, ceil_div(extent, height), 1, tile), self.evaluator.scope():
                 start = Index.of(tile) * height
                 inner([emit.at_most(start + i, extent - 1) for i in range(height)], start)
@@ -313,7 +313,7 @@ class InnerProducts(ContractionNest):
             rows(lambda some, slot: self._tile(some, slot, first, start, columns, point))
 
         def tiles(low: ir.Value | int, high: ir.Value | int, last: ir.Value | None, columns: int) -> None:
-            var = Var(0, self.p.block - 1, name="column")
+            var = Var.below(self.p.block, name="column")
             with emit.for_loop(low, high, columns, var), self.evaluator.scope():
                 start = Index.of(var)
                 if last is not None:
@@ -356,7 +356,7 @@ class InnerProducts(ContractionNest):
         loop, *rest = loops
         extent, lanes = loop.extent, self.tile.lanes
         if rest:
-            var = Var(0, extent - 1, name="k")
+            var = Var.below(extent, name="k")
             with emit.for_loop(0, extent, 1, var, sums) as steps, self.evaluator.scope():
                 emit.yield_values(self._over(rest, {**at, **loop.at(Index.of(var))}, pairs, list(steps.inner_iter_args)))
             return list(steps.results)
@@ -364,7 +364,7 @@ class InnerProducts(ContractionNest):
         for low, high, is_masked in ((0, whole, False), (whole, extent, True)):
             if low == high:
                 continue
-            var = Var(0, extent - 1, step=lanes, name="k")
+            var = Var.below(extent, step=lanes, name="k")
             with emit.for_loop(low, high, lanes, var, sums) as steps, self.evaluator.scope():
                 mask = emit.first_lanes(emit.materialize(Index.of(var) * -1 + extent), lanes) if is_masked else None
                 with self.evaluator.along(lanes, mask) as lane:
@@ -391,10 +391,10 @@ class InnerProducts(ContractionNest):
     def _finish(self, first: Index, count: Index, rows: Size, point: Point) -> None:
         """The epilogue of some rows, row by row, in vectors of columns; what is left over of a block is a masked vector."""
         lanes = self.tile.lanes
-        row = Var(0, self.rows - 1, name="row")
+        row = Var.below(self.rows, name="row")
 
         def code(low: ir.Value | Size, high: ir.Value | Size, at: Point, is_whole: bool) -> None:
-            column = Var(0, self.p.block - 1, name="column")
+            column = Var.below(self.p.block, name="column")
             with emit.for_loop(low, high, lanes, column), self.evaluator.scope():
                 start = Index.of(column)
                 left = {} if is_whole else {LEFT: start * -1 + count}
@@ -418,7 +418,7 @@ class InnerProducts(ContractionNest):
         else:
             lanes = min(self.tile.lanes, 1 << (self.rows - 1).bit_length())
             left, pieces = {LEFT: Index(rows)}, [(start, lanes) for start in range(0, self.rows, lanes)]
-        column = Var(0, self.p.block - 1, name="column")
+        column = Var.below(self.p.block, name="column")
         with emit.for_loop(0, emit.materialize(count), 1, column), self.evaluator.scope():
             at = {**point, self.c.column: first + column, COLUMN: Index(), **left}
             self._finish_row(at, pieces, Index.of(column) * self.pitch)

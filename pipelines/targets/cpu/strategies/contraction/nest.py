@@ -112,7 +112,7 @@ class ContractionNest(ABC):
         """Independent iterations, in one parallel loop if the work (by default the kernel's work) justifies it; `begin` is emitted first in
         each thread's code."""
         live = [loop for loop in loops if loop.extent != 1]
-        variables = [Var(0, loop.extent - 1, name="p") for loop in live]
+        variables = [Var.below(loop.extent, name="p") for loop in live]
         point = {m: Index() for loop in loops for m in loop.members}
         point.update((loop.var, Index.of(v)) for loop, v in zip(live, variables, strict=True))
         nest.tasks(
@@ -144,7 +144,7 @@ class ContractionNest(ABC):
         elif not full:
             emit_for(Index(), rest)
         else:
-            whole = Index.of(Var(0, full - 1, emit.materialize(panel)))
+            whole = Index.of(Var.below(full, emit.materialize(panel)))
             nest.when(emit.below(whole, full), self.evaluator, lambda: emit_for(whole, width), lambda: emit_for(Index(full), rest))
 
     def _panel_code_of_call(self, panel: Index, point: Point, code: Callable[[Index, Columns, Point], None]) -> None:
@@ -152,11 +152,11 @@ class ContractionNest(ABC):
         full, lanes, width = self.plan.whole_panels, self.tile.lanes, self.tile.width
 
         def whole() -> None:
-            at = Index.of(Var(0, full - 1, emit.materialize(panel)))
+            at = Index.of(Var.below(full, emit.materialize(panel)))
             code(at, vectors.pieces(width, lanes), {**point, COLUMN: at * width})
 
         def vector() -> None:
-            number = Var(0, self.plan.panels - full - 1, emit.materialize(panel - full))
+            number = Var.below(self.plan.panels - full, emit.materialize(panel - full))
             column = Index.of(number) * lanes + full * width
             code(panel, [(0, lanes)], {**point, COLUMN: column, LEFT: column * -1 + self.c.column_extent})
 

@@ -68,7 +68,7 @@ class PaddedNest(ContractionNest):
             self.row_cover = RowCover(c, self.tile.rows, self.tile.vectors)
             self.strip = StripCopy(c, self.row_cover.most_rows, self.tile.lanes, plan.has_masks(c.a.node), self.evaluator)
             begin = lambda: self._allocate(micro)  # noqa: E731
-        panel = Var(0, plan.panels - 1, name="panel")
+        panel = Var.below(plan.panels, name="panel")
         loops = [*(MergedLoop([v], v.extent) for v in c.batch), MergedLoop([panel], plan.panels)]
         rows = list(c.rows)
         # If a task packs its own panel, its rows stay in the task.
@@ -81,7 +81,7 @@ class PaddedNest(ContractionNest):
             if packed is not None and plan.b is OperandSource.COPY:
                 self._pack_panel(columns, point, packed, start)
             sweep = Sweep(columns, None if packed is None else Panel(packed, start))
-            variables = [Var(0, loop.extent - 1, name="s") for loop in outer]
+            variables = [Var.below(loop.extent, name="s") for loop in outer]
             with nest.serial(variables, self.evaluator):
                 inner = {**point, **{loop.var: Index.of(v) for loop, v in zip(outer, variables, strict=True)}}
                 self._row(micro, last, sweep, ahead if plan.prefetches else None, inner)
@@ -163,11 +163,11 @@ class PaddedNest(ContractionNest):
         self.strip.fill(strip, point)
         done = Index()
         for tiles in strip.tiles:
-            number = Var(0, most - 1, name="low")
+            number = Var.below(most, name="low")
             with emit.for_loop(emit.index_constant(0), tiles.count, 1, number), self.evaluator.scope():
                 last = emit.arith("subi", strip.rows, emit.index_constant(tiles.height))
                 place = emit.arith("minsi", emit.materialize(done + Index(0, {number: tiles.height})), last)
-                row = Index.of(Var(0, most - 1, place, name="row"))
+                row = Index.of(Var.below(most, place, name="row"))
                 sweep, points = sweep_of(strip.first + row, tiles.height), rows_from(var, strip.first + row, tiles.height, point)
                 found = code.reduce(points, sweep, code.initial(points, columns))
                 if self.keeps_sums:

@@ -74,7 +74,7 @@ class PanelCopy:
         self._loop(whole, last, 1, lambda at, _: one(self._steps(at)))
 
     def _loop(self, low: ir.Value | Size, end: ir.Value | Size, count: int, code: Callable[[Index, int], None]) -> None:
-        var = Var(0, prod(v.extent for v in self.run) - 1, step=count, name="k")
+        var = Var.below(prod(v.extent for v in self.run), step=count, name="k")
         with emit.for_loop(low, end, count, var), self.evaluator.scope():
             code(Index.of(var), count)
 
@@ -90,7 +90,7 @@ class PanelCopy:
         """The steps from a place on, of all columns: full vectors of columns in a loop."""
         places = [self.evaluator.opaque(emit.materialize(place_of(self._steps(at + k)))) for k in range(count)]
         whole = sum(lanes for _, lanes in self.columns if lanes == self.lanes)
-        var = Var(0, whole - 1, step=self.lanes, name="columns")
+        var = Var.below(whole, step=self.lanes, name="columns")
         if whole > self.lanes:
             with emit.for_loop(0, whole, self.lanes, var), self.evaluator.scope():
                 self._block(at, places, Index.of(var), self.lanes)

@@ -98,7 +98,7 @@ class TaskNest(ContractionNest):
             row = c.rows[-1]
             self._tasks([*batch, row], lambda point: copy_row(plan, self.evaluator, point, rows), work=plan.copied_rows)
             return
-        tile = Var(0, plan.row_tiles - 1, name="tile")
+        tile = Var.below(plan.row_tiles, name="tile")
 
         def code(point: Point) -> None:
             number = point[tile]
@@ -166,7 +166,7 @@ class TaskNest(ContractionNest):
         whole = self.panel_blocks * count == self.plan.panels
         end = first + count if whole else emit.at_most(first + count, self.plan.panels)
         low, high = emit.materialize(first), emit.materialize(end)
-        var = Var(0, self.plan.panels - 1, name="panel")
+        var = Var.below(self.plan.panels, name="panel")
         with emit.for_loop(low, high, 1, var), self.evaluator.scope():
             code(Index.of(var) if self.way is None else self._other_way(var, low, high))
 
@@ -193,7 +193,7 @@ class TaskNest(ContractionNest):
         if count == 1:
             one(first)
             return
-        var = Var(0, most - 1, name="t")
+        var = Var.below(most, name="t")
         with emit.for_loop(emit.materialize(first), emit.materialize(end), 1, var), self.evaluator.scope():
             one(Index.of(var))
 
@@ -206,7 +206,7 @@ class TaskNest(ContractionNest):
             code(self._start(slot, height), height, {**point, TILE: Index.of(var), SLOT: slot})
         assert task.is_last is not None
         for low in self.cover.low:
-            var = Var(0, MOST_LEFT - 1, name="low")
+            var = Var.below(MOST_LEFT, name="low")
             count = emit.select(task.is_last, low.count, emit.index_constant(0))
             with emit.for_loop(emit.index_constant(0), count, 1, var), self.evaluator.scope():
                 slot = low.first + Index.of(var) * low.height

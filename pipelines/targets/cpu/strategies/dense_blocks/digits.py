@@ -69,7 +69,7 @@ class DigitSums:
 
     def prepare(self, work: Size, grain: int) -> None:
         """Splits the data of all rows."""
-        row, block = Var(0, self.o.c.rows - 1, name="row"), Var(0, self.o.blocks - 1, name="block")
+        row, block = Var.below(self.o.c.rows, name="row"), Var.below(self.o.blocks, name="block")
 
         def of_row() -> None:
             with nest.serial([block], self.evaluator):
@@ -123,7 +123,7 @@ class DigitSums:
 
     def sums(self, rows: Sequence[Index], vectors: Vectors) -> Values:
         o = self.o
-        var = Var(0, o.blocks - 1, name="block")
+        var = Var.below(o.blocks, name="block")
         count = len(rows) * len(vectors)
         with emit.for_loop(0, o.blocks, 1, var, [emit.zero(o.vector)] * count) as blocks, self.evaluator.scope():
             block = Index.of(var)
@@ -162,7 +162,7 @@ class DigitSums:
             for word in range(o.words):
                 sums = self._word_sums(rows, vectors, block, Index(word), sums)
             return sums
-        var = Var(0, o.words - 1, name="word")
+        var = Var.below(o.words, name="word")
         with emit.for_loop(0, o.words, 1, var, sums) as words, self.evaluator.scope():
             emit.yield_values(self._word_sums(rows, vectors, block, Index.of(var), list(words.inner_iter_args)))
         return list(words.results)

@@ -48,7 +48,7 @@ class FloatSums:
     def sums(self, rows: Sequence[Index], vectors: Vectors) -> Values:
         o, zero = self.o, emit.zero(self.o.vector)
         count = len(rows) * len(vectors)
-        var = Var(0, o.blocks - 1, name="block")
+        var = Var.below(o.blocks, name="block")
         with emit.for_loop(0, o.blocks, 1, var, [zero] * count) as blocks, self.evaluator.scope():
             block = Index.of(var)
             parts = self._block_sums(rows, vectors, block, [zero] * count)
@@ -72,7 +72,7 @@ class FloatSums:
             for word in range(self.o.words):
                 sums = self._word_sums(rows, vectors, block, Index(word), sums)
             return sums
-        var = Var(0, self.o.words - 1, name="word")
+        var = Var.below(self.o.words, name="word")
         with emit.for_loop(0, self.o.words, 1, var, sums) as words, self.evaluator.scope():
             emit.yield_values(self._word_sums(rows, vectors, block, Index.of(var), list(words.inner_iter_args)))
         return list(words.results)
@@ -133,7 +133,7 @@ class FloatPanels:
         o, step = self.o, self.step
         pitch = columns.count * o.lanes
         panel = _Panel(local_buffer(step * o.block_size * pitch, o.float), local_buffer(most * pitch, o.float), pitch)
-        piece = Var(0, ceil_div(o.blocks, step) - 1, name="piece")
+        piece = Var.below(ceil_div(o.blocks, step), name="piece")
         with emit.for_loop(0, piece.extent, 1, piece), self.evaluator.scope():
             block = Index.of(piece) * step
             blocks: Value | int = step
@@ -151,7 +151,7 @@ class FloatPanels:
         """Weights of blocks from `first` on as floats."""
         o = self.o
         vectors = o.vectors(columns)
-        var, word = Var(0, o.blocks - 1, name="block"), Var(0, o.words - 1, name="word")
+        var, word = Var.below(o.blocks, name="block"), Var.below(o.words, name="word")
         with emit.for_loop(0, blocks, 1, var), self.evaluator.scope():
             block = first + Index.of(var)
             lines = []

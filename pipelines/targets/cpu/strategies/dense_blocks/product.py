@@ -211,7 +211,7 @@ class _Product:
         rows = self.c.rows
         each = ceil_div(ceil_div(rows, parts), tile) * tile if isinstance(parts, int) else max(self.p.task_rows // tile, 1) * tile
         work = rows * groups * count * self.o.lanes * self.o.depth
-        part, group = Var(0, parts - 1, name="part"), Var(0, groups - 1, name="group")
+        part, group = Var.below(parts, name="part"), Var.below(groups, name="group")
         variables = [v for v, n in ((part, parts), (group, groups)) if n != 1]
 
         def body() -> None:

@@ -69,14 +69,14 @@ class ScaledPanels(TilePanels):
         tiles = emit.arith("ceildivui", rows, emit.index_constant(MAX_ROWS))
         turns = ceil_div(o.blocks, self.blocks) * pairs
         self._unpack_words(columns, self._turn(Index(), pairs), 0, self._words(self._turn(Index(), pairs)))
-        var = Var(0, turns - 1, name="turn")
+        var = Var.below(turns, name="turn")
         with emit.for_loop(0, turns, 1, var), evaluator.scope():
             at = Index.of(var)
             following = self._turn(emit.at_most(at + 1, turns - 1), pairs, at + 1)
             more = emit.compare("ne", emit.materialize(at), emit.index_constant(turns - 1))
             words = emit.create("arith.select", [ir.IndexType.get()], [more, self._words(following), emit.index_constant(0)])
             self._add_turn(evaluator.divide(first, MAX_ROWS, "quotient"), tiles, columns, self._turn(at, pairs), following, words)
-        row, strip = Var(0, most - 1, name="row"), Var(0, columns.count - 1, name="strip")
+        row, strip = Var.below(most, name="row"), Var.below(columns.count, name="strip")
         with emit.for_loop(0, size, 1, row), evaluator.scope(), nest.serial([strip], evaluator):
             found = vectors.load(self.sums, self._sum(Index.of(strip), Index.of(row)), COLUMNS)
             finish(first + Index.of(row), Columns(columns.first + Index.of(strip), 1), [found])
@@ -101,7 +101,7 @@ class ScaledPanels(TilePanels):
     def _unpack_words(self, columns: Columns, turn: _Turn, begin: Value | int, end: Value) -> None:
         """Some words of a turn to bf16 numbers, two neighbours of the depth together; strips take turns block by block."""
         o, divide = self.o, self.evaluator.divide
-        var = Var(0, self.blocks * o.words * WIDTH - 1, name="word")
+        var = Var.below(self.blocks * o.words * WIDTH, name="word")
         with emit.for_loop(begin, end, 1, var), self.evaluator.scope():
             word, rest = divide(Index.of(var), o.words, "remainder"), divide(Index.of(var), o.words, "quotient")
             here, block = divide(rest, WIDTH, "remainder"), divide(rest, WIDTH, "quotient")
@@ -135,7 +135,7 @@ class ScaledPanels(TilePanels):
         groups = emit.arith("ceildivui", tiles, height)
         share = emit.arith("ceildivui", words, emit.arith("muli", groups, steps))
         whole = emit.arith("muli", emit.arith("divui", tiles, height), height)
-        tile = Var(0, self.most // MAX_ROWS - 1, name="tile")
+        tile = Var.below(self.most // MAX_ROWS, name="tile")
 
         def between(step: Value) -> None:
             group = emit.arith("divui", tile.value, height)
@@ -157,7 +157,7 @@ class ScaledPanels(TilePanels):
         places = [self._sum(turn.strip + j, (tile + i) * MAX_ROWS) for i in rows for j in columns]
         sums: Values = [tiles.load(tiles.sum_type, self.sums, at, COLUMNS) for at in places]
         share = ceil_div(len(rows) * MAX_ROWS, self.blocks * self.steps)
-        var = Var(0, self.blocks * self.steps - 1, name="step")
+        var = Var.below(self.blocks * self.steps, name="step")
         with emit.for_loop(0, self._steps(turn), 1, var, sums) as loop, self.evaluator.scope():
             step = Index.of(var)
             left = [self._tile_of_data(row_tile + tile + i, turn.block * self.steps + step, 0) for i in rows]

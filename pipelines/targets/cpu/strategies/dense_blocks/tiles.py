@@ -71,7 +71,7 @@ class TilePanels:
     def prepare(self, work: Size, grain: int) -> None:
         """The parts of all data, tile by tile of rows and of depths."""
         o = self.o
-        row, block = Var(0, o.c.rows - 1, name="row"), Var(0, o.blocks - 1, name="block")
+        row, block = Var.below(o.c.rows, name="row"), Var.below(o.blocks, name="block")
 
         def of_row() -> None:
             with nest.serial([block], self.evaluator):
@@ -115,7 +115,7 @@ class TilePanels:
         start = Var(0, strips * self.most * COLUMNS - COLUMNS, step=COLUMNS, name="zero")
         with emit.for_loop(0, strips * self.most * COLUMNS, COLUMNS, start):
             vectors.store(emit.zero(o.vector), self.sums, Index.of(start))
-        piece = Var(0, ceil_div(o.blocks, self.blocks) - 1, name="piece")
+        piece = Var.below(ceil_div(o.blocks, self.blocks), name="piece")
         whole = strips // WIDTH * WIDTH
         with emit.for_loop(0, piece.extent, 1, piece), evaluator.scope():
             block = Index.of(piece) * self.blocks
@@ -123,7 +123,7 @@ class TilePanels:
             if o.blocks % self.blocks:
                 blocks = emit.smaller(emit.materialize(block * -1 + o.blocks), self.blocks)
             for begin, end, width in ((0, whole, WIDTH), (whole, strips, 1)):
-                strip, tile = Var(0, strips - 1, name="strip"), Var(0, ceil_div(most, MAX_ROWS) - 1, name="tile")
+                strip, tile = Var.below(strips, name="strip"), Var.below(ceil_div(most, MAX_ROWS), name="tile")
                 if begin == end:
                     continue
                 with emit.for_loop(begin, end, width, strip), evaluator.scope():
@@ -132,7 +132,7 @@ class TilePanels:
                     with emit.for_loop(0, tiles, 1, tile), evaluator.scope():
                         row_tile = evaluator.divide(first, MAX_ROWS, "quotient") + Index.of(tile)
                         self._add_piece(_Place(row_tile, Index.of(tile), Index.of(strip), width), block, blocks)
-        row, strip = Var(0, most - 1, name="row"), Var(0, strips - 1, name="strip")
+        row, strip = Var.below(most, name="row"), Var.below(strips, name="strip")
         with emit.for_loop(0, size, 1, row), evaluator.scope(), nest.serial([strip], evaluator):
             found = vectors.load(self.sums, self._sum(Index.of(strip), Index.of(row)), COLUMNS)
             finish(first + Index.of(row), Columns(columns.first + Index.of(strip), 1), [found])
@@ -143,7 +143,7 @@ class TilePanels:
     def _unpack(self, strip: Index, place: Index, first: Index, blocks: Count) -> None:
         """Numbers of blocks from `first` on in bf16, two neighbours of the depth together, and their scales."""
         o = self.o
-        var, word = Var(0, self.blocks - 1, name="block"), Var(0, o.words - 1, name="word")
+        var, word = Var.below(self.blocks, name="block"), Var.below(o.words, name="word")
         span = float(1 << o.c.bits)
         with emit.for_loop(0, blocks, 1, var), self.evaluator.scope():
             block = first + Index.of(var)
@@ -206,7 +206,7 @@ class TilePanels:
             else:
                 while between:
                     between.pop()()
-                var = Var(0, steps - 1, name="step")
+                var = Var.below(steps, name="step")
                 with emit.for_loop(0, steps, 1, var, totals) as loop, self.evaluator.scope():
                     emit.yield_values(multiply(u, Index.of(var), list(loop.inner_iter_args)))
                 totals = list(loop.results)

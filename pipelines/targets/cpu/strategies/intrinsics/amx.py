@@ -125,7 +125,7 @@ class _Product:
             return Index(index.const // divisor), Index(index.const % divisor)
         value, by = emit.materialize(index), emit.index_constant(divisor)
         whole = Index.of(Var(0, 0, emit.arith("divui", value, by), name="steps"))
-        return whole, Index.of(Var(0, divisor - 1, emit.arith("remui", value, by), name="left"))
+        return whole, Index.of(Var.below(divisor, emit.arith("remui", value, by), name="left"))
 
     def _held(self) -> Values:
         """The contents of C."""
@@ -159,7 +159,7 @@ class _Product:
     def _rows_of(self, tile: int, k: Index) -> ir.Value:
         """A tile of A with only some valid rows; the others affect only sums that are not used."""
         copy = buffer_of_thread(self.block.rows * self.step, self.a.element)
-        row = Var(0, self.block.rows - 1, name="row")
+        row = Var.below(self.block.rows, name="row")
         with emit.for_loop(0, emit.materialize(self._valid(tile)), 1, row):
             for start, lanes in vectors.pieces(self.step, MAX_STEP):
                 at = self.a.at(Index.of(row) + tile * self.block.rows, k, start)
@@ -178,7 +178,7 @@ class _Product:
     def _last_rows(self, tile: int, k: Index, left: Index) -> ir.Value:
         """A copy of a tile of A with the last steps, and zeros behind."""
         copy = buffer_of_thread(self.block.rows * self.step, self.a.element)
-        row = Var(0, self.block.rows - 1, name="row")
+        row = Var.below(self.block.rows, name="row")
         count = Index(self.block.rows) if self.reads_all else self._valid(tile)
         with emit.for_loop(0, emit.materialize(count), 1, row):
             mask = emit.first_lanes(emit.materialize(left), self.step)
@@ -193,16 +193,16 @@ class _Product:
         width, most = 2 * COLUMNS, self.step // 2
         copy = buffer_of_thread(most * width, self.b.element)
         pairs, half = self._divided(left, 2)
-        pair = Var(0, most - 1, name="pair")
+        pair = Var.below(most, name="pair")
         with emit.for_loop(0, emit.materialize(pairs), 1, pair):
             vectors.store(vectors.load(self.b.buffer, self.b.at(tile, k + pair, 0, 0), width), copy, Index.of(pair) * width)
         # A pair with only its first step.
-        first = Var(0, most - 1, name="pair")
+        first = Var.below(most, name="pair")
         with emit.for_loop(emit.materialize(pairs), emit.materialize(pairs + half), 1, first):
             value = vectors.load(self.b.buffer, self.b.at(tile, k + first, 0, 0), width)
             zero = emit.zero(value.type)
             vectors.store(vectors.shuffle(value, zero, [i + i % 2 * width for i in range(width)]), copy, Index.of(first) * width)
-        rest = Var(0, most - 1, name="pair")
+        rest = Var.below(most, name="pair")
         with emit.for_loop(emit.materialize(pairs + half), most, 1, rest):
             vectors.store(emit.zero(emit.vector_of(width, self.b.element)), copy, Index.of(rest) * width)
         return copy
@@ -226,7 +226,7 @@ class _Product:
 
     def _move(self, scratch: ir.Value, i: int, j: int, rows: Index, mask: ir.Value | None) -> None:
         """Some rows and columns of a tile of sums, from a buffer to C."""
-        row = Var(0, self.block.rows - 1, name="row")
+        row = Var.below(self.block.rows, name="row")
         with emit.for_loop(0, emit.materialize(rows), 1, row), self.evaluator.lanes(COLUMNS, mask) as lane:
             target = self.c.at(Index.of(row) + i * self.block.rows, j, 0) + Index.of(lane)
             value = self.evaluator.load_from(scratch, self.c.element, Index.of(row) * COLUMNS + Index.of(lane))

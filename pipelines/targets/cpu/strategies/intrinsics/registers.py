@@ -56,7 +56,7 @@ class Dot:
             sums = [c.load(row, start, lanes=lanes) for row, start, lanes in places]
         else:
             sums = [emit.zero(_type(c.element, lanes)) for _, _, lanes in places]
-        var = Var(0, a.shape[1] - 1, name="k")
+        var = Var.below(a.shape[1], name="k")
         with emit.for_loop(0, emit.materialize(call.counts["depth"]), 1, var, sums) as loop:
             k = Index.of(var)
             right = {start: b.load(k, start, lanes=lanes) for start, lanes in cut}
@@ -96,7 +96,7 @@ class PairsDot:
         places = [(first + row, start) for row in range(rows) for start in starts]
         sums = [c.load(row, start, lanes=COLUMNS) for row, start in places] if call.accumulates else list(dots.begin())
         pairs = a.shape[1]
-        var = Var(0, pairs - 1, name="k")
+        var = Var.below(pairs, name="k")
         with emit.for_loop(0, pairs, 1, var, sums) as loop:
             k = Index.of(var)
             columns = [b.at(k, start, 0) for start in starts]

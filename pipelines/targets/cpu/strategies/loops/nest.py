@@ -98,7 +98,7 @@ class Nest:
         taken = nest.leading([loop.extent for loop in outer], self.parameters.parallel_chunks)
         together, rest = outer[:taken], outer[taken:]
         if taken and (prod(loop.extent for loop in together) >= 4 or not last):
-            variables = [Var(0, loop.extent - 1, name="p") for loop in together]
+            variables = [Var.below(loop.extent, name="p") for loop in together]
             nest.parallel(variables, self.evaluator, lambda: self._serial(rest, last, _point(together, variables)))
         elif last:
             self._chunked(outer, last[0])
@@ -110,11 +110,11 @@ class Nest:
 
         Over several loops its iterations are blocks of the innermost ones, as finding out where in the box one is takes divisions.
         """
-        variables = [Var(0, loop.extent - 1, name="p") for loop in outer]
+        variables = [Var.below(loop.extent, name="p") for loop in outer]
         blocks: list[tuple[MergedLoop, Size, Var]] = []
 
         def cut(loop: MergedLoop, size: Size) -> Var:
-            blocks.append((loop, size, Var(0, ceil_div(loop.extent, size) - 1, name="c")))
+            blocks.append((loop, size, Var.below(ceil_div(loop.extent, size), name="c")))
             return blocks[-1][2]
 
         if last and not self._is_checked(last[0]):
@@ -153,9 +153,9 @@ class Nest:
         across, along = turned.lanes * turned.across, turned.lanes * turned.along
         lane_tiles = ceil_div(lane_loop.extent, along)
         chunk = ceil_div(lane_tiles, ceil_div(lane_tiles, turned.chunk)) if isinstance(lane_tiles, int) else turned.chunk
-        variables = [Var(0, loop.extent - 1, name="p") for loop in outer]
-        chunks, tile = Var(0, ceil_div(lane_tiles, chunk) - 1, name="c"), Var(0, ceil_div(turned_loop.extent, across) - 1, name="t")
-        inner = Var(0, chunk - 1, name="l")
+        variables = [Var.below(loop.extent, name="p") for loop in outer]
+        chunks, tile = Var.below(ceil_div(lane_tiles, chunk), name="c"), Var.below(ceil_div(turned_loop.extent, across), name="t")
+        inner = Var.below(chunk, name="l")
 
         def block() -> None:
             point = _point(outer, variables)
@@ -187,7 +187,7 @@ class Nest:
         if self._is_checked(last) or blocks < 2:
             self._serial(outer, [last], {})
             return
-        var = Var(0, blocks - 1, name="p")
+        var = Var.below(blocks, name="p")
         nest.parallel([var], self.evaluator, lambda: self._serial(outer, [last], {}, {last.var: (Index(0, {var: block}), Index(block))}))
         if extent % block:
             self._serial(outer, [last], {}, {last.var: (Index(blocks * block), Index(extent % block))})
@@ -198,7 +198,7 @@ class Nest:
         with ExitStack() as stack:
             for loop in loops:
                 start, count = parts.get(loop.var, (Index(), Index(loop.extent)))
-                var = Var(0, loop.extent - 1, name="s")
+                var = Var.below(loop.extent, name="s")
                 high = emit.materialize(count) if loop.var in parts else loop.extent
                 stack.enter_context(emit.for_loop(0, high, 1, var))
                 stack.enter_context(self.evaluator.scope())
@@ -323,7 +323,7 @@ class Nest:
         if not rest and not row_lanes:
             self._lane_loop(loop, assigned, body)
             return
-        var = Var(0, loop.extent - 1, name="k")
+        var = Var.below(loop.extent, name="k")
         with nest.serial([var], self.evaluator):
             self._inner_loops(rest, {**assigned, **loop.at(Index.of(var))}, body)
 

@@ -105,7 +105,7 @@ def plan_nest(node: Node, memory: Iterable[Node], parameters: LoopParameters, of
       NotStructured: a reduction of what another one computes.
     """
     memory = list(memory)
-    variables = [Var(0, e - 1, name=f"d{i}") for i, e in enumerate(node.shape)]
+    variables = [Var.below(e, name=f"d{i}") for i, e in enumerate(node.shape)]
     point = [Index.of(v) for v in variables]
     analysis = Analysis(memory)
     analysis.visit(node, point)

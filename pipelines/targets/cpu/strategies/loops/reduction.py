@@ -60,7 +60,7 @@ class Reduction:
                 accumulators = self._step(bases, index, accumulators)
         else:
             fixed = {d: Index() for d, extent in zip(self.dims, extents, strict=True) if extent == 1}
-            variables = {d: Var(0, extent - 1, name=f"r{d}") for d, extent in zip(self.dims, extents, strict=True) if extent != 1}
+            variables = {d: Var.below(extent, name=f"r{d}") for d, extent in zip(self.dims, extents, strict=True) if extent != 1}
             index = {**fixed, **{d: Index.of(v) for d, v in variables.items()}}
             accumulators = _carried(list(variables.values()), accumulators, lambda values: self._step(bases, index, values))
         return self._by_point(accumulators, len(points))
@@ -104,7 +104,7 @@ class Reduction:
         else:
             blocks, tail = 1, not lanes.masked
         wide_count = blocks * len(start)
-        variables = [Var(0, loop.extent - 1, name="r") for loop in outer]
+        variables = [Var.below(loop.extent, name="r") for loop in outer]
         around = {v: i for loop, var in zip(outer, variables, strict=True) for v, i in loop.at(Index.of(var)).items()}
 
         def at(index: Index) -> Steps:

@@ -56,7 +56,7 @@ class _Cut(ABC):
         """Writes `node` at `offset(point)`: concatenations and paddings piece by piece."""
         if node.kind == "view" and node.inputs[0].kind != "arg":
             shape, source = node.shape, node.inputs[0]
-            probe = [Index.of(Var(0, e - 1)) for e in shape]
+            probe = [Index.of(Var.below(e)) for e in shape]
             if offset(probe).key == linearize(probe, shape).key:  # the same memory under another shape
                 self.write(source, lambda point: linearize(point, source.shape))
                 return

@@ -156,14 +156,14 @@ class _ChannelKernel:
         # The fewest tasks that there may be: more runs than that takes cost little.
         tasks = prod(max(1, bounds(v.extent)[0]) for v in w.planes)
         height = run_length(max(1, guess(w.rows.outputs)), p.tasks // tasks)
-        run = Var(0, ceil_div(w.rows.outputs, height) - 1, name="run")
+        run = Var.below(ceil_div(w.rows.outputs, height), name="run")
         # Channels last, the vectors of a pixel are neighbours in memory: they are taken apart only to have tasks enough.
         count = (
             run_length(self.vectors // p.vectors, p.tasks // (tasks * max(1, guess(run.extent)))) * p.vectors
             if self.vectors > p.vectors
             else self.vectors
         )
-        share = Var(0, ceil_div(self.vectors, count) - 1, name="share")
+        share = Var.below(ceil_div(self.vectors, count), name="share")
         live = [v for v in (*w.planes, share, run) if v.extent != 1]
         variables = [Var(0, v.high, name=v.name) for v in live]
         point = {v: Index.of(copy) for v, copy in zip(live, variables, strict=True)}
@@ -181,7 +181,7 @@ class _ChannelKernel:
 
     def _rows(self, point: Point, rows: Bounds, vectors: Bounds, columns: Columns) -> None:
         """The output rows of a task."""
-        row = Var(0, self.w.rows.outputs - 1, name="y")
+        row = Var.below(self.w.rows.outputs, name="y")
         with emit.for_loop(*rows, 1, row), self.evaluator.scope():
             self._row(point, Index.of(row), vectors, columns)
 
@@ -215,7 +215,7 @@ class _ChannelKernel:
         with emit.for_loop(low, end, step, vector), self.evaluator.scope():
             self._tile(tile, [Index.of(vector) + i for i in range(step)])
         if left:
-            vector = Var(0, self.vectors - 1, name="vector")
+            vector = Var.below(self.vectors, name="vector")
             with emit.for_loop(end, high, 1, vector), self.evaluator.scope():
                 self._tile(tile, [Index.of(vector)])
 

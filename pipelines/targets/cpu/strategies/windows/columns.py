@@ -107,7 +107,7 @@ class _ColumnKernel:
         """The kernel in tir, at the ambient insertion point."""
         with kernel_function(self.kernel) as body:
             self.evaluator, self.output = body.evaluator, body.outputs[0]
-            block = Var(0, self.plan.blocks - 1, name="block")
+            block = Var.below(self.plan.blocks, name="block")
             loops = [*self.w.planes, block] if self.plan.blocks > 1 else self.w.planes
             variables = [Var(0, v.high, name=v.name) for v in loops]
             point = {v: Index.of(copy) for v, copy in zip(loops, variables, strict=True)}
@@ -260,7 +260,7 @@ class _ColumnKernel:
                 uses = [(n, taps[i]) for n, (i, _) in enumerate(places) if i in taps]
                 sums = self._row_of_taps(point, row * rows.stride + reach, column, lane, places, sums, uses)
             return sums
-        var = Var(0, rows.taps - 1, name="k")
+        var = Var.below(rows.taps, name="k")
         with emit.for_loop(0, rows.taps, 1, var, sums) as loop, self.evaluator.scope():
             found = list(loop.inner_iter_args)
             for i in sorted({i for i, _ in places}):
@@ -320,7 +320,7 @@ class _ColumnKernel:
             lanes = self.parameters.lanes
             self._sweep(self.plan.block_rows * width, lanes, lambda at, lanes: piece(Index(), first * width + at, at, lanes))
             return
-        var = Var(0, self.plan.block_rows - 1, name="y")
+        var = Var.below(self.plan.block_rows, name="y")
         with nest.serial([var], self.evaluator):
             self._sweep(width, self.lanes, lambda at, lanes: piece(first + var, at, Index.of(var) * width + at, lanes))
 

@@ -94,7 +94,7 @@ class _MaskedColumnKernel:
             self.evaluator, self.output = body.evaluator, body.outputs[0]
             planes = prod(max(1, bounds(v.extent)[0]) for v in w.planes)
             height = run_length(max(1, guess(w.rows.outputs)), TASKS // planes)
-            run = Var(0, ceil_div(w.rows.outputs, height) - 1, name="run")
+            run = Var.below(ceil_div(w.rows.outputs, height), name="run")
             live = [v for v in (*w.planes, run) if v.extent != 1]
             variables = [Var(0, v.high, name=v.name) for v in live]
             point = {v: Index.of(copy) for v, copy in zip(live, variables, strict=True)}
@@ -135,7 +135,7 @@ class _MaskedColumnKernel:
             if first:
                 at_start = emit.compare("eq", number.value, emit.index_constant(0))
                 column = emit.select(at_start, emit.index_constant(0), column)
-            self._masked(point, rows, Index.of(Var(0, outputs - 1, column, name="x")))
+            self._masked(point, rows, Index.of(Var.below(outputs, column, name="x")))
 
     def _each_row(self, point: Point, rows: Bounds, body: Callable[[_Row], None]) -> None:
         """Loops over output rows: rows without padding, then the rows above and below them."""
@@ -155,7 +155,7 @@ class _MaskedColumnKernel:
             self._loop(point, around, True, body)
 
     def _loop(self, point: Point, rows: Bounds, checked: bool, body: Callable[[_Row], None]) -> None:
-        axis, var = self.w.rows, Var(0, self.w.rows.outputs - 1, name="y")
+        axis, var = self.w.rows, Var.below(self.w.rows.outputs, name="y")
         with emit.for_loop(*rows, 1, var), self.evaluator.scope():
             top = Index.of(var) * axis.stride - axis.low
             taps = emit.steps_inside(top * -1, top * -1 + axis.size, axis.dilation, axis.taps) if checked else None

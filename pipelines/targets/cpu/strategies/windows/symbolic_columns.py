@@ -93,6 +93,6 @@ class SymbolicColumns:
 
     def _single(self, evaluator: Evaluator, tile: EmitTile) -> None:
         """Columns one by one."""
-        column = Var(0, self.axis.outputs - 1, name="x")
+        column = Var.below(self.axis.outputs, name="x")
         with nest.serial([column], evaluator):
             tile(Index.of(column), 1, Ends(True, True))

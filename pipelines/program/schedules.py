@@ -26,7 +26,7 @@ class Schedules:
       TypeError: an invalid schedule.
     """
 
-    def __init__(self, kernels: Mapping[str, ir.OpView], target: Target, config: Mapping[str, Any], asks_values: bool = False) -> None:
+    def __init__(self, kernels: Mapping[str, ir.OpView], target: Target, config: Mapping[str, Any], asks_values: bool) -> None:
         self.target, self.config, self.asks_values = target, config, asks_values
         self._records: Records = config.get(RECORDS) or NOTHING
         self._own: dict[str, tuple[str, Any]] = {}

@@ -168,7 +168,7 @@ def result_in_place(buffer: ir.Value, uses: Sequence[Use], results: Sequence[ir.
     each element at the indices at which it loads the buffer."""
     own = [use for use in uses if any(a.buffer == buffer for a in use.accesses)]
     last = own[-1]
-    if last.has_init or last.tensor is not None or any(a.is_store and a.buffer == buffer for a in last.accesses):
+    if last.has_init or last.tensor is not None:
         return None
     stores = [a for a in last.accesses if a.is_store]
     if len(stores) != 1 or stores[0].buffer not in results or stores[0].buffer.type != buffer.type:

@@ -6,6 +6,7 @@ import pytest
 
 from relayc import te
 from relayc.dialects.relay import IRModule
+from relayc.pipelines.tir.tree.computations import order_computations
 from relayc.tir import Schedule, replay
 
 Look = Callable[[], object]
@@ -63,3 +64,38 @@ def test_text_says_nothing_of_what_was_looked_at(steps: Callable[[Schedule, Look
     text = str(quiet.mod)
     assert str(watched.mod) == text
     assert str(replay(quiet.trace, mod)) == text
+
+
+def test_computations_before_loops_are_in_the_order_of_their_use_and_each_once():
+    """Those that differ in an operand, an attribute or the type of the result are different."""
+    mod = IRModule.parse("""
+    func.func @main(%n: index, %m: index) {
+      %unused = arith.constant 7 : index
+      %wide = arith.index_cast %n : index to i64
+      %narrow = arith.index_cast %n : index to i32
+      %other = arith.index_cast %m : index to i32
+      %again = arith.index_cast %n : index to i64
+      %three = arith.constant 3 : index
+      %four = arith.constant 4 : index
+      %square = arith.muli %again, %wide : i64
+      %twice = arith.addi %again, %wide : i64
+      scf.execute_region {
+        func.call @use(%four, %three, %square, %twice, %other, %narrow) : (index, index, i64, i64, i32, i32) -> ()
+        scf.yield
+      }
+      return
+    }
+    func.func private @use(index, index, i64, i64, i32, i32)
+    """)
+    function = mod.module.body.operations[0]
+    order_computations(function)
+    before = str(function).partition("scf.execute_region")[0].splitlines()[1:-1]
+    assert [line.strip() for line in before] == [
+        "%c4 = arith.constant 4 : index",
+        "%c3 = arith.constant 3 : index",
+        "%0 = arith.index_cast %arg0 : index to i64",
+        "%1 = arith.muli %0, %0 : i64",
+        "%2 = arith.addi %0, %0 : i64",
+        "%3 = arith.index_cast %arg1 : index to i32",
+        "%4 = arith.index_cast %arg0 : index to i32",
+    ]

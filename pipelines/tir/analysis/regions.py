@@ -97,7 +97,7 @@ def span(index: Index, still: Container[Var], guards: Sequence[Guard] = ()) -> S
         width += reach if least >= 0 else -reach
     if first.is_constant:
         for guard in guards:
-            if moving and guard.index.terms == moving:
+            if guard.index.terms == moving:
                 width = _smaller(width, guard.limit - 1 - guard.index.const - first.const)
     return Span(of_terms(index.const, {v: c for v, c in index.terms.items() if v not in moving}) + first, width + 1, exact)
 

@@ -46,6 +46,7 @@ def one_warp(
     pitch=None,
     rows=16,
     scope="shared",
+    row_axis="blockIdx.y",
 ):
     """A schedule with blocks of one warp, some rows by some columns, in the steps of one instruction."""
     steps, elements = (32, 16) if kind == "s8" else (16, 8)
@@ -57,7 +58,7 @@ def one_warp(
         i, j = s.get_loops(out)
         (i0, i1), (j0, j1) = s.split(i, [None, rows]), s.split(j, [None, columns])
         s.reorder(i0, j0, i1, j1)
-        s.bind(i0, "blockIdx.y")
+        s.bind(i0, row_axis)
         s.bind(j0, "blockIdx.x")
         s.compute_at("C", j0)
         if store:
@@ -100,8 +101,8 @@ def test_tiles_of_warps_are_products(kind, across, columns, ahead, asynchronous,
     np.testing.assert_array_equal(kernel(a, b), a.astype(total) @ (b if across else b.T).astype(total))
 
 
-def lowered(schedule, arch="sm_80", k=96, kind="f16"):
-    s = Schedule(product(32, 16, k, kind, False))
+def lowered(schedule, arch="sm_80", k=96, kind="f16", m=32):
+    s = Schedule(product(m, 16, k, kind, False))
     schedule(s)
     lowered_for_gpu(s, arch)
 
@@ -126,6 +127,11 @@ def with_hint(key, value):
     [
         (one_warp(store=False), {}, "buffer C_warp: expected tensor intrinsics with fragments alone to use .*, found block C_warp"),
         (one_warp(threads=False), {}, "block C_o: expected 32 threads along threadIdx.x, a warp, for its tensor intrinsic, found 1"),
+        (
+            one_warp(threads=False, row_axis="threadIdx.x"),
+            {"m": 16 * 32},
+            "block C_o: expected no loop around it that is bound to threadIdx.x, as a warp computes .*, found ax0_0",
+        ),
         (one_warp(pitch=4, asynchronous=False), {}, "S: expected lines at multiples of 16 bytes, .* and 36 apart"),
         (one_warp(scope="global"), {}, "ldmatrix_a_f16_16x16: S: expected a shared buffer, found one of another scope"),
         (one_warp(pitch=4), {}, "block A_shared: .* between multiples of 8 elements, found neighbours 36, 1 elements"),
@@ -141,6 +147,10 @@ def with_hint(key, value):
 def test_what_is_not_legal_is_an_error(schedule, options, message):
     with pytest.raises(ScheduleError, match=message):
         lowered(schedule, **options)
+
+
+def test_a_loop_of_one_iteration_on_threads_may_be_around_what_a_warp_computes():
+    lowered(one_warp(row_axis="threadIdx.x"), m=16)
 
 
 def test_sums_that_do_not_start_at_zero_are_an_error():

@@ -1,13 +1,18 @@
 """Starts of reductions of blocks that hold blocks, and constants between loops, compared with numpy."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
+from accuracy import check_sums
 from schedules.lowered import arrays, check_product, first
 
 import relayc
+from relayc.dialects.mlir import ir
+from relayc.pipelines.context.target import Target
 from relayc.pipelines.evaluate.tir import run
+from relayc.pipelines.tir.lower.function import lower_function
 from relayc.tir import Schedule, ScheduleError, T, from_source, prim_func
 
 
@@ -116,3 +121,42 @@ def test_a_constant_between_loops_stays_where_a_block_uses_it() -> None:
     s.split("i", [None, 3])
     (a,) = arrays((16,))
     np.testing.assert_array_equal(first(run(s.mod, [a])), a + np.float32(5))
+
+
+@prim_func
+def two_blocks(A: T.Buffer((13, 9, 3), "float32"), C: T.Buffer((13, 3), "float32"), D: T.Buffer((11, 9, 3), "float32")) -> None:
+    for i_0, k in T.grid(2, 9):
+        for i_1, j in T.grid(8, 3):
+            with T.block("C"):
+                vi = T.axis.spatial(13, i_0 * 8 + i_1)
+                vj = T.axis.spatial(3, j)
+                vk = T.axis.reduce(9, k)
+                T.where(i_0 * 8 + i_1 < 13)
+                with T.init():
+                    C[vi, vj] = 1.0
+                C[vi, vj] = C[vi, vj] + A[vi, vk, vj]
+            with T.block("D"):
+                vi = T.axis.spatial(11, i_0 * 8 + i_1)
+                vj = T.axis.spatial(3, j)
+                vk = T.axis.spatial(9, k)
+                T.where(i_0 * 8 + i_1 < 11)
+                D[vi, vk, vj] = A[vi, vk, vj] * 2.0
+
+
+@pytest.mark.parametrize(
+    ("bound", "loops"),
+    [((), ["for", "for"]), (("i_0",), ["for", "for"]), (("i_0", "i_1"), ["if", "for"])],
+)
+def test_a_start_of_one_of_two_blocks_in_a_loop(bound: Sequence[str], loops: Sequence[str]) -> None:
+    """Its loops run up to its own limit, or under its own guard where threads are the rows."""
+    s = Schedule(two_blocks)
+    for name, axis in zip(bound, ("blockIdx.x", "threadIdx.x"), strict=False):
+        s.bind(name, axis)
+    target = Target("cuda", emulate=True) if bound else Target("cpu")
+    (a,) = arrays((13, 9, 3))
+    sums, doubles = relayc.compile_kernel(s.mod, target=target)(a)
+    check_sums(sums, 1 + a.sum(1, dtype="f8"), 1 + np.abs(a).sum(1, dtype="f8"), 10)
+    np.testing.assert_array_equal(doubles, 2 * a[:11])
+    with s.mod.context, ir.Location.unknown(), ir.InsertionPoint(ir.Module.create().body):
+        text = str(lower_function(s.nest, target).function)
+    assert re.findall(r"scf\.(for|if|while)", text.partition("memref.store")[0]) == loops

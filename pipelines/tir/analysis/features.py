@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import element_bytes
 
 CACHES = (16 << 10, 512 << 10, 16 << 20)
 """Cache sizes, in bytes, for which traffic is estimated."""
@@ -36,8 +37,8 @@ FEATURES = (
 _UNKNOWN_EXTENT = 32
 _FUNCTIONS = ("arith.divf", "arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "math.")
 _FREE = ("arith.constant", "affine.apply", "memref.", "scf.yield", "scf.reduce", "func.", "vector.broadcast")
-_LOADS = ("memref.load", "vector.load", "vector.transfer_read", "vector.maskedload", "vector.gather")
-_STORES = ("memref.store", "vector.store", "vector.transfer_write", "vector.maskedstore", "vector.scatter")
+_LOADS = ("memref.load", "vector.load", "vector.maskedload", "vector.gather")
+_STORES = ("memref.store", "vector.store", "vector.maskedstore")
 
 
 @dataclass
@@ -126,7 +127,7 @@ def _count_operation(
 ) -> None:
     if name in (*_LOADS, *_STORES):
         is_store = name in _STORES
-        value = operation.operands[0] if is_store else operation.results[0]
+        value = operation.results[0] if not is_store else operation.operands[-1 if name == "vector.maskedstore" else 0]
         buffer = next(v for v in operation.operands if isinstance(v.type, ir.MemRefType))
         lanes, size = _lanes(value.type), _bytes(value.type)
         counts.add(f"{'vector' if lanes > 1 else 'scalar'} {'store' if is_store else 'load'}", times)
@@ -154,16 +155,15 @@ def _count_operation(
 def _traffic(accesses: list[_Access], size: int) -> float:
     """Bytes transferred from beyond a cache: the working set of the outermost loop level that fits, times its number of repetitions."""
     deepest = max((len(access.loops) for access in accesses), default=0)
-    depth = next((d for d in range(deepest + 1) if sum(access.touched(d) for access in accesses) <= size), deepest)
+    depth = next((d for d in range(deepest) if sum(access.touched(d) for access in accesses) <= size), deepest)
     return sum(access.touched(depth) * access.times(depth) for access in accesses)
 
 
 def _extents(loop: ir.Operation) -> Iterator[float]:
     """Iterations along each variable of a loop."""
     count = len(next(iter(loop.regions[0].blocks)).arguments) if loop.name == "scf.parallel" else 1
-    bounds = [_constant(v) for v in list(loop.operands)[: 3 * count]]
     for i in range(count):
-        low, high, step = bounds[i], bounds[count + i], bounds[2 * count + i]
+        low, high, step = (_constant(loop.operands[i + part * count]) for part in range(3))
         is_known = low is not None and high is not None and step
         yield max(1, -(-(high - low) // step)) if is_known else _UNKNOWN_EXTENT  # type: ignore[operator]
 
@@ -194,4 +194,4 @@ def _bytes(type_: ir.Type) -> int:
     if isinstance(type_, (ir.VectorType, ir.MemRefType)):
         sizes = [type_.get_dim_size(i) for i in range(type_.rank)]
         return _bytes(type_.element_type) * math.prod(size if size > 0 else _UNKNOWN_EXTENT for size in sizes)
-    return 8 if isinstance(type_, ir.IndexType) else max(1, getattr(type_, "width", 32) // 8)
+    return element_bytes(type_)

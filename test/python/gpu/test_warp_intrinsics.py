@@ -1,5 +1,6 @@
 """Products on tensor cores that are written with primitives: tensor intrinsics of warps, copies that run ahead, by emulation and ptxas."""
 
+import contextlib
 import inspect
 from pathlib import Path
 
@@ -15,7 +16,13 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay import IRModule
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
+from relayc.pipelines.emission.index import Index
+from relayc.pipelines.tir.editing.intrinsics import Fragments
+from relayc.pipelines.tir.lower.fragments import Placement, check_region
 from relayc.pipelines.tir.lower.function import lower_function
+from relayc.pipelines.tir.lower.storage import KeptRegion
+from relayc.pipelines.tir.primitives.matching import Binding
+from relayc.symbolic import symbol
 from relayc.tir import Schedule, ScheduleError, T, TensorIntrin
 
 RNG = np.random.default_rng(11)
@@ -47,6 +54,7 @@ def one_warp(
     rows=16,
     scope="shared",
     row_axis="blockIdx.y",
+    sums="warp",
 ):
     """A schedule with blocks of one warp, some rows by some columns, in the steps of one instruction."""
     steps, elements = (32, 16) if kind == "s8" else (16, 8)
@@ -54,7 +62,7 @@ def one_warp(
     tile_b = f"b_trans_{kind}_{steps}x{columns}" if across else f"b_{kind}_{columns}x{steps}"
 
     def schedule(s):
-        out = s.cache_write("C", 0, "warp")
+        out = s.cache_write("C", 0, sums)
         i, j = s.get_loops(out)
         (i0, i1), (j0, j1) = s.split(i, [None, rows]), s.split(j, [None, columns])
         s.reorder(i0, j0, i1, j1)
@@ -132,6 +140,7 @@ def with_hint(key, value):
             {"m": 16 * 32},
             "block C_o: expected no loop around it that is bound to threadIdx.x, as a warp computes .*, found ax0_0",
         ),
+        (one_warp(sums="warpgroup"), {}, "buffer C_warpgroup: expected scope warp, as .* lies in registers, found warpgroup"),
         (one_warp(pitch=4, asynchronous=False), {}, "S: expected lines at multiples of 16 bytes, .* and 36 apart"),
         (one_warp(scope="global"), {}, "ldmatrix_a_f16_16x16: S: expected a shared buffer, found one of another scope"),
         (one_warp(pitch=4), {}, "block A_shared: .* between multiples of 8 elements, found neighbours 36, 1 elements"),
@@ -151,6 +160,40 @@ def test_what_is_not_legal_is_an_error(schedule, options, message):
 
 def test_a_loop_of_one_iteration_on_threads_may_be_around_what_a_warp_computes():
     lowered(one_warp(row_axis="threadIdx.x"), m=16)
+
+
+def binding(*steps):
+    """The operand S of two dimensions in a buffer of three."""
+    return Binding("S", None, (16, 8), (Index(),) * 3, steps, False, {})
+
+
+@pytest.mark.parametrize(
+    ("steps", "axis"),
+    [
+        (((0, 0, 0), (0, 0, 1)), "line"),
+        (((1, 1, 0), (0, 0, 1)), "line"),
+        (((0, 1, 0), (0, 0, 2)), "depth"),
+        (((0, 1, 0), (0, 1, 0)), "depth"),
+    ],
+)
+def test_a_fragment_is_along_dimensions_of_its_buffer(steps, axis):
+    fragments = Fragments("rows", (("line", 16), ("depth", 8)), 4, "f32")
+    with pytest.raises(ScheduleError, match=f"S: expected a dimension of the buffer for {axis}, found steps"):
+        Placement.of(fragments, binding(*steps))
+
+
+@pytest.mark.parametrize(
+    ("extents", "is_whole"), [((3, 32, 16), True), ((3, 32, 12), False), ((3, 24, 8), False), ((3, 16, symbol("n")), False)]
+)
+def test_a_buffer_of_fragments_has_whole_ones(extents, is_whole):
+    placement = Placement.of(Fragments("rows", (("line", 16), ("depth", 8)), 4, "f32", 128), binding((0, 1, 0), (0, 0, 1)))
+    assert (str(placement), placement.scope) == ("rows in tiles of 1 x 16 x 8", "warpgroup")
+    with (
+        contextlib.nullcontext()
+        if is_whole
+        else pytest.raises(ScheduleError, match="buffer S: expected extents of whole fragments, rows in")
+    ):
+        check_region("S", KeptRegion((), (Index(),) * 3, extents, True), placement)
 
 
 def test_sums_that_do_not_start_at_zero_are_an_error():

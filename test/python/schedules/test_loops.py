@@ -6,10 +6,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from schedules.kernels import KERNELS, Kernel
+from schedules.lowered import arrays
 
 import relayc
 from relayc import te
 from relayc.dialects.relay import IRModule
+from relayc.pipelines.context.target import Target
 from relayc.pipelines.evaluate.tir import run
 from relayc.symbolic import symbol
 from relayc.tir import Schedule, ScheduleError, from_source, replay, script
@@ -400,3 +402,26 @@ def test_what_is_not_legal_in_a_text_is_refused(case: str) -> None:
     with pytest.raises(ScheduleError, match=words):
         step(s)
     assert str(s.mod) == before
+
+
+@pytest.mark.parametrize(("tile", "first", "limit"), [(8, 0, 20), (8, 0, 18), (8, 2, 20), (16, 0, 20)])
+def test_vectors_of_two_blocks_end_each_at_its_own_limit(tile: int, first: int, limit: int) -> None:
+    """The first block ends at 20, in tiles of 8; only where the second one does as well, both loops end together."""
+    mod = from_source(f"""
+def main(A: T.Buffer((24,), "float32"), C: T.Buffer((20,), "float32"), D: T.Buffer(({limit - first},), "float32")):
+    for i in T.serial(3):
+        for j in T.vectorized(8):
+            with T.block("C"):
+                v = T.axis.spatial(20, i * 8 + j)
+                T.where(i * 8 + j < 20)
+                C[v] = A[v] + 1.0
+        for k in T.vectorized({tile}):
+            with T.block("D"):
+                v = T.axis.spatial({limit - first}, i * {tile} + k)
+                T.where(i * {tile} + k + {first} < {limit})
+                D[v] = A[v] * 2.0
+""")
+    (a,) = arrays((24,))
+    found = relayc.compile_kernel(mod, target=Target("cpu", mcpu="x86-64-v3"))(a)
+    for one, expected in zip(found, (a[:20] + 1, 2 * a[: limit - first]), strict=True):
+        np.testing.assert_array_equal(one, expected)

@@ -5,10 +5,11 @@ import pytest
 from tuned_kernels import Fake, argmax, asker, product, space
 
 import relayc
+from relayc.dialects.relay import IRModule
 from relayc.pipelines.driver.tuning_space import TuningSpace, tuning_space
 from relayc.pipelines.history.database import Database
 from relayc.pipelines.history.record import Trial
-from relayc.pipelines.tir.analysis.features import FEATURES
+from relayc.pipelines.tir.analysis.features import FEATURES, features_of
 from relayc.tune.cost_model import FEWEST_EXAMPLES, CostModel, rank_correlation
 from relayc.tune.search import Search
 from relayc.tune.session import Session
@@ -50,6 +51,146 @@ def test_features_of_loops():
     for found in (one, other):
         beyond = [found[f"bytes that come from beyond {size} KiB of cache"] for size in (16, 512, 16 << 10)]
         assert beyond == sorted(beyond, reverse=True) and beyond[-1] <= found["bytes accessed"]
+
+
+def test_features_of_each_operation():
+    """4 threads by 512 vectors, and by 32 steps of a loop of unknown extent with a branch."""
+    mod = IRModule.parse("""
+    func.func @main(%a: memref<4x4096xf32>, %b: memref<4104xf32>, %c: memref<?xf32>, %n: index) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c3 = arith.constant 3 : index
+      %c4 = arith.constant 4 : index
+      %c8 = arith.constant 8 : index
+      %c12 = arith.constant 12 : index
+      %c4096 = arith.constant 4096 : index
+      scf.parallel (%i) = (%c0) to (%c4) step (%c1) {
+        scf.for %j = %c0 to %c4096 step %c8 {
+          %next = arith.addi %i, %j : index
+          %x = vector.load %a[%i, %j] : memref<4x4096xf32>, vector<8xf32>
+          %y = vector.load %b[%next] : memref<4104xf32>, vector<8xf32>
+          %z = arith.divf %x, %y : vector<8xf32>
+          vector.store %z, %a[%i, %j] : memref<4x4096xf32>, vector<8xf32>
+        }
+        scf.for %k = %c1 to %n step %c1 {
+          %v = memref.load %c[%k] : memref<?xf32>
+          %w = math.exp %v : f32
+          %u = arith.addf %w, %v : f32
+          %is = arith.cmpf ogt, %u, %v : f32
+          scf.if %is {
+            memref.store %u, %c[%k] : memref<?xf32>
+            %pair = vector.from_elements %u, %v : vector<2xf32>
+            scf.for %l = %c1 to %c12 step %c3 {
+              memref.store %u, %b[%l] : memref<4104xf32>
+            }
+          }
+        }
+      }
+      return
+    }""")
+    steps, lanes, scalars = 4 * 512, 4 * 512 * 8, 3 * 4 * 32
+    near = 32 * steps * 2 + 4 * 128 + 16 * 128  # of the innermost loops, whose accesses fit together
+    assert 2 ** np.array(features_of(mod.module.body.operations[0])) - 1 == pytest.approx(
+        [
+            steps,
+            scalars,
+            steps + 128,
+            lanes + scalars,
+            2 * steps,
+            steps,
+            128,
+            128 + 4 * 128,
+            128,
+            2 * 128,  # without and with an else
+            4 + steps + 128 + 4 * 128,
+            30,
+            4,
+            (512 + 32 + 4) / 3,
+            8,
+            32 * 3 * steps + 4 * (128 + 128 + 4 * 128),
+            4 * (4 * 4096 + 4104 + 32),
+            near,
+            *[4 * (4 * 4096 + 4104 + 32 + 4)] * 2,  # all there is
+            (lanes + scalars) / near,
+        ],
+        rel=1e-4,
+        abs=1e-4,
+    )
+
+
+def test_features_of_loops_of_any_bounds_and_of_all_types():
+    """What is not known counts as 32. As much as the first cache has is read from beyond it once, however often it is read."""
+    mod = IRModule.parse("""
+    func.func @again(%a: memref<4096xf32>) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c4 = arith.constant 4 : index
+      %c12 = arith.constant 12 : index
+      %c4096 = arith.constant 4096 : index
+      scf.parallel (%i, %j) = (%c4, %c0) to (%c12, %c4) step (%c4, %c1) {
+        scf.for %k = %c0 to %c4096 step %c4 {
+          %x = vector.load %a[%k] : memref<4096xf32>, vector<4xf32>
+        }
+      }
+      return
+    }
+    func.func @unknown(%b: memref<12x8xi1>, %c: memref<0x1xi64>, %d: memref<5xindex>, %n: index) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c8 = arith.constant 8 : index
+      %first = arith.addi %n, %c8 : index
+      scf.for %i = %first to %c8 step %c1 {
+        scf.for %j = %c0 to %c8 step %n {
+          %y = memref.load %b[%i, %j] : memref<12x8xi1>
+          scf.for %k = %c8 to %c8 step %c1 {
+            %z = memref.load %c[%k, %c0] : memref<0x1xi64>
+            %at = memref.load %d[%k] : memref<5xindex>
+            %pair = vector.from_elements %z, %z : vector<2xi64>
+            %both = arith.addi %pair, %pair : vector<2xi64>
+          }
+        }
+      }
+      return
+    }""")
+    again, unknown = (dict(zip(FEATURES, 2 ** np.array(features_of(f)) - 1, strict=True)) for f in mod.module.body.operations)
+    steps = 32 * 32
+    wanted = {
+        "vector operations": steps,
+        "elements computed": 2 * steps,
+        "iterations of all loops": 32 + 2 * steps,
+        "extent of the innermost loops on average": 1,
+        "bytes accessed": (1 + 8 + 8) * steps,
+        "bytes of all buffers": 12 * 8 + 32 * 8 + 5 * 8,
+    }
+    assert {name: unknown[name] for name in wanted} == pytest.approx(wanted, rel=1e-4)
+    wanted = {
+        "iterations of all loops": 8 + 8 * 1024,
+        "extents of the parallel loops": 8,
+        "extent of the innermost loops on average": 1024,
+        "bytes accessed": 8 * 4 * 4096,
+        "bytes that come from beyond 16 KiB of cache": 4 * 4096,
+    }
+    assert {name: again[name] for name in wanted} == pytest.approx(wanted, rel=1e-4)
+
+
+def test_features_of_what_is_in_no_loop():
+    mod = IRModule.parse("""
+    func.func @main(%b: memref<40xf32>, %mask: vector<8xi1>, %at: vector<8xi32>) {
+      %c0 = arith.constant 0 : index
+      %zero = arith.constant dense<0.0> : vector<8xf32>
+      %some = vector.maskedload %b[%c0], %mask, %zero : memref<40xf32>, vector<8xi1>, vector<8xf32> into vector<8xf32>
+      %far = vector.gather %b[%c0] [%at], %mask, %some : memref<40xf32>, vector<8xi32>, vector<8xi1>, vector<8xf32> into vector<8xf32>
+      vector.maskedstore %b[%c0], %mask, %far : memref<40xf32>, vector<8xi1>, vector<8xf32>
+      return
+    }
+    func.func @nothing() {
+      return
+    }""")
+    one, nothing = (2 ** np.array(features_of(function)) - 1 for function in mod.module.body.operations)
+    beyond = [f"bytes that come from beyond {size} KiB of cache" for size in (16, 512, 16 << 10)]
+    wanted = {"vector loads": 2, "vector stores": 1, "operations of the code": 6, "bytes accessed": 96, "bytes of all buffers": 160}
+    assert dict(zip(FEATURES, one, strict=True)) == pytest.approx(dict.fromkeys(FEATURES, 0) | wanted | dict.fromkeys(beyond, 32), abs=0.02)
+    assert dict(zip(FEATURES, nothing, strict=True)) == pytest.approx(dict.fromkeys(FEATURES, 0) | {"operations of the code": 1})
 
 
 def test_blocks_for_the_cache_are_seen():

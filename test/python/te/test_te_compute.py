@@ -240,6 +240,7 @@ k = te.reduce_axis((0, 6), name="k")
         (lambda: te.placeholder((2.5,), name="P"), "te.placeholder P: dimension 0: expected a number that is not negative.*found 2.5"),
         (lambda: te.placeholder((2,), "text", name="P"), "te.placeholder P: expected a dtype such as float32.*found 'text'"),
         (lambda: te.compute((4,), 3, name="C"), "te.compute C: expected a function of indices, found 3"),
+        (lambda: te.compute((4,), lambda i: (), name="C"), "te.compute C: expected an element or several, found none"),
         (lambda: te.compute((4,), lambda i: "x", name="C"), "te.compute C: expected an expression or a number, found 'x'"),
     ],
 )

@@ -254,6 +254,7 @@ B = te.placeholder((4,), "bfloat16", "B")
 W = te.placeholder((4,), "int32", "W")
 F = te.placeholder((4,), "bool", "F")
 N = te.placeholder((4,), "float8_e4m3fn", "N")
+Q = te.placeholder((4,), "int4", "Q")
 
 
 @pytest.mark.parametrize(
@@ -279,6 +280,17 @@ N = te.placeholder((4,), "float8_e4m3fn", "N")
         (lambda: te.const(1.5, "int32"), "te.const: expected a number that int32 holds, found 1.5"),
         (lambda: te.var("2n"), "te.var: expected a name such as n, found '2n'"),
         (lambda: te.var("n", "float32"), "te.var n: expected int32 or int64"),
+        (lambda: te.const("x"), "te.const: expected a number, found 'x'"),
+        (lambda: te.const(128, "int8"), "te.const: expected a number that int8 holds, found 128"),
+        (lambda: te.const(-129, "int8"), "te.const: expected a number that int8 holds, found -129"),
+        (lambda: te.abs(F[0]), r"abs of F\[0\]: expected a number \(te.cast\), found bool"),
+        (lambda: te.fmod(A[0]), "te.fmod: expected 2 values, found 1"),
+        (lambda: te.isnan(F[0]), r"te.isnan of F\[0\]: expected a float or an integer, found bool"),
+        (lambda: te.isnan(Q[0]), r"te.isnan of Q\[0\]: expected a float or an integer, found int4"),
+        (lambda: te.popcount(Q[0]), r"te.popcount of Q\[0\]: expected an integer, found int4"),
+        (lambda: te.floor(Q[0]), r"floor of Q\[0\]: expected operands of a dtype that is computed in"),
+        (lambda: te.truncdiv(A[0], 2), r"te.truncdiv of A\[0\] and 2.0: expected integers, found float16"),
+        (lambda: te.infinity("int8"), "te.infinity: expected a float dtype, found int8"),
     ],
 )
 def test_what_is_no_expression_is_an_error(make, message):

@@ -122,6 +122,8 @@ def operators():
 
     @te.register_compute("test_te_shorter")
     def shorter(attrs, data):
+        if data.shape == (5,):
+            return te.extern(data.shape, [data], "test.te.sorted", name="called")
         made = te.compute((2,), lambda i: data[i])
         return made if data.shape == (3,) else (made, 5)
 
@@ -153,15 +155,22 @@ def test_the_rule_of_an_operator(shape):
     np.testing.assert_array_equal(positive, mean > 0)
 
 
-@pytest.mark.parametrize(("size", "message"), [(3, "give .*3.*, found .*2"), (4, r"give tensors of te, found .*, 5\]")])
-def test_a_rule_of_other_types_than_the_operator_is_an_error(size, message):
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        (3, "to give .*3.*, found .*2"),
+        (4, r"to give tensors of te, found .*, 5\]"),
+        (5, r"computations of its operands \(te.compute\), found called"),
+    ],
+)
+def test_a_rule_of_other_results_than_the_operator_is_an_error(size, message):
     program = relayc.Program()
 
     @program.function(x=TensorType((size,), "float32"))
     def main(x):
         return program.op.test_te_shorter(x)
 
-    with pytest.raises(RelayError, match=f"relay.test_te_shorter at .*: its compute rule: expected to {message}"):
+    with pytest.raises(RelayError, match=f"relay.test_te_shorter at .*: its compute rule: expected {message}"):
         relayc.compile(program.module())
 
 
@@ -179,6 +188,7 @@ X = te.extern((4,), [A], "test.te.sorted", name="X")
         (lambda: te.create_prim_func([A, B, 3]), "te.create_prim_func main: expected tensors, found 3"),
         (lambda: te.extern((4,), [3], "f"), "te.extern extern: inputs: expected a list of tensors, found"),
         (lambda: te.extern((4,), [], "f", name="E"), "te.extern E: dtype: expected dtype="),
+        (lambda: te.extern((4,), [A], "f", name="E", dtype=["int8"] * 2), "te.extern E: dtype: expected 1 dtypes, found 2"),
         (lambda: te.extern((4,), [A], lambda ins, outs: 3, name="E"), "te.extern E: expected te.call_packed of buffers, found 3"),
         (
             lambda: te.extern((4,), [A], lambda ins, outs: te.call_packed("f", outs[0], ins[0]), name="E"),

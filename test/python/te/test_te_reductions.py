@@ -155,6 +155,14 @@ def test_a_product_is_scheduled_as_one():
     assert kernel.info.schedule.startswith("contraction") and kernel.info.flops >= 2 * 24 * 48 * 32
 
 
+def test_products_of_one_row_with_columns_that_are_not_in_memory():
+    x, w = RANDOM.integers(-4, 5, (1, 64)).astype(np.float32), RANDOM.integers(-4, 5, (64,)).astype(np.float32)
+    X, W, k = te.placeholder(x.shape, name="X"), te.placeholder(w.shape, name="W"), te.reduce_axis((0, 64), "k")
+    repeated = te.compute((8, 64), lambda j, k: W[k], name="repeated")
+    kernel = compiled([X, W, te.compute((1, 8), lambda i, j: te.sum(X[i, k] * repeated[j, k], axis=k), name="P")])
+    np.testing.assert_array_equal(kernel(x, w), x @ np.tile(w, (8, 1)).T)
+
+
 A = te.placeholder((4, 6), name="A")
 k = te.reduce_axis((0, 6), name="k")
 i = te.compute((4,), lambda i: i).op.axis[0]
@@ -169,6 +177,16 @@ i = te.compute((4,), lambda i: i).op.axis[0]
         (lambda: te.sum(A[0, k], axis=[]), "expected one or several axes of te.reduce_axis, found none"),
         (lambda: te.reduce_axis((4, 2), "r"), "te.reduce_axis r: extent: expected a number that is not negative"),
         (lambda: te.reduce_axis(4, "r"), "te.reduce_axis r: expected its first value and the one behind its last, found 4"),
+        (lambda: te.reduce_axis((0, A[0, 0]), "r"), "te.reduce_axis r: expected bounds that are numbers or expressions over te.var"),
+        (lambda: te.sum(A[0, k], axis=k, init=[1, 2]), r"te.sum of A\[0, k\]: init: expected 1 values, found 2"),
+        (
+            lambda: te.sum(A[0, k], axis=k, init=te.const(1)),
+            r"te.sum of A\[0, k\]: init: expected \['float32'\], found \['int32'\]",
+        ),
+        (
+            lambda: te.comm_reducer(lambda x, y: x, lambda d: te.const(0))(A[0, k], axis=k),
+            r"reduce: the identity: expected constants of \['float32'\], found \['int32'\]",
+        ),
         (lambda: te.sum(A[0, k], axis=k, where=k), "where: expected a condition, of dtype bool, found k of dtype int32"),
         (lambda: te.comm_reducer(lambda x, y: x < y, lambda d: 0.0, "odd")(A[0, k], axis=k), r"odd: what combines two values: expected"),
         (lambda: te.comm_reducer(lambda x, y: x, lambda d: (0, 0))(A[0, k], axis=k), "reduce: the identity: expected 1 values, found 2"),

@@ -30,7 +30,7 @@ def auto_inline(state: SketchState, block: BlockRV) -> bool:
     """Inlines an elementwise block: always if it is read once and only moves or converts elements, otherwise as a choice."""
     view, schedule = state.view(block), state.schedule
     consumers = schedule.get_consumers(block)
-    if view.is_reduction or state.is_output(block) or not consumers or state.is_computed_at(block) or len(view.outputs()) != 1:
+    if view.is_reduction or state.is_output(block) or state.is_computed_at(block) or len(view.outputs()) != 1:
         return False
     loads = [sum(access.buffer in view.outputs() for access in state.view(c).loads()) for c in consumers]
     others = [len(state.view(c).loads()) for c in consumers]

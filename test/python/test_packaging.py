@@ -5,11 +5,17 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
 import relayc
+from relayc.serve import command
+from relayc.tools import report
+from relayc.tools.visualize import require_graphviz
+from relayc.tune.cluster import Cluster
+from relayc.tune.search import _study
 
 ROOT = Path(relayc.__file__).parent
 IGNORED = {"test", "build", "dist"}
@@ -102,3 +108,29 @@ def test_a_package_that_a_module_lacks_is_named(monkeypatch):
     monkeypatch.setitem(relayc._HOMES, "lacking_package.module", ("lacking",))
     with pytest.raises(ModuleNotFoundError, match="No module named 'lacking_package'"):
         _ = relayc.lacking
+
+
+@pytest.mark.parametrize(
+    ("package", "ask", "message"),
+    [
+        ("distributed", lambda: Cluster("tcp://127.0.0.1:1", relayc.Target("cpu")), r"workers need Dask: .*'relayc\[distributed\]'"),
+        ("optuna", lambda: _study(0), r"the sampler tpe needs Optuna: pip install 'relayc\[tune\]' \(or sampler='random'\)"),
+        ("jinja2", report.environment, r"report needs jinja2: pip install 'relayc\[report\]'"),
+        ("pygraphviz", require_graphviz, "visualize needs Graphviz: pip install pygraphviz"),
+    ],
+)
+def test_an_extra_that_is_not_installed_is_named(package, ask, message, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ModuleNotFoundError, match=message) as caught:
+        ask()
+    assert caught.value.name == package
+
+
+def test_a_server_names_the_module_that_is_missing(monkeypatch):
+    monkeypatch.delitem(sys.modules, "relayc.serve.server", raising=False)
+    monkeypatch.setitem(sys.modules, "mlserver", None)
+    with pytest.raises(ModuleNotFoundError, match=r"relayc serve needs MLServer: pip install 'relayc\[serve\]' \(no module mlserver\)"):
+        command.serve(Namespace())
+    monkeypatch.setitem(sys.modules, "relayc.serve.server", None)
+    with pytest.raises(ModuleNotFoundError, match=r"^import of relayc\.serve\.server halted"):
+        command.serve(Namespace())

@@ -80,7 +80,7 @@ def test_no_more_than_so_many_recordings_are_held(driver, monkeypatch):
             _call(module, rows)
     kernels, taken = len(module.kernels), driver.captured
     assert taken == 4 * kernels and len(driver._graphs) == 2
-    for rows in (4, 3):
+    for rows in (4, 3) * 3:
         _call(module, rows)
     assert driver.captured == taken  # the two that were used last are there
     _call(module, 1)

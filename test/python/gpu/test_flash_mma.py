@@ -16,6 +16,7 @@ from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
 from relayc.pipelines.targets.cuda.device.code import lower_device
 from relayc.pipelines.targets.cuda.device.figures import KernelFigures, kernel_figures
+from relayc.pipelines.targets.cuda.strategies.attention.copies import AsynchronousTiles, GatheredTiles, copy_of, tile_of
 from relayc.pipelines.targets.cuda.strategies.attention.tensor_blocks import _factor, queries_of
 from relayc.pipelines.targets.cuda.strategies.attention.tensor_choice import TensorTiles
 from relayc.pipelines.targets.cuda.strategies.attention.versions import FEW_ROWS
@@ -194,3 +195,54 @@ def test_queries_that_tensor_cores_multiply(changes: list[tuple[str, str]], key:
         assert (found and found.scale) == scale
         if found is not None:
             assert found.node is (scaled if is_tf32 and scale == 1 else scaled.structured.inputs[0])
+
+
+KEYS = """
+func.func @f(%q: tensor<1x1x1x8x16xf16>, %wide: tensor<1x1x8x{width}xf16>) -> tensor<1x1x1x8x8xf32> {{
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<1x1x1x8x8xf32>
+  %sums = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x1x1x8x8xf32>) -> tensor<1x1x1x8x8xf32>
+  %k = tensor.extract_slice %wide[0, 0, 0, {first}][1, 1, 8, 16][1, 1, 1, 1] : tensor<1x1x8x{width}xf16> to tensor<1x1x8x16xf16>
+  %0 = linalg.generic {{indexing_maps = [affine_map<(b, h, g, q, k, d) -> (b, h, g, q, d)>, affine_map<(b, h, g, q, k, d) -> (b, h, k, d)>,
+         affine_map<(b, h, g, q, k, d) -> (b, h, g, q, k)>],
+        iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel", "reduction"]}}
+      ins(%q, %k : tensor<1x1x1x8x16xf16>, tensor<1x1x8x16xf16>) outs(%sums : tensor<1x1x1x8x8xf32>) {{
+  ^bb0(%x: f16, %y: f16, %s: f32):
+    %product = arith.mulf %x, %y : f16
+    %wide_product = arith.extf %product : f16 to f32
+    %r = arith.addf %s, %wide_product : f32
+    linalg.yield %r : f32
+  }} -> tensor<1x1x1x8x8xf32>
+  return %0 : tensor<1x1x1x8x8xf32>
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("width", "first", "has_copies", "kind"),
+    [
+        (24, 8, True, AsynchronousTiles),
+        (24, 8, False, GatheredTiles),
+        (24, 4, True, GatheredTiles),
+        (20, 0, True, GatheredTiles),
+    ],
+)
+def test_the_target_copies_keys_that_begin_and_follow_at_whole_chunks(width: int, first: int, has_copies: bool, kind: type) -> None:
+    with only_function(KEYS.format(width=width, first=first)) as function:
+        (product,) = read_kernel(function).results
+        assert type(copy_of(product, has_copies, False, 16, 32, 0, (2, 512))) is kind
+
+
+@pytest.mark.parametrize(
+    ("elements", "size", "is_padded", "chunks", "order", "pitch"),
+    [
+        (8, 2, False, 2, "chunks", 32),
+        (24, 2, False, 4, "chunks", 64),
+        (40, 2, False, 6, "padded", 112),
+        (20, 4, True, 6, "padded", 112),
+        (16, 4, True, 4, "padded", 80),
+    ],
+)
+def test_lines_of_a_tile_have_whole_steps(elements: int, size: int, is_padded: bool, chunks: int, order: str, pitch: int) -> None:
+    """Steps of 32 bytes; only lines of a power of two of chunks have chunks that are permuted, others one chunk more: an odd number."""
+    tile = tile_of(16, elements, size, is_padded)
+    assert (tile.chunks, tile.order, tile.pitch, tile.size) == (chunks, order, pitch, 16 * pitch)

@@ -7,6 +7,7 @@ import pytest
 import trained
 
 import relayc
+from relayc.tools.quantize.twin import Alone
 
 NETWORKS = {"network": trained.network, "language": trained.language}
 
@@ -71,3 +72,14 @@ def test_weights_in_blocks_keep_the_accuracy(options):
     module = check(network, found)
     assert [node.op_type for node in found.model.graph.node].count("MatMulNBits") == 3
     assert any("dense_blocks" in kernel.name for kernel in module.kernels)
+
+
+def test_the_mean_error_of_a_channel_is_taken_back_beyond_four_standard_errors():
+    """Of 16 elements whose errors have the mean 1 and the mean square 2, the standard error is 1/4."""
+    means, squares = np.array([16.0, 16.0, -16.0, 0.0]), np.array([32.0, 31.0, 31.0, 16.0])
+    alone = Alone(np.stack([means, squares, np.full(4, 275.0)]), 16)
+    correction = alone.correction()
+    assert correction.tolist() == [0, -1, 1, 0] and correction.dtype == np.float32
+    assert alone.decibels(correction[:0]) == pytest.approx(10)  # 1100 to 110
+    assert alone.decibels(correction) == pytest.approx(10 * np.log10(1100 / (110 - 2 * 16)))
+    assert Alone(np.zeros((3, 2))).correction().tolist() == [0, 0]

@@ -4,6 +4,7 @@ import json
 import re
 import time
 import types
+from unittest.mock import Mock
 
 import numpy as np
 import onnx
@@ -13,7 +14,16 @@ import tvm_ffi
 import relayc
 from relayc import relay
 from relayc.pipelines.context.passes import PassContext
-from relayc.runtime import GraphExecutor, GraphExecutorDebug, GraphModule, Tensor, graph_executor, save_param_dict, timing
+from relayc.runtime import (
+    GraphExecutor,
+    GraphExecutorDebug,
+    GraphModule,
+    Tensor,
+    graph_executor,
+    graph_executor_debug,
+    save_param_dict,
+    timing,
+)
 from relayc.runtime.graph import NOP, parse_graph
 
 # The two convolutions write their parts of the concatenation; the product reads it under another shape.
@@ -543,6 +553,15 @@ def test_nodes_are_timed_one_by_one(joined, image):
         assert len(seconds) == 2 and all((s > 0) == (node.function not in ("", NOP)) for s in seconds)
     call = next(node for node in executor.graph.nodes if node.op == "tvm_op")
     assert executor.run_individual_node(call.name, number=1).mean > 0
+
+
+def test_nodes_before_one_that_is_timed_run_once(joined, image, monkeypatch):
+    executor = GraphExecutorDebug(joined)
+    executor.set_input("image", image)
+    executor._functions = {n: Mock(wraps=function) for n, function in executor._functions.items()}
+    node = sorted(executor._functions)[1]
+    monkeypatch.setattr(graph_executor_debug, "timed", lambda *_: [function.call_count for function in executor._functions.values()])
+    assert executor.run_individual_node(node) == [int(n < node) for n in executor._functions]
 
 
 # ---- imports

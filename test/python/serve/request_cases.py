@@ -2,6 +2,8 @@
 
 import argparse
 import asyncio
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from relayc.serve.command import _size
 WHY = "relayc serve needs MLServer, which is not installed (no release of it is for Python 3.13)"
 rest = pytest.importorskip("relayc.serve.rest", reason=WHY)
 settings = pytest.importorskip("relayc.serve.settings", reason=WHY)
+Repository = pytest.importorskip("relayc.serve.repository", reason=WHY).Repository
 
 
 def test_numbers_of_bytes_have_units() -> None:
@@ -137,3 +140,23 @@ def test_a_folder_has_one_model(tmp_path: Any) -> None:
         settings._file(settings.ModelSettings(name="m", implementation=object, parameters={"uri": str(tmp_path / second)}))
         == tmp_path / second
     )
+
+
+def test_a_model_of_the_repository_has_the_settings_of_the_command_and_its_own(tmp_path: Path) -> None:
+    files: dict[str, dict[str, Any]] = {
+        "m": {"max_batch_size": 0, "max_batch_time": 0.5, "parameters": {"extra": {"threads": 3}}},
+        "m/1": {"max_batch_size": 4},
+        "m/12": {},
+        "other": {"implementation": "other.Other", "max_batch_size": 5},
+    }
+    for name, content in files.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model-settings.json").write_text(json.dumps(content))
+    found = asyncio.run(Repository(str(tmp_path), {"threads": 2, "timeout": 7}).list())
+    parts = [(each.name, each.parameters.version, each.parameters.uri, each.parameters.extra) for each in found]
+    own = {"threads": 3, "timeout": 7, "max_batch_time": 0.5}
+    assert parts == [
+        ("m", "1", str(tmp_path / "m" / "1"), {**own, "max_batch_size": 4}),
+        ("m", "12", str(tmp_path / "m" / "12"), {**own, "max_batch_size": 0}),
+        ("other", None, str(tmp_path / "other"), {}),
+    ]

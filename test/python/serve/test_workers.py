@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -42,8 +43,15 @@ def test_a_worker_that_dies_between_calls_is_replaced(worker: ProcessWorker) -> 
     assert call(worker, -1, 3)["y"].tolist() == [0, 1, 2]
 
 
-def test_a_worker_that_dies_while_it_opens_the_model() -> None:
-    worker = ProcessWorker(Dying(in_open=True), lambda: None)
+def test_a_worker_that_dies_while_it_opens_the_model(tmp_path: Path) -> None:
+    deaths: list[int] = []
+    worker = ProcessWorker(Dying(str(tmp_path / "file")), lambda: deaths.append(1))
+    asyncio.run(worker.open())
+    (tmp_path / "file").touch()
+    worker.kill()
+    with pytest.raises(Refused, match=r"^the worker process died, and another one cannot open the model: the worker process died$"):
+        call(worker, -1, 3)
     with pytest.raises(WorkerDied, match="the worker process died"):
         asyncio.run(worker.open())
     worker.close()
+    assert deaths == [1]

@@ -383,6 +383,9 @@ def test_ways_to_compile_are_listed_below_each_other():
         if isinstance(text, str)
     ]
     assert texts == ["how to compile it:", *(f"  {name:<22}  f()" for name in ("as it is", *names))]
+    helpful[1].build = SimpleNamespace(command="relayc run", call="g()")
+    texts = [text for text in _changes(SimpleNamespace(helpful=helpful, trials=[], together=None, untried="", build=build))][1:]
+    assert texts[0].startswith("to see it again") and [text.split()[-1] for text in texts[1:]] == ["f()", "f()", "run"]
 
 
 def test_models_of_other_machines_are_refused(model):

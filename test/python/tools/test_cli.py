@@ -365,8 +365,10 @@ def test_a_cleared_cache_is_told_by_its_folder(capsys, monkeypatch, tmp_path):
 
 
 def test_cpus_run_here_whose_instructions_are_all_there(capsys, monkeypatch):
-    monkeypatch.setattr(targets, "Target", lambda kind: Target("cpu -mcpu=x86-64-v3"))
+    here = Target("cpu -mcpu=x86-64-v3 -mattr=+aes,+gfni,+pclmul,+vaes,+vpclmulqdq -l3-bytes=123456789")
+    monkeypatch.setattr(targets, "Target", lambda kind: here)
     lines = run(capsys, "targets")[1].splitlines()
+    assert f"this machine: {here}" in lines and len(str(here)) > 160
     found = {words[0]: words[-1] for line in lines if len(words := line.split()) > 2 and words[-1] in ("yes", "no")}
     assert found == {"x86-64": "yes", "x86-64-v2": "yes", "x86-64-v3": "yes", "x86-64-v4": "no", "sapphirerapids": "no"}
 

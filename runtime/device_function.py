@@ -205,7 +205,7 @@ class DeviceFunction(Function):
                 where = self._argument(i, spec)
                 if isinstance(value, Tensor):
                     self._kind.hand_over(value.data, value.stream, stream)
-                tensor = self._kind.taken(index, self._contiguous(value, where))
+                tensor = self._kind.taken(index, self._contiguous(value))
                 self._check_tensor(tensor, where, spec)
                 found.append(self._aligned(index, tensor, spec))
             else:
@@ -219,15 +219,11 @@ class DeviceFunction(Function):
             and value.__dlpack_device__()[0] == self._kind.dlpack_type
         )
 
-    def _contiguous(self, value: Any, where: str) -> Any:
+    def _contiguous(self, value: Any) -> Any:
         """The tensor; a strided tensor of another framework is copied, if the framework can do so."""
         if isinstance(value, Tensor):
             return value.data
-        if hasattr(value, "contiguous"):
-            return value.contiguous()
-        if isinstance(value, tvm_ffi.Tensor) and not value.is_contiguous():
-            raise ValueError(f"{where}, found a tensor that is not contiguous")
-        return value
+        return value.contiguous() if hasattr(value, "contiguous") else value
 
     def _check_tensor(self, tensor: tvm_ffi.Tensor, where: str, spec: TensorSpec) -> None:
         found, dtype = tuple(tensor.shape), str(tensor.dtype)

@@ -191,7 +191,7 @@ def _read_constants(module: Module, sizes: Mapping[str, int], digests: Mapping[s
     """Digests of the parameters that calls read, by kernel and sources; nothing of a program that is no graph."""
     found: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     with suppress(ValueError):
-        graph = module.graph(sizes=sizes if any(spec.is_symbolic for spec in module.inputs) else None)
+        graph = module.graph(sizes=sizes)
         for node in graph.nodes:
             names = [graph.nodes[argument].name for argument, _ in node.inputs if graph.nodes[argument].op == "null"]
             found.setdefault((node.function, node.sources), []).extend(digests[name] for name in names if name in digests)

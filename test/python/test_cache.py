@@ -534,6 +534,39 @@ def test_branches_loops_and_calls_are_found_again(folder, tmp_path):
         assert list(found.functions) == list(artifact.functions)
 
 
+def test_a_program_waits_for_its_weights(folder, tmp_path):
+    made = dataclasses.replace(handmade_flow.build_artifact(), code=objects.ObjectCode(b"code", ()))
+    weights, cache = tmp_path / "weights.bin", Cache(folder)
+    weights.write_bytes(b"1")
+    origin = Origin("made by hand", files={weights.name: file_digest(weights)})
+    assert cache.store("a", made, origin)
+
+    def is_found(where=tmp_path):
+        return cache.load("a", where, runs_here=False) is not None
+
+    assert is_found() and not is_found(None) and not is_found(folder)
+    weights.write_bytes(b"2")
+    assert not is_found()
+    weights.unlink()
+    assert not is_found()
+    weights.write_bytes(b"1")
+    assert is_found()
+    folder.chmod(0o702)
+    assert not is_found() and not cache.store("b", made, origin)
+    folder.chmod(0o700)
+    assert is_found() and not cache.store("b", dataclasses.replace(made, code=None), origin)
+    assert not Cache(folder, limit=made.params.nbytes + 3).store("b", made, origin)
+    assert [entry.path.name for entry in cache.entries()] == ["a.relayc"]
+
+
+def test_folders_that_are_not_there_and_files_that_another_process_removes_are_no_errors(tmp_path):
+    assert runtime_cache._entry(tmp_path / "none") is None and runtime_cache._modified(tmp_path / "none", 7.0) == 7.0
+    assert Cache(tmp_path / "a" / "b").write_part("c", b"code") and (tmp_path / "a" / "b").stat().st_mode & 0o777 == 0o700
+    runtime_cache._remove(tmp_path / "none")
+    runtime_cache._remove(tmp_path)  # as a file in a folder that may not be written
+    assert tmp_path.is_dir()
+
+
 @pytest.mark.parametrize("content", [b"", b"\x7fELF", os.urandom(1000), b"\x7fELF\x02\x01\x01" + bytes(200)])
 def test_what_is_no_object_file_is_refused(content):
     with pytest.raises(objects.LoadError):

@@ -138,7 +138,7 @@ class Search:
             outputs = None
         for node in nodes[:-1]:
             fewer = [n for n in nodes if n != node]
-            if len(nodes) > 1 and fails(fewer, outputs):
+            if fails(fewer, outputs):
                 nodes = fewer
         return part(nodes, outputs)
 

@@ -218,6 +218,11 @@ def test_a_driver_that_does_not_start(monkeypatch, status, message):
         CudaDriver()
     bindings.given["cuInit"] = (0,)
     assert CudaDriver()._cuda is bindings and bindings.calls[-1] == ("cuInit", 0)
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    with pytest.raises(
+        DeviceError, match=r"^device cuda: expected the package cuda-bindings \(pip .*'relayc\[cuda\]'\), found none \(.+\)$"
+    ):
+        CudaDriver()
 
 
 def test_a_driver_belongs_to_its_process(monkeypatch):

@@ -6,7 +6,9 @@ import os
 import re
 import sys
 import threading
+from contextlib import nullcontext
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -379,6 +381,11 @@ def test_tensors_of_others_may_be_strided(driver):
     module = compile(program(lambda a: [build("exp", a)], [x]), target=TARGET)
     strided = type("Strided", (Producer,), {"contiguous": lambda self: Device("cuda").tensor(x).data})(Device("cuda").tensor(x.T).data)
     np.testing.assert_allclose(module["main"](strided).numpy(), np.exp(x), rtol=1e-6)
+    (spec,) = module.inputs
+    for is_contiguous, message in ((True, None), (False, "it, found a tensor that is not contiguous")):
+        with nullcontext() if is_contiguous else pytest.raises(ValueError, match=message):
+            tensor = SimpleNamespace(shape=(3, 5), dtype="float32", is_contiguous=Mock(return_value=is_contiguous))
+            module["main"]._check_tensor(tensor, "it", spec)
 
 
 def test_unfit_out_tensors_are_refused(driver):

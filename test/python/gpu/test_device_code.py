@@ -378,7 +378,8 @@ def facts_of(body: str, *launches: str) -> LaunchFacts:
     calls = "\n".join(f"gpu.launch_func @m::@k {launch}" for launch in launches)
     module = written(
         f"gpu.func @k({arguments}) kernel {{ gpu.return }}",
-        f"""memref.global "private" @g : memref<8xf32>
+        f"""func.func private @outside(memref<8xf32>)
+memref.global "private" @g : memref<8xf32>
 func.func @main(%x: memref<256xi8>, %w: memref<64xf32>, %n: index, %p: i1) {{
   {constants}
   {body}
@@ -405,3 +406,6 @@ def test_facts_are_those_of_all_launches() -> None:
     assert facts_of(made, launch("%v8", "%v48"), launch("%v48", "%a"), types) == LaunchFacts((8, 8, 8), [8, 16], [False, False])
     assert facts_of(made, launch("%a", "%v8", "%c48"), launch("%a", "%v8"), types) == LaunchFacts(None, [16, 8], [True, True])
     assert facts_of(made, launch("%a", "%v8", "%n"), types).block is None
+    two = "".join(f"%{name} = memref.alloc(%c8) : memref<?xf32>\n" for name in "ab")  # of one size
+    both = launch("%a", "%b").replace("memref<8xf32>", "memref<?xf32>")
+    assert facts_of(two, both, types.replace("8", "?")).distinct == [True, True]

@@ -80,6 +80,14 @@ def test_agrees_with_numpy_without_races(case: Case, config: dict[str, Any], mon
     close(module["main"](*arrays), case)
 
 
+def test_tf32_agrees_with_numpy() -> None:
+    """Two queries of a key, several tiles of keys of which the last one is not full, lines of values of which some are padding."""
+    case = Case((1, 2, 1, 9, 17, 12, 8))
+    mod, arrays = attentions([case])
+    module = emulated(mod, {**SMALL, **TF32, CHECK_RACES: True})
+    close(module["main"](*arrays), case)
+
+
 def test_one_program_for_all_numbers_of_queries_and_keys() -> None:
     """A cache that grows; few queries take another way."""
     main = emulated(growing_cache(2, 1, "f16"), {**SMALL, **SHORT_SPLITS})["main"]

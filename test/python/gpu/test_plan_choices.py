@@ -13,6 +13,9 @@ from relayc.pipelines.targets.cuda.strategies import general, transpose, windows
 from relayc.pipelines.targets.cuda.strategies import sorting as sorts
 from relayc.pipelines.targets.cuda.strategies.attention import flash
 from relayc.pipelines.targets.cuda.strategies.attention.tensor_blocks import TensorBlocks
+from relayc.pipelines.targets.cuda.strategies.product import strategy
+from relayc.pipelines.targets.cuda.strategies.product.instructions import Instruction
+from relayc.pipelines.targets.cuda.strategies.product.tile import BlockTile
 from relayc.pipelines.targets.gpu.sorting.keys import Key
 from relayc.pipelines.targets.gpu.sorting.lines import Shape
 from relayc.pipelines.targets.gpu.sorting.merging import exchanges
@@ -378,3 +381,72 @@ def test_shared_memory_of_attentions():
         blocks = object.__new__(TensorBlocks)
         blocks.__dict__.update(keeps_queries=keeps, stage_bytes=1000, p=SimpleNamespace(stages=3), row_tiles=2, steps=5, threads=128)
         assert blocks.shared_bytes == num_bytes
+
+
+# ---- products
+
+
+@pytest.mark.parametrize(
+    ("types", "casts", "sums", "found"),
+    [
+        (("f32", "f32"), ((), ()), "f32", ("tf32", "tf32", 32)),
+        (("f16", "f16"), ("extf f32", "extf f32"), "f32", ("f16", "f16", 16)),
+        (("bf16", "bf16"), ("extf f32", "extf f32"), "f32", ("bf16", "bf16", 16)),
+        (("f16", "bf16"), ("extf f32", "extf f32"), "f32", None),
+        (("f8E5M2", "f8E5M2"), ("extf f32", "extf f32"), "f32", None),
+        (("f16", "f16"), ("extf f64", "extf f32"), "f32", None),
+        (("f16", "f16"), ("extf f32", ()), "f32", None),
+        (("f16", "f16"), ((), ()), "f16", None),
+        (("i8", "i8"), ("extsi i32", "extui i32"), "i32", ("s8", "u8", 8)),
+        (("i8", "i8"), ("extui i32", "extsi i32"), "i32", ("u8", "s8", 8)),
+        (("i8", "i8"), ("extsi i64", "extsi i64"), "i64", None),
+        (("i16", "i16"), ("extsi i32", "extsi i32"), "i32", None),
+        (("i8", "i16"), ("extsi i32", "extsi i32"), "i32", None),
+    ],
+)
+def test_instructions_of_products(types, casts, sums, found):
+    """Of f32 only where it may be rounded to tf32."""
+    a, b = (
+        SimpleNamespace(node=SimpleNamespace(element=type_), casts=[(f"arith.{chain.split()[0]}", chain.split()[1])] if chain else [])
+        for type_, chain in zip(types, casts, strict=True)
+    )
+    product = SimpleNamespace(a=a, b=b, node=SimpleNamespace(element=sums))
+    assert strategy.instruction_of(product, True) == (found and Instruction(*found, sums))
+    assert strategy.instruction_of(product, False) == (None if types[0] == "f32" else found and Instruction(*found, sums))
+
+
+def test_registers_that_copies_of_operands_take():
+    """Of 64 rows and 32 columns by 16 elements, eight and four elements for each thread of four warps."""
+
+    def way(copied=0, in_runs=True, **more):
+        return SimpleNamespace(copied=copied, lies_in_runs=lambda problem: in_runs, **more)
+
+    tile = BlockTile(64, 32, 16, 32, 16, 2)
+    checked = SimpleNamespace(checks=[0, 1], indices=[0, 1, 2])
+    for case, rows, columns in (
+        (way(16, run=8, operand=checked), 0, 0),
+        (way(8, run=4, operand=checked), 2 * 3, 1 * 3),
+        (way(4, run=2, operand=checked), 4 * 3, 2 * 3),
+        (way(element_bytes=2), 4, 2),
+        (way(element_bytes=1), 2, 1),
+        (way(in_runs=False, element_bytes=2, operand=checked), 2 * 8 + 8 * 3, 2 * 4 + 8 * 3),
+        (way(in_runs=False, element_bytes=4, operand=checked), 2 * 8 + 4 * 3, 2 * 4 + 4 * 3),
+    ):
+        none = way(16)
+        assert strategy._of_copies(None, [case, none], tile, 32) == rows
+        assert strategy._of_copies(None, [none, case], tile, 32) == columns
+        assert strategy._of_copies(None, [case, case], tile, 32) == rows + columns
+
+
+def test_tiles_of_few_warps_that_are_not_long_and_thin():
+    for sizes, is_sensible in (
+        ((64, 64, 64, 64), True),
+        ((128, 64, 32, 32), True),
+        ((128, 128, 32, 32), False),
+        ((64, 64, 64, 16), True),
+        ((64, 64, 64, 8), False),
+        ((64, 64, 16, 64), True),
+        ((64, 64, 8, 64), False),
+        ((16, 64, 32, 32), False),
+    ):
+        assert strategy._is_sensible(*sizes) is is_sensible, sizes

@@ -1,5 +1,8 @@
 """Kernels whose threads wait for each other: barriers, shuffles and what goes wrong with them."""
 
+from contextlib import nullcontext
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from gpu_kernels import emulated, kernel, strategy
@@ -13,6 +16,8 @@ from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index
+from relayc.pipelines.targets.gpu.emulate import memory
+from relayc.pipelines.targets.gpu.emulate.grids import WaitingGrid
 from relayc.pipelines.targets.gpu.emulate.thread import _slot_bytes
 from relayc.pipelines.tir.gpu.launch import barrier, launch
 from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
@@ -307,6 +312,13 @@ def test_atomic_operations_of_blocks_that_run_at_once(kind, dtype, initial, expe
 def test_what_no_block_can_have_is_refused(threads, shared, message):
     with pytest.raises(ValueError, match=message):
         emulated(kernel("k", "", "gpu.barrier", threads, 1, shared))
+
+
+@pytest.mark.parametrize("threads", [memory.MOST_THREADS, memory.MOST_THREADS + 1])
+def test_blocks_have_so_many_threads(threads):
+    found = SimpleNamespace(name="k", most_threads=threads, shared=())
+    with nullcontext() if threads == 1024 else pytest.raises(ValueError, match=r"kernel k: .* at most 1024 threads, found 1025"):
+        assert WaitingGrid(found, "g", SimpleNamespace(free=str), None, None).thread_name == "k.thread"
 
 
 def test_the_largest_block_and_the_most_shared_memory_are_not_refused():

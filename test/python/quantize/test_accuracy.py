@@ -1,5 +1,7 @@
 """Quantised networks keep their accuracy, in relayc and in ONNX Runtime, and are computed in integers."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import onnx
 import onnxruntime
@@ -7,6 +9,7 @@ import pytest
 import trained
 
 import relayc
+from relayc.tools.quantize import twin
 from relayc.tools.quantize.twin import Alone
 
 NETWORKS = {"network": trained.network, "language": trained.language}
@@ -83,3 +86,12 @@ def test_the_mean_error_of_a_channel_is_taken_back_beyond_four_standard_errors()
     assert alone.decibels(correction[:0]) == pytest.approx(10)  # 1100 to 110
     assert alone.decibels(correction) == pytest.approx(10 * np.log10(1100 / (110 - 2 * 16)))
     assert Alone(np.zeros((3, 2))).correction().tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(("most", "quantised"), [(4, [0, 1, 2, 3]), (3.5, [0, 1, 3]), (2, [1, 3]), (1, [1]), (0, []), (-1, [])])
+def test_as_few_of_the_most_sensitive_layers_as_the_limit_allows_become_floats(most, quantised, monkeypatch):
+    """What is lost is the number of the quantised layers."""
+    monkeypatch.setattr(twin, "score", lambda samples, floats, found, *_: SimpleNamespace(drop=int(np.sum(found) - np.sum(floats))))
+    sensitivity = [0.3, 0.1, 0.9, 0.2]
+    layers = SimpleNamespace(sensitivity=lambda samples, progress: sensitivity, call=lambda samples, switches: switches)
+    assert twin.choose(layers, None, None, most, None) == (quantised, sensitivity)

@@ -3,6 +3,8 @@
 import collections
 import ctypes
 import json
+from types import SimpleNamespace
+from unittest.mock import patch
 
 import ml_dtypes
 import numpy as np
@@ -52,6 +54,20 @@ class Producer:
 @pytest.mark.parametrize("form", [strided, misaligned, read_only, np.asfortranarray, tvm_ffi.from_dlpack, Producer])
 def test_any_form_of_the_values_is_accepted(module, x, form):
     np.testing.assert_array_equal(module["add"](form(x), x), 2 * x)
+
+
+def test_a_tensor_of_a_producer_of_before_version_1_is_taken_and_of_unknown_numbers_refused(module, x):
+    class Old(Producer):
+        def __dlpack__(self):
+            return self._array.__dlpack__()
+
+    np.testing.assert_array_equal(module["add"](Old(x), x), 2 * x)
+    wide = SimpleNamespace(device=tvm_ffi.device("cpu", 0), dtype="float6_e2m3fnx4")
+    with (
+        patch.object(tvm_ffi, "from_dlpack", lambda capsule: wide),
+        pytest.raises(TypeError, match=r"of dtype float6_e2m3fnx4$"),
+    ):
+        as_array(Producer(x))
 
 
 def test_a_strided_foreign_tensor_is_copied(module, x):

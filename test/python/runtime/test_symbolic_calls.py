@@ -2,19 +2,21 @@
 
 import resource
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
+import onnx
 import pytest
 
 import relayc
 from relayc import TensorType
 from relayc.pipelines.driver import compile_cache
-from relayc.runtime import Module
-from relayc.runtime.artifact import TensorSpec
+from relayc.runtime import Module, shapes
+from relayc.runtime.artifact import ProgramInfo, TensorSpec
 from relayc.runtime.cpu import objects
 from relayc.runtime.shapes import MAX_BYTES, find_sources
 from relayc.runtime.tensor import to_argument
-from relayc.symbolic import parse
+from relayc.symbolic import parse, symbol
 
 COUNT = TensorType((), "int32")
 
@@ -540,3 +542,25 @@ def test_a_size_that_grows_with_a_symbol_says_what_it_is(size):
 def test_any_other_size_does_not(size):
     with pytest.raises(ValueError, match="symbol n: expected a dimension of an input from which its value follows, found x: float32"):
         find_sources([TensorSpec("x", (parse(size), parse("m")), "float32")], ["n", "m"])
+
+
+def test_what_is_known_of_shapes_is_forgotten_where_it_becomes_much(monkeypatch):
+    monkeypatch.setattr(shapes, "_REMEMBERED", 2)
+    n = symbol("n")
+    double = ProgramInfo("double", (TensorSpec("x", (n,), "float32"),), (TensorSpec("y", (2 * n,), "float32"),), (), True, symbols=("n",))
+    found = shapes.Shapes(double, {"n": (1, 9)})
+    for size in (1, 2, 3, 2):
+        assert [shape for shape, *_ in found.of(((size,),))[0]] == [(2 * size,)]
+    assert list(found.known) == [((3,),), ((2,),)]
+    unknown = shapes.Shapes(replace(double, symbols=("n", "m")), {})
+    with pytest.raises(ValueError, match=r"^double: .*m"):
+        unknown.of(((1,),))
+
+
+def test_results_of_sizes_that_only_the_program_finds_out_go_into_no_array():
+    text = '<ir_version: 8, opset_import: ["" : 17]> places (float[3] x) => (int64[1, n] y) { y = NonZero (x) }'
+    main = relayc.compile(onnx.parser.parse_model(text))["main"]
+    x = np.array([0, 2, 3], np.float32)
+    np.testing.assert_array_equal(main(x), [[1, 2]])
+    with pytest.raises(ValueError, match=r"^main: out: expected outputs whose sizes are known before the call, found \w+$"):
+        main(x, out=np.empty((1, 2), np.int64))

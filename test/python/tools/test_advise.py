@@ -4,6 +4,7 @@ import json
 import shlex
 from dataclasses import replace
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import onnx
@@ -392,3 +393,29 @@ def test_models_of_other_machines_are_refused(model):
     other = "cpu -mcpu=sapphirerapids -mattr=+avxneconvert,+amx-complex"  # no CPU has both
     with pytest.raises(ValueError, match=r"advise: expected a target that this machine has, found one with .*, which it lacks"):
         relayc.advise(model, target=other)
+
+
+@pytest.mark.parametrize(
+    ("times", "shares", "untried"),
+    [
+        ([0, 10, 40, 70], [30, 30, 30], []),
+        ([0, 10, 40, 95], [30, 30, 10], []),  # a tenth for all that helps, whatever is left
+        ([0, 10, 100, 101], [30, 10], ["b"]),
+        ([0, 100, 101], [10], ["a", "b"]),
+    ],
+)
+def test_trials_share_what_is_left_of_the_time(times, shares, untried, monkeypatch):
+    given, lines = [], []
+    monkeypatch.setattr(advising, "_profiles", lambda *_: (SimpleNamespace(peak=None), None))
+    monkeypatch.setattr(advising, "time", SimpleNamespace(perf_counter=Mock(side_effect=times)))
+    monkeypatch.setattr(advising, "sizes_of_call", lambda *_: {})
+    monkeypatch.setattr(advising, "candidates", lambda *_: [SimpleNamespace(name=name) for name in "ab"])
+    monkeypatch.setattr(advising, "_best_by_kind", lambda trials: [1, 2])
+    monkeypatch.setattr(advising, "_combined", lambda best: SimpleNamespace(name="both"))
+    monkeypatch.setattr(advising, "_try", lambda candidate, *_: given.append(_[-1]) or candidate.name)
+    module = SimpleNamespace(lacking=[], device=SimpleNamespace(exists=True), run=lambda inputs: {}, precision="f32")
+    build = SimpleNamespace(target=SimpleNamespace(emulate=False), compile=lambda: module)
+    found = advising.search(build, lambda module: {}, 100, lines.append)
+    assert (given, found.untried, found.trials, found.together) == (shares, untried, list("ab")[: 2 - len(untried)], "both")
+    tried = [*"ab"[: 2 - len(untried)], "the changes that help, together"]
+    assert lines == ["the model as it is", "a profile of the model as it is", "no peak is known", *tried] and not found.interrupted

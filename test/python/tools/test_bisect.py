@@ -386,6 +386,39 @@ def test_halving_finds_where_the_first_failure_begins():
     assert first_failing(1, fails) == 1
 
 
+@pytest.mark.parametrize(
+    ("differing", "narrow", "nodes", "outputs"),
+    [
+        ({2, 5}, {}, (2, 5), None),
+        ({2, 3, 5}, {}, (2, 3, 5), None),
+        ({4}, {}, (4,), None),
+        ({0, 7}, {}, (0, 7), None),
+        ({2, 5}, {"o"}, (2, 5), {"o"}),
+        ({2, 5}, {"p"}, (2, 5), None),
+        ({8}, {}, None, None),
+    ],
+)
+def test_the_least_part_has_only_the_nodes_that_it_takes(differing, narrow, nodes, outputs):
+    """Of eight nodes of which some together differ; an output `o` needs no node that is odd and does not differ, `p` does not differ."""
+
+    class Eight:
+        names = "abcdefgh"
+
+        def part(self, nodes, values, outputs=None):
+            if not nodes:
+                raise NoPart
+            return SimpleNamespace(nodes=[n for n in nodes if not outputs or n in differing or n % 2 == 0], outputs=outputs)
+
+    lines = []
+    search = Search(None, "f32", lines.append)
+    found = search._least(Eight(), {}, lambda part: differing <= {*part.nodes} and part.outputs != {"p"}, lambda part: narrow)
+    assert (found and (tuple(found.nodes), found.outputs)) == (nodes and (nodes, outputs))
+    if nodes:
+        first, last = min(nodes), max(nodes)
+        assert lines[0] == f"the first {last + 1} of 8 nodes show it, up to {'abcdefgh'[last]}"
+        assert lines[1:] == [f"nodes {first + 1} to {last + 1} show it by themselves"]
+
+
 @pytest.mark.parametrize(("wrong", "name"), [(1, "A, run 1 of 3"), (2, "B"), (3, "A, run 2 of 3"), (4, "A, run 3 of 3")])
 def test_runs_of_a_pass_are_counted(wrong, name):
     class Passes:

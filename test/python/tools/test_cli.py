@@ -13,6 +13,7 @@ from onnx import TensorProto, helper
 from rich.console import Console
 
 from relayc import te
+from relayc.frontend.errors import MissingShapes
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.targets.cpu import peak
 from relayc.runtime import Peak, load_module, num_threads
@@ -382,6 +383,28 @@ def test_an_interrupt_of_a_command_is_a_line_and_130(monkeypatch, capsys, comman
     assert command() == 7
     monkeypatch.setattr(module, "main", interrupted)
     assert command() == 130 and capsys.readouterr().err == "relayc: interrupted\n"
+
+
+def test_an_error_says_which_option_to_give():
+    error = MissingShapes({"x": "", "y": " of float32"})
+    assert (
+        cli._message(error)
+        == "expected inputs with a number of dimensions, found input x; input y of float32; give them with --shape x=D0,D1,..."
+    )
+    assert cli._message(ValueError("a")) == "a"
+
+
+def test_passes_are_listed_and_texts_written_to_a_file(tmp_path, capsys):
+    with pytest.raises(SystemExit) as ended:
+        opt.main(["--list-passes"])
+    lines = capsys.readouterr().out.splitlines()
+    names = [line.split()[0] for line in lines]
+    assert ended.value.code in (0, None) and names == sorted(names) and "fold-constant" in names
+    assert all(line[31] == " " and line[32] != " " for line in lines)
+    (tmp_path / "a.mlir").write_text("func.func @f() { return }\n// -----\nfunc.func @g() { return }\n")
+    assert opt.main([str(tmp_path / "a.mlir"), "--split-input-file", "-o", str(tmp_path / "b.mlir")]) == 0
+    first, second = (tmp_path / "b.mlir").read_text().split("// -----\n")
+    assert "@f" in first and "@g" in second and capsys.readouterr().out == ""
 
 
 def test_values_of_settings_have_the_types_of_options():

@@ -9,6 +9,8 @@ import shutil
 from base64 import b64decode
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import onnx
@@ -21,7 +23,10 @@ from relayc.pipelines.context.instruments import DumpIR
 from relayc.pipelines.targets.cpu import peak
 from relayc.runtime import Peak
 from relayc.tools import cli
+from relayc.tools.report import contents
+from relayc.tools.report import texts as report_texts
 from relayc.tools.report.texts import Texts
+from relayc.tools.visualize.boxes import Box, Drawing
 
 CHROMIUM = shutil.which("chromium")
 NO_BROWSER = "needs Chromium at /usr/bin/chromium (apt-get install chromium)"
@@ -384,3 +389,61 @@ def test_programs_in_a_notebook_have_a_table_and_a_picture_where_they_are_small(
     assert text is not None and "<svg" in text and "relay.nn_conv2d 1" in text
     text = relayc.compile(tiny_model(), target=TARGET, stop_after="te")._repr_html_()
     assert text is not None and "<svg" not in text and "linalg.generic" in text
+
+
+# ---- parts of a page
+
+
+def test_large_texts_are_in_several_packs(monkeypatch) -> None:
+    monkeypatch.setattr(report_texts, "PACK_CHARACTERS", 5)
+    found = Texts()
+    added = ("f", ["abc", "d"], [0, 0]), ("", ["x"]), ("f", ["abc", "d"], [0, 0]), ("g", ["abcdef"])
+    assert [found.add(*given) for given in added] == [0, 1, 0, 2]
+    data = found.packed()
+    assert data["texts"] == [["f", 0, 0, 2], ["", 0, 1, 1], ["g", 1, 0, 1]]
+    packs = [json.loads(gzip.decompress(b64decode(pack))) for pack in data["packs"]]
+    assert packs == [[["abc\nd", [2, 0]], ["x", []]], [["abcdef", []]], []]
+
+
+@pytest.mark.parametrize(
+    ("frames", "most", "shown"), [(4, 4, "abcd"), (3, 4, "a + b + cd"), (3, 2, "a + b + cd"), (3, 1, None), (4, 3, None)]
+)
+def test_large_pictures_have_a_box_for_each_group(frames: int, most: int, shown: str | None, monkeypatch) -> None:
+    monkeypatch.setattr(contents, "MOST_FRAMES", frames)
+    monkeypatch.setattr(contents, "MOST_BOXES", most)
+    drawing = Drawing([Box(name, groups=((0, "g"),) if name != "d" else ()) for name in "abcd"])
+    module = SimpleNamespace(graph=Mock(side_effect=ValueError), kernels=[SimpleNamespace(name="b")], inputs=())
+    recording = SimpleNamespace(drawings={"fused": drawing}, texts=Texts())
+    monkeypatch.setattr(
+        contents, "Picture", lambda found: SimpleNamespace(render=lambda _: f"<svg {''.join(b.name for b in found.boxes)}".encode())
+    )
+    found = list(contents._pictures(recording, module, (), None, {}))
+    assert [(text, *places) for text, places in recording.texts._known] == ([(f"<svg {shown}",)] if shown else [])
+    if shown == "abcd":
+        assert found == [{"name": "fused", "svg": 0, "boxes": [[(), "b" if name == "b" else "", "operator", 0.0] for name in shown]}]
+
+
+def test_why_a_program_has_no_times() -> None:
+    module = SimpleNamespace(target="t", precision="f32", inputs=(), outputs=(), kernels=(), call_sites=dict, stats={}, device="cuda:0")
+    for lacking, why in ((["avx9", "amx"], "this machine lacks avx9, amx"), ([], "this machine lacks the device cuda:0")):
+        module.lacking = lacking
+        assert dict(contents._facts(module, None, {}))["not run"] == why
+
+
+def test_nodes_of_graphs_in_nodes_have_the_names_of_both(tmp_path) -> None:
+    text = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    m (bool c, float[2] x) => (float[2] y) <float[1] w = {1.0}> {
+      [choice] y = If (c) <
+        then_branch = t () => (float[2] a) { [sum] a = Add (x, w) },
+        else_branch = e () => (float[2] b) { b = Neg (x) }
+      >
+    }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    assert contents._nodes(tmp_path / "m.onnx") == {
+        "w": ("initializer", [], ["w"]),
+        "choice": ("If", ["c"], ["y"]),
+        "choice/sum": ("Add", ["x", "w"], ["a"]),
+        "choice/Neg#0": ("Neg", ["x"], ["b"]),
+    }
+    assert contents._nodes(None) == contents._nodes(tmp_path / "m.mlir") == {}

@@ -72,10 +72,11 @@ def _common(a: LaunchFacts, b: LaunchFacts) -> LaunchFacts:
 
 def _root(value: ir.Value) -> ir.Value:
     """The buffer that a view is of."""
-    while not isinstance(value.owner, ir.Block) and value.owner.operation.name.startswith("memref.") and len(value.owner.operands):
-        if not isinstance(value.owner.operands[0].type, ir.MemRefType):
+    while not isinstance(value.owner, ir.Block) and value.owner.operation.name.startswith("memref."):
+        viewed = [v for v in value.owner.operands if isinstance(v.type, ir.MemRefType)]
+        if not viewed:
             break
-        value = value.owner.operands[0]
+        (value,) = viewed
     return value
 
 

@@ -159,7 +159,7 @@ class _Writer:
         """Makes threads of loops, each with some lanes; gives the loop of the threads."""
         if not loops:
             return None
-        whole = self._fused(loops)
+        whole = self.s.fuse(*loops)
         factors = [None, self.numbers.threads, lanes] if lanes > 1 else [None, self.numbers.threads]
         blocks, threads, *vector = self.s.split(whole, factors)
         self.s.bind(blocks, "blockIdx.x")
@@ -167,9 +167,6 @@ class _Writer:
         for loop in vector:
             self.s.vectorize(loop)
         return threads
-
-    def _fused(self, loops: Sequence[LoopRV]) -> LoopRV:
-        return self.s.fuse(*loops) if len(loops) > 1 else loops[0]
 
     def _in_threads(self, rows: list[LoopRV], group: Sequence[str]) -> None:
         """A thread for each row."""
@@ -191,7 +188,7 @@ class _Writer:
         while isinstance(count, int) and together >= 2 * count:
             together //= 2
         if rows:
-            row = self._fused(rows)
+            row = self.s.fuse(*rows)
             blocks, row = s.split(row, [None, together])
             s.bind(blocks, "blockIdx.x")
             s.bind(row, "threadIdx.y")
@@ -216,7 +213,7 @@ class _Writer:
         lanes = self._lanes(block, block.vars[iterators[-1]], extents[-1])
         if guess(prod(extents)) < width * lanes:
             lanes = 1
-        whole = self._fused(loops)
+        whole = self.s.fuse(*loops)
         _, threads, *vector = self.s.split(whole, [None, width, lanes] if lanes > 1 else [None, width])
         self.s.bind(threads, "threadIdx.x")
         for loop in vector:

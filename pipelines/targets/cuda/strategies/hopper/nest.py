@@ -95,7 +95,7 @@ class GroupNest:
         """Launches the kernel that sums tiles, if there are tiles: a tensor without elements has no tensor map."""
         self.destination = destination
         size = self.tiles
-        if proves(lambda: size >= 1):
+        if proves(lambda: size > 0):
             self._launch()
         elif size != 0:
             some = emit.compare("ne", emit.index_constant(size), emit.index_constant(0))

@@ -41,7 +41,7 @@ def direction_of(problem: Problem) -> Direction:
         *(offset.coefficient(loop.var) for loop in (*problem.batch, *c.rows, *c.columns) if loop is not line),
     ]
     lanes = most
-    while lanes > 1 and any(exact(other, lanes) is None for other in others):
+    while any(exact(other, lanes) is None for other in others):
         lanes //= 2
     return Direction(not by_rows, lanes)
 

@@ -36,7 +36,6 @@ from relayc.symbolic import ceil_div, guess
 NUMBERS = ("rows", "columns", "depth", "unit_rows", "unit_columns", "stages", "splits")
 """The numbers of a tile that can be set."""
 
-_FLOATS = {"f16": "f16", "bf16": "bf16"}
 _EXTENSIONS = {"arith.extsi": "s8", "arith.extui": "u8"}
 
 MMA_CYCLE = {(8, 0): 1024, (8, 6): 512, (8, 9): 512, (9, 0): 1400, (10, 0): 1024, (12, 0): 512}
@@ -68,7 +67,7 @@ def instruction_of(contraction: Contraction, is_tf32: bool) -> Instruction | Non
         return Instruction("tf32", "tf32", 32, "f32") if is_tf32 else None
     if any(len(chain) != 1 or str(chain[0][1]) != sums for chain in casts):
         return None
-    if sums == "f32" and types[0] == types[1] and types[0] in _FLOATS:
+    if sums == "f32" and types[0] == types[1] and types[0] in ("f16", "bf16"):
         return Instruction(types[0], types[1], 16, sums)
     if sums == "i32" and types == ["i8", "i8"]:
         return Instruction(_EXTENSIONS[casts[0][0][0]], _EXTENSIONS[casts[1][0][0]], 8, sums)

@@ -141,6 +141,46 @@ PROGRAMS = {
         [(X[0, :4],)],
         lambda x: x + np.array([0x3C00, 0xBC00, 0x7C00, 0x3801], np.uint16).view(np.float16).astype(np.float32),
     ),
+    **{
+        f"within bounds {low} and {high}": (
+            program(
+                "%z = stablehlo.constant dense<-0.5> : tensor<f32> %w = stablehlo.constant dense<0.75> : tensor<4x6xf32> "
+                "%v = stablehlo.negate %w : tensor<4x6xf32> "
+                f"%0 = stablehlo.clamp %{low}, %x, %{high} : (tensor<{kinds[0]}f32>, tensor<4x6xf32>, tensor<{kinds[1]}f32>) "
+                "-> tensor<4x6xf32>",
+                arguments="%x: tensor<4x6xf32>, %a: tensor<f32>, %b: tensor<4x6xf32>",
+            ),
+            [(X, np.float32(-1), np.abs(TIES))],
+            lambda x, a, b, bounds=bounds: x.clip(*bounds(a, b)),
+        )
+        for low, high, kinds, bounds in (
+            ("z", "b", ("", "4x6x"), lambda a, b: (np.float32(-0.5), b)),
+            ("a", "w", ("", "4x6x"), lambda a, b: (a, np.float32(0.75))),
+            ("v", "w", ("4x6x", "4x6x"), lambda a, b: (np.float32(-0.75), np.float32(0.75))),
+        )
+    },
+    **{
+        f"a slice from {begin} on": (
+            program(
+                f"%i = stablehlo.constant dense<{begin[0]}> : tensor<i32> %j = stablehlo.constant dense<{begin[1]}> : tensor<i32> "
+                "%0 = stablehlo.dynamic_slice %x, %i, %j, sizes = [2, 3] : (tensor<4x6xf32>, tensor<i32>, tensor<i32>) -> tensor<2x3xf32>",
+                "tensor<2x3xf32>",
+            ),
+            [(X,)],
+            lambda x, first=first: x[first[0] : first[0] + 2, first[1] : first[1] + 3],
+        )
+        for begin, first in (((9, -2), (2, 0)), ((-1, 2), (0, 2)), ((2, 4), (2, 3)))
+    },
+    "a row for all rows": (
+        program(
+            "%b = stablehlo.broadcast_in_dim %y, dims = [0, 1] : (tensor<1x6xf32>) -> tensor<4x6xf32> "
+            "%n = stablehlo.negate %b : tensor<4x6xf32> %s = stablehlo.sine %n : tensor<4x6xf32> "
+            "%0 = stablehlo.add %s, %x : tensor<4x6xf32>",
+            arguments="%x: tensor<4x6xf32>, %y: tensor<1x6xf32>",
+        ),
+        [(X, Y[:1])],
+        lambda x, y: x - np.sin(y),
+    ),
     "the largest of a computed number": (
         program(
             "%k = stablehlo.constant dense<3> : tensor<i32> %r:2 = stablehlo.custom_call @stablehlo.dynamic_top_k(%x, %k) "

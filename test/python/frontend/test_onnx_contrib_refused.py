@@ -5,24 +5,10 @@ import pytest
 from contrib_models import few_bits, floats, grouped, model, numbers, scaled
 
 import relayc
-from relayc.frontend.onnx import OnnxError
+from relayc.frontend.onnx import OnnxError, from_onnx
 
 TABLE = {"data": numbers(4, 16), "indices": np.array([2]), "scales": floats(4, 2)}
 OF_TABLE = {"constants": ("data", "scales"), "block_size": 16}
-PROJECTED = {
-    "x": numbers(2, 5, 12),
-    "w": numbers(12, 24, dtype=np.int8),
-    "bias": floats(24),
-    "x_scale": np.array(0.02, np.float32),
-    "w_scale": np.array(0.01, np.float32),
-}
-EMBEDDED = {
-    "ids": numbers(2, 5, dtype=np.int32, low=0, high=2),
-    "segments": numbers(2, 5, dtype=np.int32, low=0, high=2),
-    **{name: floats(3, 8) for name in ("words", "places", "kinds")},
-    **{name: floats(8) for name in ("gamma", "beta")},
-}
-GROUPS = {"num_heads": 4, "kv_num_heads": 2, "do_rotary": 1}
 OF_BITS = {"constants": ("b", "scales"), "K": 32, "N": 4, "block_size": 32}
 
 
@@ -61,33 +47,71 @@ OF_BITS = {"constants": ("b", "scales"), "K": 32, "N": 4, "block_size": 32}
             {"num_heads": 4, "kv_num_heads": 2},
             "input query: expected a multiple of 8 heads",
         ),
-        ("QGemm", {**scaled("a", numbers(2, 3, 8), 0.02, 7), **scaled("b", numbers(8, 5), 0.03, 0)}, {}, "input A: expected 2 dimensions"),
-        ("QGemm", {**scaled("a", numbers(3, 8), 0.02, 7), **scaled("b", numbers(2, 8, 5), 0.03, 0)}, {}, "input B: expected 2 dimensions"),
-        *(
-            ("EmbedLayerNormalization", EMBEDDED | {name: floats(1, 3, 8)}, {"outputs": 2}, f"input {what}: expected 2 dimensions")
-            for name, what in (("words", "word_embedding"), ("places", "position_embedding"), ("kinds", "segment_embedding"))
-        ),
-        *(
-            ("GroupQueryAttention", grouped(2, 1, 6, [7, 7]) | {name: floats(2, 2, 4)[where]}, GROUPS, f"input {what}: expected {rank} dim")
-            for name, what, where, rank in (
-                ("q", "query", 0, 3),
-                ("v", "value", 0, 3),
-                ("past_k", "past_key", ..., 4),
-                ("past_v", "past_value", ..., 4),
-                ("cos", "cos_cache", ..., 2),
-                ("sin", "sin_cache", ..., 2),
-            )
-        ),
-        *(
-            ("QAttention", PROJECTED | {name: array}, {"num_heads": 2}, f"input {what}: expected {rank} dim")
-            for name, array, what, rank in (
-                ("x", numbers(5, 12), "input", 3),
-                ("w", numbers(1, 12, 24, dtype=np.int8), "weight", 2),
-                ("bias", floats(1, 24), "bias", 1),
-            )
-        ),
     ],
 )
 def test_what_is_refused(op, inputs, attributes, message):
     with pytest.raises(OnnxError, match=message):
         relayc.compile(model(op, inputs, **attributes))
+
+
+IDS = numbers(2, 5, dtype=np.int32, low=0, high=2)
+RANKED = {
+    "Attention": ({"input": floats(1, 3, 8), "weights": floats(8, 24), "bias": floats(24)}, {"num_heads": 2}),
+    "EmbedLayerNormalization": (
+        {
+            **{"input_ids": IDS, "segment_ids": IDS},
+            **{f"{name}_embedding": floats(3, 8) for name in ("word", "position", "segment")},
+            **{"gamma": floats(8), "beta": floats(8), "mask": IDS, "position_ids": IDS},
+        },
+        {"outputs": 2},
+    ),
+    "GroupQueryAttention": (
+        {
+            **{name: floats(1, 1, 4 * heads) for name, heads in (("query", 4), ("key", 2), ("value", 2))},
+            **{name: floats(1, 2, 6, 4) for name in ("past_key", "past_value")},
+            **{"seen": np.int32([6]), "total": np.int32(7), "cos_cache": floats(9, 2), "sin_cache": floats(9, 2)},
+            **{"position_ids": np.array([[6]]), "attention_bias": floats(1, 4, 1, 7)},
+        },
+        {"num_heads": 4, "kv_num_heads": 2, "do_rotary": 1, "outputs": 3},
+    ),
+    "MoE": (
+        {
+            **{"input": floats(2, 8), "router_probs": floats(2, 3)},
+            **{"fc1_experts_weights": floats(3, 5, 8), "fc1_experts_bias": floats(3, 5)},
+            **{"fc2_experts_weights": floats(3, 8, 5), "fc2_experts_bias": floats(3, 8)},
+            **{"fc3_experts_weights": floats(3, 5, 8), "fc3_experts_bias": floats(3, 5)},
+        },
+        {},
+    ),
+    "MultiHeadAttention": (
+        {
+            **{"query": floats(1, 3, 8), "key": floats(1, 3, 8), "value": floats(1, 3, 8), "bias": floats(24)},
+            **{"own": None, "attention_bias": floats(1, 2, 3, 7), "past_key": floats(1, 2, 4, 4), "past_value": floats(1, 2, 4, 4)},
+        },
+        {"num_heads": 2, "outputs": 3},
+    ),
+    "QAttention": (
+        {
+            **{"input": numbers(2, 5, 12), "weight": numbers(12, 24, dtype=np.int8), "bias": floats(24)},
+            **{name: np.array(0.02, np.float32) for name in ("input_scale", "weight_scale")},
+        },
+        {"num_heads": 2},
+    ),
+    "QGemm": ({**scaled("A", numbers(3, 8), 0.02, 7), **scaled("B", numbers(8, 5), 0.03, 0)}, {}),
+    "RotaryEmbedding": (
+        {"input": floats(1, 3, 8), "position_ids": np.array([2]), "cos_cache": floats(9, 2), "sin_cache": floats(9, 2)},
+        {"num_heads": 2},
+    ),
+}
+"""Operators on inputs of the right numbers of dimensions."""
+OF_ANY_RANK = {"gamma", "beta", "seen", "total"}
+
+
+@pytest.mark.parametrize("op", RANKED)
+def test_inputs_of_other_ranks(op):
+    inputs, attributes = RANKED[op]
+    from_onnx(model(op, inputs, **attributes))
+    for name, array in inputs.items():
+        if array is not None and name not in OF_ANY_RANK and not name.endswith(("_scale", "_zero")):
+            with pytest.raises(OnnxError, match=f"input {name}: expected .* dimensions, found"):
+                from_onnx(model(op, inputs | {name: array[None, None, None]}, **attributes))

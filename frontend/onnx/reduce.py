@@ -44,9 +44,7 @@ _PER_ELEMENT: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def _apply(name: str, data: Tensor, axes: Sequence[int] | None, keepdims: bool, noop_with_empty_axes: bool = False) -> Tensor:
-    if not axes and noop_with_empty_axes:
-        return _PER_ELEMENT[name](data) if name in _PER_ELEMENT else data
-    chosen = axes_of(axes, data.rank) if axes else tuple(range(data.rank))
+    chosen = axes_of(axes, data.rank) if axes else () if noop_with_empty_axes else tuple(range(data.rank))
     if not chosen:
         return _PER_ELEMENT[name](data) if name in _PER_ELEMENT else data
     return _REDUCTIONS[name](data, chosen, keepdims)

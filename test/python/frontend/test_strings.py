@@ -199,6 +199,12 @@ def test_normalizing_a_row_with_nothing_left():
         found.run({"x": X})
 
 
+def test_normalizing_without_stop_words():
+    module = relayc.compile(unary("StringNormalizer", texts("x"), case_change_action="UPPER"))
+    for words, expected in ((["x"], ["X"]), ([], [""]), (["x", "y", "Z"], ["X", "Y", "Z"])):
+        assert module.run({"x": np.array(words, object)})["y"].tolist() == expected
+
+
 @pytest.mark.parametrize("pattern", [r"[a-z]+@\w+\.com", r"(?i)ab.?", "", r"\pL+"])
 def test_regular_expressions(pattern):
     words = texts("ab@example.com", "AB", "abc", "", "été", "a\nb")

@@ -100,7 +100,7 @@ class Executable:
         """Takes the constants of at least so many bytes out of the program: they are bound late. Gives them by name."""
         nodes = dict.fromkeys(node for function in self.module.functions.values() for node in post_order(function))
         large = [node for node in nodes if isinstance(node, Constant) and node.data.nbytes >= byte_limit]
-        names = [f"const_{i}" for i in range(len(large))]
+        names = [f"const_{len(self._late) + i}" for i in range(len(large))]
         variables = {node: Var(name, node.type) for node, name in zip(large, names, strict=True)}
         self._bind(variables)
         self._late |= set(names)

@@ -403,6 +403,49 @@ def test_sizes_that_the_program_computes():
     )
 
 
+X = values((3, 4))
+COMPUTED = {
+    "full": ("dyn.full", [np.float32(2.5), [2, 3]], {}, np.full((2, 3), 2.5, "float32")),
+    "full of a type": ("dyn.full", [np.float32(2.5), [2, 3]], {"dtype": "int8"}, np.full((2, 3), 2, "int8")),
+    "one-hot": ("dyn.one_hot", [[1, 0, 2], np.int32(5), np.int32(-1), 3], {}, np.eye(3, dtype="int32")[[1, 0, 2]] * 6 - 1),
+    "one-hot columns": (
+        "dyn.one_hot",
+        [[1, 0, 2], np.float32(5), np.float32(-1), 4],
+        {"axis": 0, "dtype": "float32"},
+        np.eye(4, dtype="float32")[[1, 0, 2]].T * 6 - 1,
+    ),
+    "greatest": ("dyn.topk", [X, 2], {"ret_type": "values"}, -np.sort(-X, 1)[:, :2]),
+    "places of the least": (
+        "dyn.topk",
+        [X, 2],
+        {"ret_type": "indices", "axis": 0, "is_ascend": True, "dtype": "int64"},
+        np.argsort(X, 0, kind="stable")[:2],
+    ),
+    "tiles of fewer axes": ("dyn.tile", [X, [2]], {}, np.tile(X, 2)),
+    "tiles of all axes": ("dyn.tile", [X, [2, 3]], {}, np.tile(X, (2, 3))),
+    "tiles of more axes": ("dyn.tile", [X, [2, 1, 3, 1]], {}, np.tile(X, (2, 1, 3, 1))),
+    "slices by sizes": ("dyn.strided_slice", [X, [1, 0], [1, -1], [1, 1]], {"slice_mode": "size"}, X[1:2]),
+    "slices without elements": ("dyn.strided_slice", [X, [0, 1], [-1, 0], [1, 1]], {"slice_mode": "size"}, X[:, 1:1]),
+    "slices of the first axis": ("dyn.strided_slice", [X, [2], [-1], [1]], {"slice_mode": "size"}, X[2:]),
+    "slices by ends": ("dyn.strided_slice", [X, [2, -1], [0, 0], [-1, -2]], {}, X[2:0:-1, :0:-2]),
+    "a shape": ("vm.shape_of", [X], {}, np.array([3, 4])),
+    "a shape of a type": ("vm.shape_of", [X], {"dtype": "int32"}, np.array([3, 4], "int32")),
+    "zeros": ("dyn.zeros", [[2, 1]], {}, np.zeros((2, 1), "float32")),
+    "ones": ("dyn.ones", [[2, 1]], {"dtype": "int8"}, np.ones((2, 1), "int8")),
+}
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_operators_of_computed_sizes(name):
+    """All operands are constants here."""
+    operator, operands, attrs, expected = COMPUTED[name]
+    arrays = [np.asarray(value, getattr(value, "dtype", "int64")) for value in operands]
+    found = interpreted(lambda: relay.op.call(operator, *map(relay.const, arrays), **attrs))
+    found = found[0] if isinstance(found, list) else found
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_negative_padding_takes_elements_away():
     x = values((4, 5))
     found = evaluated(lambda v: relay.nn.pad(v, ((-1, 2), (0, -2)), 3.0), x)

@@ -227,6 +227,7 @@ def test_what_metadata_cannot_hold():
         ("1 + '", '1:5: expected a token, found "\'"'),
         ('nn.softmax(1, axis="\\q")', "1:20: expected a string as in JSON, found Invalid"),
         ("1 + )", "1:5: expected an expression, found ')'"),
+        ("1 2", "1:3: expected the end of the text, found '2'"),
         ("nn.softmax(1, axis=@f)", "1:20: expected the value of an attribute, found 'f'"),
         ("match (1) { 3 => 4 }", "1:13: expected a pattern, found '3'"),
         ("ref_write(1)", "1:1: ref_write: expected 2 argument(s), found 1"),

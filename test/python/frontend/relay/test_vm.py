@@ -38,6 +38,8 @@ def test_inputs_are_set_in_order_by_name_and_one_by_one(executable):
     machine.invoke_with_outputs("main", {"x": X, "y": Y}, out)
     np.testing.assert_array_equal(out, [X - Y, 2 * X])
     assert len(machine.benchmark("cpu", X, Y, repeat=2, number=1).results) == 2
+    assert len(machine.benchmark("cpu", X, func_name="twice").results) == 5
+    np.testing.assert_array_equal(machine.get_outputs(), [2 * X])
 
 
 def test_other_functions_are_invoked(executable):
@@ -52,6 +54,16 @@ def test_wrong_inputs(executable):
     machine = vm.VirtualMachine(executable, "cpu")
     with pytest.raises(TypeError, match="main: expected 2 argument"):
         machine.invoke("main", X)
+    for args, named, count in (((X,), {"x": X}, 2), ((X, Y, X), {}, 3), ((), {"y": X}, 1)):
+        with pytest.raises(TypeError, match=rf"main: expected 2 argument\(s\), found {count}"):
+            machine.set_input("main", *args, **named)
+    for args, named in (((), {}), ((0, X), {"x": X}), ((), {"x": X, "y": X})):
+        with pytest.raises(TypeError, match=f"found {len(args)} values and {len(named)} names"):
+            machine.set_one_input("main", *args, **named)
+    with pytest.raises(ValueError, match="zip"):
+        machine.invoke_with_outputs("main", {"x": X, "y": Y}, [np.empty(3, "float32")])
+    with pytest.raises(ValueError, match="quantum"):
+        vm.VirtualMachine(executable, ["cpu", "quantum"])
     with pytest.raises(TypeError, match="main: expected an argument out of x, y, found 'z'"):
         machine.set_one_input("main", "z", X)
     with pytest.raises(TypeError, match="main: expected one argument with its name or place"):
@@ -93,7 +105,9 @@ def test_large_constants_are_bound_late(tmp_path):
     np.testing.assert_array_equal(vm.VirtualMachine(loaded).run(X), X * weights + 2)
     consts = loaded.get_late_bound_consts(12)
     assert list(consts) == ["const_0"]
-    loaded.load_late_bound_consts_from_map({"const_0": -consts["const_0"]})
+    more = loaded.get_late_bound_consts(4)
+    assert loaded.get_late_bound_consts(4) == {} and list(more) == ["const_1"]
+    loaded.load_late_bound_consts_from_map({"const_0": -consts["const_0"], **more})
     np.testing.assert_array_equal(vm.VirtualMachine(loaded).run(X), 2 - X * weights)
     with pytest.raises(KeyError, match="no function 'run'"):
         loaded["run"]

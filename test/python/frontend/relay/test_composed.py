@@ -403,6 +403,17 @@ def test_sizes_that_the_program_computes():
     )
 
 
+@pytest.mark.parametrize("axis", [1, -1])
+def test_parts_of_a_symbolic_axis(axis):
+    """The program checks that the size can be divided."""
+    n, x = symbol("n"), values((3, 6))
+    split = lambda v: relay.split(v, 2, axis).astuple()  # noqa: E731 (an argument, not a definition)
+    left, right = interpreted(split, x, shapes=[(3, n)])
+    np.testing.assert_array_equal(np.concatenate([left, right], 1), x)
+    assert left.shape == right.shape == (3, 3)
+    assert [field.shape[0] for field in type_of(split(relay.var("x", shape=(3, n)))).fields] == [3, 3]
+
+
 X = values((3, 4))
 COMPUTED = {
     "full": ("dyn.full", [np.float32(2.5), [2, 3]], {}, np.full((2, 3), 2.5, "float32")),

@@ -297,6 +297,12 @@ def test_calls_that_are_not_altered(attributes):
         transform.AlterOpLayout()(relay.IRModule.from_expr(nn.relu(nn.max_pool2d(image(), (1, 1), layout="NHWC"))))
 
 
+def test_operators_without_a_rule_may_stay(attributes):
+    mod = transform.InferType()(relay.IRModule.from_expr(relay.reverse(nn.relu(image()), 0)))
+    attributes("reverse", "FTVMAlterOpLayout", lambda attrs, args, types, out_type: None)
+    relay.assert_structural_equal(transform.AlterOpLayout()(mod), mod)
+
+
 def test_what_is_not_converted():
     assert transforms(convert(nn.relu(conv(image())), {**NCHW, "nn.relu": ["NCHW"]})) == IN + OUT  # it follows
     number = relay.const(np.full((1, 1), 3, "float32"))

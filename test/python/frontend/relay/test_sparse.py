@@ -178,5 +178,11 @@ def test_products_with_weights_of_zeros_become_sparse():
     assert set(params) == {"b", "a.data", "a.indices", "a.indptr"}
     found = relay.create_executor("graph").evaluate(function)(x, *(params[param.name_hint] for param in function.params[1:]))
     np.testing.assert_allclose(found.numpy(), np.maximum(x @ sparse.T, 0) @ dense.T, rtol=1e-4, atol=1e-4)
-    with pytest.raises(ValueError, match=r"block size: expected one that divides a matrix of shape \(12, 8\), found \(5, 1\)"):
-        relay.data_dep_optimization.bsr_dense.convert(relay.Function([*names.values()], body), dict(given), (5, 1), 0.3)
+    whole, convert = relay.Function([*names.values()], body), relay.data_dep_optimization.bsr_dense.convert
+    share = float(np.mean(sparse == 0))
+    for least, converts in ((share, True), (share + 0.001, False)):
+        assert ("a.data" in convert(whole, dict(given), (4, 1), least)[1]) == converts
+    assert set(convert(whole, {"a": sparse.astype("float64")}, (4, 1), 0.3)[1]) == {"a"}
+    for block, found in (((5, 1), r"\(5, 1\)"), ((4, 3), r"\(4, 3\)"), ((4,), r"\(4,\)"), ((4, 1, 1), r"\(4, 1, 1\)")):
+        with pytest.raises(ValueError, match=rf"block size: expected one that divides a matrix of shape \(12, 8\), found {found}"):
+            convert(whole, dict(given), block, 0.3)

@@ -244,3 +244,22 @@ def test_groups_have_no_expression_in_common():
     found = pair.partition(body)
     assert isinstance(found.op, relay.Function) and isinstance(found.args[0].op, relay.Function)
     assert pair.partition(relay.subtract(body, y)).op.attrs["PartitionedFromPattern"] == "subtract_subtract_"
+
+
+def test_alternatives_that_do_not_match_leave_nothing():
+    one = is_op("exp")(wildcard())
+    left, right = is_op("subtract")(one, is_op("tanh")(wildcard())), is_op("subtract")(wildcard(), wildcard())
+    seen = []
+
+    class Noting(DFPatternCallback):
+        def __init__(self):
+            super().__init__()
+            self.pattern = left | right
+
+        def callback(self, pre, post, node_map):
+            seen.append([pattern in node_map for pattern in (left, one, right)])
+            return post
+
+    rewrite(Noting(), relay.exp(X) - relay.nn.relu(Y))
+    rewrite(Noting(), relay.exp(X) - relay.tanh(Y))
+    assert seen == [[False, False, True], [True, True, False]]

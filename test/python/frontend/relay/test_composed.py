@@ -210,6 +210,52 @@ def test_unique(is_sorted, run):
     np.testing.assert_array_equal([*found[:n], *first[:n], *inverse, *times[:n]], [*kinds, *at, *back, *counts])
 
 
+def _logs(x, **axes):
+    return np.log(np.exp(x).sum(**axes))
+
+
+X = values((2, 3, 4))
+FUNCTIONS = {
+    "numbers up to one": (lambda x: relay.arange(relay.const(5), dtype="int32"), np.arange(5, dtype="int32")),
+    "numbers from one to another": (lambda x: relay.arange(1, 4), np.arange(1, 4, dtype="float32")),
+    "numbers with steps": (lambda x: relay.arange(1, 7, 2, "int64"), np.arange(1, 7, 2)),
+    "variance": (relay.variance, X.var()),
+    "variance along an axis": (lambda x: relay.variance(x, 1), X.var(1)),
+    "variance along the others": (lambda x: relay.variance(x, 1, keepdims=True, exclude=True), X.var((0, 2), keepdims=True)),
+    "variance of a sample": (lambda x: relay.variance(x, [0, 2], unbiased=True), X.var((0, 2), ddof=1)),
+    "variance around a number": (
+        lambda x: relay.variance(x, 1, with_mean=relay.const(np.full((2, 1, 4), 0.5, "float32"))),
+        ((X - 0.5) ** 2).mean(1),
+    ),
+    "deviation": (relay.std, X.std()),
+    "deviation along the others": (lambda x: relay.std(x, 1, True, True), X.std((0, 2), keepdims=True)),
+    "deviation of a sample": (lambda x: relay.std(x, [2], unbiased=True), X.std(2, ddof=1)),
+    "mean and variance": (lambda x: relay.mean_variance(x)[1], X.var()),
+    "mean of both": (lambda x: relay.mean_variance(x, [1])[0], X.mean(1)),
+    "kept mean of both": (lambda x: relay.mean_variance(x, 1, True)[0], X.mean(1, keepdims=True)),
+    "mean along the others": (lambda x: relay.mean_variance(x, 1, exclude=True)[0], X.mean((0, 2))),
+    "variance of a sample of both": (lambda x: relay.mean_variance(x, 1, unbiased=True)[1], X.var(1, ddof=1)),
+    "mean of mean and deviation": (lambda x: relay.mean_std(x, 1, True)[0], X.mean(1, keepdims=True)),
+    "deviation of mean and deviation": (lambda x: relay.mean_std(x, 1, exclude=True)[1], X.std((0, 2))),
+    "logarithm of sums": (relay.logsumexp, _logs(X)),
+    "logarithm of sums along axes": (lambda x: relay.logsumexp(x, [0, 2]), _logs(X, axis=(0, 2))),
+    "logarithm of kept sums": (lambda x: relay.logsumexp(x, 1, True), _logs(X, axis=1, keepdims=True)),
+    "logarithm of large sums": (lambda x: relay.logsumexp(x + relay.const(1000.0), 1), _logs(X, axis=1) + 1000),
+    "upper triangle": (lambda x: relay.trilu(x, 1), np.triu(X, 1)),
+    "lower triangle": (lambda x: relay.trilu(x, relay.const(-1), upper=False), np.tril(X, -1)),
+    "reversed reshape": (lambda x: relay.reverse_reshape(x, -1), X.reshape(-1)),
+    "what is left": (relay.nn.dropout, X),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_that_are_more_than_a_call(name):
+    make, expected = FUNCTIONS[name]
+    found = interpreted(make, X)
+    assert found.dtype == expected.dtype and found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, **CLOSE)
+
+
 # ---- networks ------------------------------------------------------------------------------------------------------------------------
 
 
@@ -414,7 +460,7 @@ def test_parts_of_a_symbolic_axis(axis):
     assert [field.shape[0] for field in type_of(split(relay.var("x", shape=(3, n)))).fields] == [3, 3]
 
 
-X = values((3, 4))
+MATRIX = values((3, 4))
 COMPUTED = {
     "full": ("dyn.full", [np.float32(2.5), [2, 3]], {}, np.full((2, 3), 2.5, "float32")),
     "full of a type": ("dyn.full", [np.float32(2.5), [2, 3]], {"dtype": "int8"}, np.full((2, 3), 2, "int8")),
@@ -425,22 +471,22 @@ COMPUTED = {
         {"axis": 0, "dtype": "float32"},
         np.eye(4, dtype="float32")[[1, 0, 2]].T * 6 - 1,
     ),
-    "greatest": ("dyn.topk", [X, 2], {"ret_type": "values"}, -np.sort(-X, 1)[:, :2]),
+    "greatest": ("dyn.topk", [MATRIX, 2], {"ret_type": "values"}, -np.sort(-MATRIX, 1)[:, :2]),
     "places of the least": (
         "dyn.topk",
-        [X, 2],
+        [MATRIX, 2],
         {"ret_type": "indices", "axis": 0, "is_ascend": True, "dtype": "int64"},
-        np.argsort(X, 0, kind="stable")[:2],
+        np.argsort(MATRIX, 0, kind="stable")[:2],
     ),
-    "tiles of fewer axes": ("dyn.tile", [X, [2]], {}, np.tile(X, 2)),
-    "tiles of all axes": ("dyn.tile", [X, [2, 3]], {}, np.tile(X, (2, 3))),
-    "tiles of more axes": ("dyn.tile", [X, [2, 1, 3, 1]], {}, np.tile(X, (2, 1, 3, 1))),
-    "slices by sizes": ("dyn.strided_slice", [X, [1, 0], [1, -1], [1, 1]], {"slice_mode": "size"}, X[1:2]),
-    "slices without elements": ("dyn.strided_slice", [X, [0, 1], [-1, 0], [1, 1]], {"slice_mode": "size"}, X[:, 1:1]),
-    "slices of the first axis": ("dyn.strided_slice", [X, [2], [-1], [1]], {"slice_mode": "size"}, X[2:]),
-    "slices by ends": ("dyn.strided_slice", [X, [2, -1], [0, 0], [-1, -2]], {}, X[2:0:-1, :0:-2]),
-    "a shape": ("vm.shape_of", [X], {}, np.array([3, 4])),
-    "a shape of a type": ("vm.shape_of", [X], {"dtype": "int32"}, np.array([3, 4], "int32")),
+    "tiles of fewer axes": ("dyn.tile", [MATRIX, [2]], {}, np.tile(MATRIX, 2)),
+    "tiles of all axes": ("dyn.tile", [MATRIX, [2, 3]], {}, np.tile(MATRIX, (2, 3))),
+    "tiles of more axes": ("dyn.tile", [MATRIX, [2, 1, 3, 1]], {}, np.tile(MATRIX, (2, 1, 3, 1))),
+    "slices by sizes": ("dyn.strided_slice", [MATRIX, [1, 0], [1, -1], [1, 1]], {"slice_mode": "size"}, MATRIX[1:2]),
+    "slices without elements": ("dyn.strided_slice", [MATRIX, [0, 1], [-1, 0], [1, 1]], {"slice_mode": "size"}, MATRIX[:, 1:1]),
+    "slices of the first axis": ("dyn.strided_slice", [MATRIX, [2], [-1], [1]], {"slice_mode": "size"}, MATRIX[2:]),
+    "slices by ends": ("dyn.strided_slice", [MATRIX, [2, -1], [0, 0], [-1, -2]], {}, MATRIX[2:0:-1, :0:-2]),
+    "a shape": ("vm.shape_of", [MATRIX], {}, np.array([3, 4])),
+    "a shape of a type": ("vm.shape_of", [MATRIX], {"dtype": "int32"}, np.array([3, 4], "int32")),
     "zeros": ("dyn.zeros", [[2, 1]], {}, np.zeros((2, 1), "float32")),
     "ones": ("dyn.ones", [[2, 1]], {"dtype": "int8"}, np.ones((2, 1), "int8")),
 }

@@ -130,6 +130,7 @@ def test_types_are_noted_in_the_program_itself():
         ("if (True) { 2 } else { 3f }", "expected the type int32, found float32"),
         ("let %f = fn (%x) { %f }; 1", "expected a type that is no part of itself"),
         ("@f(1)", "no function @f"),
+        ("fn (%x) { %x }", "expected a type, found _, of which a part is not known: expected annotations"),
         ("fn () { exp }", "an operator that is not called is not supported yet: write a function around it"),
         ("exp(fn () { 1 })", "expected tensors and tuples of them, found fn () -> int32"),
         ("free_var %x: Tensor[(2), int7];\nexp(%x)", "exp(Tensor[(2), int7])"),

@@ -415,3 +415,14 @@ def test_parameters_of_one_name_get_numbers():
     params = [relay.var("x", shape=(size,)) for size in (2, 3, 4)] + [relay.var("", shape=(5,))]
     text = str(lower(relay.IRModule.from_expr(relay.Function(params, relay.Tuple(params)))))
     assert re.findall(r'relay.name = "(\w*)"', text) == ["x", "x_1", "x_2", "arg"]
+
+
+def test_arrays_of_another_rank_are_refused():
+    """Sizes that are not known are those of the array, in tuples as well."""
+    x, pair = relay.var("x", shape=(relay.Any(), 3)), relay.TupleType([relay.TensorType((relay.Any(),)), relay.TensorType((2,))])
+    with pytest.raises(ValueError, match=r"expected Tensor\[\(\?, 3\), float32\], found an array of shape \(3,\)"):
+        run(relay.Function([x], relay.exp(x)), np.zeros(3, np.float32))
+    both = relay.Var("both", pair)
+    total = relay.create_executor("graph").evaluate(relay.Function([both], relay.TupleGetItem(both, 0) + relay.TupleGetItem(both, 1)))
+    for size in (2, 1):
+        np.testing.assert_array_equal(total([np.ones(size, np.float32), np.arange(2, dtype=np.float32)]), [1, 2])

@@ -87,6 +87,9 @@ def test_what_fits_not_is_refused():
     with pytest.raises(ValueError, match="sparse_indices: expected the shape of sparse_data"):
         relay.transform.InferTypeLocal(relay.nn.sparse_add(x, (data, indices, indptr)))
     images, blocks = relay.var("images", shape=(1, 4, 4, 2)), relay.var("d", shape=(4, 2, 1))
+    for wrong, what in (({"layout": "NCWH"}, "layout: expected NHWC or NCHW, found NCWH"), ({}, "dense_data: expected rank 4")):
+        with pytest.raises(ValueError, match=what):
+            relay.transform.InferTypeLocal(relay.op.nn.sparse_conv2d(images if wrong else x, blocks, indices, indptr, **wrong))
     for size in ((2, 3), (3, 2), (3,)):
         with pytest.raises(ValueError, match="kernel_size: expected two odd numbers, found"):
             relay.transform.InferTypeLocal(relay.op.nn.sparse_conv2d(images, blocks, indices, indptr, kernel_size=size))

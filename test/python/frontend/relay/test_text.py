@@ -250,11 +250,18 @@ def test_errors_point_at_the_place(text, message):
 
 
 @pytest.mark.parametrize(
-    "text",
-    [LIST + LIST, "type A { B } type C { B }", "def @f() { 1 } def @f() { 2 }", '#[version = "0.0.4"]\ndef @f() { 1 }', "1"],
+    ("text", "message"),
+    [
+        (LIST + LIST, "type List: expected a name that is not taken"),
+        ("type A { B } type C { B }", "constructor B: expected a name that is not taken"),
+        ("def @f() { 1 } def @f() { 2 }", "function @f: expected a name that is not taken"),
+        ('#[version = "0.0.4"]\ndef @f() { 1 }', 'expected #.version = "0.0.5".'),
+        ("1", "expected def, type or extern"),
+        ("def f() { 1 }", "expected the name of a function"),
+    ],
 )
-def test_wrong_modules_are_refused(text):
-    with pytest.raises(ParseError, match="expected"):
+def test_wrong_modules_are_refused(text, message):
+    with pytest.raises(ParseError, match=message):
         parse_module(text)
 
 

@@ -153,8 +153,16 @@ def test_errors():
         relay.transform.InferTypeLocal(relay.nn.max_pool2d_grad(g, x, pool_size=(2, 2), strides=(2, 2)))
     with pytest.raises(RelayError, match="kernel_size: expected the size of the weight"):
         relay.transform.InferTypeLocal(relay.nn.conv2d_backward_weight(g, x))
-    with pytest.raises(RelayError, match=r"channels of data: expected a multiple of 2 \(groups\), found 3"):
-        relay.transform.InferTypeLocal(relay.nn.conv2d_backward_weight(g, x, kernel_size=(3, 3), groups=2))
+    even = relay.var("x", shape=(2, 4, 6, 6))
+    for data, attrs, message in (
+        (x, {"groups": 2}, r"channels of data: expected a multiple of 2 \(groups\), found 3"),
+        (even, {"groups": 2}, r"channels of grad: expected a multiple of 2 \(groups\), found 3"),
+        (x, {"channels": 4}, "channels: expected those of the gradient, 3, found 4"),
+    ):
+        with pytest.raises(RelayError, match=message):
+            relay.transform.InferTypeLocal(relay.nn.conv2d_backward_weight(g, data, kernel_size=(3, 3), **attrs))
+    with pytest.raises(RelayError, match="out_layout: expected the layout of the data, NCHW, found NHWC"):
+        relay.transform.InferTypeLocal(relay.nn.max_pool2d_grad(g, x, pool_size=(2, 2), out_layout="NHWC"))
 
 
 @pytest.mark.parametrize(

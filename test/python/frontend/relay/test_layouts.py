@@ -345,6 +345,18 @@ RULES = {
         "NCHW",
         ("NCHW", "NCHW", {"begin": [0, 0, 1, 0], "end": [2, 8, 5, 6], "strides": [1, 3, 2, 1]}),
     ),
+    "slices of some axes in another order": (
+        relay.strided_slice(relay.var("x"), [0, 1], [2, 5], [1, 2]),
+        "NHWC",
+        "NCHW",
+        ("NCHW", "NCHW", {"begin": [0, 0, 1, 0], "end": [2, 8, 5, 7], "strides": [1, 1, 2, 1]}),
+    ),
+    "slices of named axes in another order": (
+        relay.strided_slice(relay.var("x"), [2, 1], [6, 4], axes=[3, -3]),
+        "NHWC",
+        "NCHW",
+        ("NCHW", "NCHW", {"begin": [2, 1], "end": [6, 4], "axes": [1, 2]}),
+    ),
     "reversed axes": (relay.transpose(relay.var("x")), "NHWC", "NCHW", ("NCHW", "CWHN", {"axes": [1, 3, 2, 0]})),
     "slices of blocks in another order": (relay.strided_slice(relay.var("x"), [0], [2], axes=[0]), "NHWC", "NCHW4c", None),
     "sums in a layout of fewer axes": (relay.sum(relay.var("x"), (1,)), "NHW", "NWH", None),

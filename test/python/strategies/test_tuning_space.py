@@ -93,6 +93,26 @@ def test_sums_beside_channels_fill_all_registers_but_four(columns, vectors):
     assert tuple(space.values["vectors"]) == vectors
 
 
+WORK = {
+    "contraction": 37 * 256 * 96,
+    "inner_products": 3 * 300 * 70,
+    "window_columns": 32 * 17 * 19 * 3 * 3,
+    "window_channels": 32 * 17 * 19 * 3 * 3,
+    "attention_columns": 2 * 24 * 24 * (32 + 32),
+    "attention_rows": 2 * 24 * (32 + 32),
+}
+"""Multiply-adds of the cases."""
+
+
+@pytest.mark.parametrize("case", WORK)
+def test_a_kernel_is_parallel_from_its_grain_on(case):
+    for grain in (WORK[case], WORK[case] + 1):
+        with relayc.PassContext(config={"schedule.kernels": {"*": {f"{case}.grain": grain}}}):
+            module = relayc.compile(program(*CASES[case]), "cpu -mcpu=x86-64-v3 -num-threads=4", stop_after="tir", cache=False)
+        (found,) = [kernel.schedule for kernel in module.kernels]
+        assert found.startswith(case) and ("scf.parallel" in str(module)) == (grain == WORK[case])
+
+
 LARGE = (dense, [values((300, 4000)), Const(np.zeros((900, 4000), np.float32))])
 MOST = 4096
 

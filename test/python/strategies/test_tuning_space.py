@@ -93,6 +93,28 @@ def test_sums_beside_channels_fill_all_registers_but_four(columns, vectors):
     assert tuple(space.values["vectors"]) == vectors
 
 
+def pooling(x):
+    return [build("nn.max_pool2d", x, pool_size=(3, 3), padding=(1, 1, 1, 1))]
+
+
+@pytest.mark.parametrize(
+    ("body", "types", "expected"),
+    [
+        # Three rows of 258 columns are in 4 KiB at least, as they are in 2; eight planes have 128 KiB at most.
+        (pooling, ["8, 256, 256"], {"buffer_bytes": (1 << 11, *(1 << i for i in range(13, 18))), "accumulators": (1, 2, 4, 8, 16)}),
+        # Sums of two vectors and their operands in 32 registers; no more than 64 strips.
+        (attention, ["8, 70, 64", "8, 5000, 64", "8, 5000, 64"], {"height": (2, 3, 4, 5, 7, 10, 12, 14), "tiles": (2, 4, 8, 16)}),
+        (attention, ["8, 70, 64", "8, m, 64", "8, m, 64"], {"strips": (1, 2, 4, 8, 16, 32, 64)}),
+        # Vectors of 16 keys up to all of them.
+        (attention, ["8, 1, 64", "8, 5000, 64", "8, 5000, 64"], {"keys": tuple(1 << i for i in range(4, 14)), "sums": (1, 2, 4, 8, 16)}),
+    ],
+)
+def test_all_sensible_values(body, types, expected):
+    module = symbolic_program(body, [tensor(f"float32[1, {shape}]") for shape in types])
+    (space,) = relayc.tuning_space(relayc.compile(module, stop_after="te"), "cpu -mcpu=x86-64-v4 -l1-bytes=32768 -l2-bytes=1048576")
+    assert expected.items() <= dict(space.values).items()
+
+
 WORK = {
     "contraction": 37 * 256 * 96,
     "inner_products": 3 * 300 * 70,

@@ -135,6 +135,30 @@ def test_a_kernel_is_parallel_from_its_grain_on(case):
         assert found.startswith(case) and ("scf.parallel" in str(module)) == (grain == WORK[case])
 
 
+@pytest.mark.parametrize(
+    ("features", "a", "b", "strategy"),
+    [
+        ("", "bfloat16", "bfloat16", "amx"),
+        ("-amx-tile", "bfloat16", "bfloat16", "dot"),
+        ("", "uint8", "int8", "int8_tiles"),
+        ("-amx-tile", "uint8", "int8", "int8_dots"),
+    ],
+)
+def test_products_by_groups_are_parallel_from_their_grain_on(features, a, b, strategy):
+    """The copy of the second operand and the product are so together."""
+    out_dtype = "float32" if a == b else "int32"
+    body = lambda x, y: [build("nn.matmul", x, y, out_dtype=out_dtype)]  # noqa: E731 (an argument, not a definition)
+    module = symbolic_program(body, [tensor(f"{a}[128, 256]"), tensor(f"{b}[256, 192]")])
+    target = Target("cpu", mcpu="sapphirerapids", features=features or None, num_threads=4)
+    (space,) = relayc.tuning_space(relayc.compile(module, stop_after="te"), target)
+    assert space.strategy == strategy
+    above = space.values["grain"][-1]
+    for grain, loops in ((above - 1, 2), (above, 0)):
+        with relayc.PassContext(config={"schedule.kernels": {space.kernel: space.config({"grain": grain})}}):
+            text = str(relayc.compile(module, target, stop_after="tir", cache=False))
+        assert text.count("scf.parallel") == loops and ("relay.uses_tiles" in text) == (not features)
+
+
 LARGE = (dense, [values((300, 4000)), Const(np.zeros((900, 4000), np.float32))])
 MOST = 4096
 

@@ -1,6 +1,7 @@
 """Libraries that cannot be run here are errors before any of their code runs."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,6 +12,8 @@ import tvm_ffi
 from onnx_models import weighted
 
 import relayc
+from relayc.dialects.mlir import ir, make_context
+from relayc.pipelines.targets.cpu.export.entries import Symbols, entries_text
 from relayc.runtime import library
 from relayc.runtime.elf import shared_sections
 from relayc.runtime.export import ExportRequest
@@ -219,3 +222,17 @@ def test_what_is_no_way_to_export(tmp_path, name, beside, message):
     (tmp_path / name).write_bytes(b"text")
     with pytest.raises(LibraryError, match=rf"{name}: expected a shared library \(ELF\)"):
         library.library_metadata(tmp_path / name)
+
+
+@pytest.mark.parametrize("permissions", [(), ("tiles",)])
+def test_functions_ask_for_tile_registers_before_anything_else(permissions):
+    """Of a program with AMX tiles: the program and its kernels."""
+    artifact = replace(relayc.compile(weighted()[0])._artifact, permissions=permissions)
+    text, names = entries_text(artifact, Symbols("entries", "params"), "net_", {}, "", ())
+    with make_context():
+        module = ir.Module.parse(text)
+        functions = {op.attributes["sym_name"].value: op for op in module.body.operations if "function_type" in op.attributes}
+        asked = [name for name, f in functions.items() if "call @__relayc_prepare()" in str(f).partition("cond_br")[0]]
+    assert ("__relayc_prepare" in functions) == bool(permissions)
+    called = [name for name in names if name.startswith("__tvm_ffi_net_")]
+    assert len(called) == len(artifact.functions) > 1 and asked == (called if permissions else [])

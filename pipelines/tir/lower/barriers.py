@@ -160,8 +160,6 @@ def check_private(launch: NestLaunch, scope: Scope, label: dict[ir.Value, str]) 
                 if kind in ("local", *GROUPS)
                 else ("block of threads", "global, in a nest of its own")
             )
-            if kind == "global" and not axes:
-                continue
             raise ScheduleError(
                 f"buffer {label[store.buffer]}: expected scope {wanted}, as {reader.block} reads what another {who} writes by {use.block}, "
                 f"found {kind}"

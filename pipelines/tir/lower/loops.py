@@ -302,14 +302,6 @@ class LoopEmitter(BlockEmitter):
                     return False
         return True
 
-    @staticmethod
-    def _parts(strip: Strip, lanes: LaneCover) -> list[list[tuple[int, int]]]:
-        """The vectors and single elements to emit: for a full tile, and for the remainder."""
-        whole = vectors.pieces(strip.tile, lanes.width)
-        if strip.left.is_constant and isinstance(strip.left.const, int):
-            return [whole, vectors.pieces(strip.left.const % strip.tile, lanes.width)]
-        return [whole, [(0, lanes.width)], [] if lanes.masked else [(0, 1)]]
-
     def _strip(self, node: LoopNode, state: State, strip: Strip, lanes: LaneCover) -> None:
         """Emits full tiles, single vectors and the remainder."""
         tile, left, over_tiles = strip.tile, strip.left, node.kind == Kind.SERIAL
@@ -318,7 +310,7 @@ class LoopEmitter(BlockEmitter):
         if left.is_constant and isinstance(left.const, int):
             full = min(left.const // tile, int(node.loop.extent)) if over_tiles else 0
             self._run(node, state, None, 0, Index(full), Var(0, full - 1, name=node.loop.name))
-            if rest := self._parts(strip, lanes)[1]:
+            if rest := vectors.pieces(left.const % tile, lanes.width):
                 inside(self._part(strip, rest, self._at(state, node, Index(full)) if over_tiles else state))
             return
         sums = self._sums if self._carried_files(node) else None
@@ -477,13 +469,8 @@ class LoopEmitter(BlockEmitter):
             if isinstance(node, LoopNode):
                 if not any(self._writes_registers(use, init) for use in node.uses):
                     continue
-                strip = self._strip_of(node, state, init)
                 if node.loop.extent == 1 or (init is not None and node.loop.name in init.skipped):
                     self._slots(node.children, self._at(state, node, Index()), init, found)
-                elif strip is not None:
-                    inside = replace(state, facts=state.facts | strip[0].known)
-                    for parts in self._parts(*strip):
-                        self._slots([node], self._part(strip[0], parts, inside), init, found)
                 elif node.kind in (Kind.UNROLLED, Kind.VECTORIZED):
                     for inner in self._written_out(node, state):
                         self._slots(node.children, inner, init, found)

@@ -496,3 +496,20 @@ def main(A: T.Buffer((2, "n", 32), "float32"), B: T.Buffer((2, "n", 32), "float3
     text = lower(mod, target=Target("cpu"))
     (compared,) = re.findall(r"arith.cmpi sge, (%\d+), %c1000 ", text)
     assert re.search(rf"{compared} = arith.muli %\w+, %c{work}\D", text)
+
+
+@pytest.mark.parametrize(("read", "is_own"), [("(vi * 2 + vj) // 3", True), ("(vi * 2 + vj + 1) // 3", False)])
+def test_what_a_thread_keeps_where_others_do_too(read: str, is_own: bool) -> None:
+    """It is what the thread reads, where it wrote it in the same iteration."""
+    mod = written(f"""
+for i in T.thread_binding(64, thread="threadIdx.x"):
+    for j in T.serial(32):
+        D: r[(vi * 2 + vj) // 3, 0] = A[vi, vj] * 2.0
+        C: B[vi, vj] = r[{read}, 0] + 1.0
+""")
+    if is_own:
+        a = np.arange(64 * 32, dtype=np.float32).reshape(64, 32)
+        np.testing.assert_array_equal(relayc.compile_kernel(mod, target=Target("cuda", emulate=True))(a), 2 * a + 1)
+    else:
+        with pytest.raises(ScheduleError, match="buffer r: expected scope shared, as block C reads what another thread writes by block D"):
+            lower(mod)

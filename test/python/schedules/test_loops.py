@@ -425,3 +425,24 @@ def main(A: T.Buffer((24,), "float32"), C: T.Buffer((20,), "float32"), D: T.Buff
     found = relayc.compile_kernel(mod, target=Target("cpu", mcpu="x86-64-v3"))(a)
     for one, expected in zip(found, (a[:20] + 1, 2 * a[: limit - first]), strict=True):
         np.testing.assert_array_equal(one, expected)
+
+
+@pytest.mark.parametrize(
+    ("mcpu", "dtype", "is_masked"),
+    [("x86-64-v2", "float32", False), ("x86-64-v3", "float32", True), ("x86-64-v3", "int16", False), ("x86-64-v4", "int16", True)],
+)
+def test_the_last_vector_is_masked_where_the_target_has_masks_of_its_elements(mcpu: str, dtype: str, is_masked: bool) -> None:
+    mod = from_source(f"""
+def main(A: T.Buffer(("n",), "{dtype}"), B: T.Buffer(("n",), "{dtype}")):
+    for i in T.serial((n + 31) // 32):
+        for j in T.vectorized(32):
+            with T.block("B"):
+                v = T.axis.spatial(n, i * 32 + j)
+                T.where(i * 32 + j < n)
+                B[v] = A[v] + A[v]
+""")
+    kernel = relayc.compile_kernel(mod, target=Target("cpu", mcpu=mcpu), keep_ir=True)
+    assert ("vector.maskedstore" in kernel.ir["tir"]) == is_masked
+    for size in (3, 32, 77):
+        a = np.arange(size, dtype=dtype)
+        np.testing.assert_array_equal(kernel(a), a + a)

@@ -10,6 +10,7 @@ from schedules.kernels import KERNELS
 from schedules.structure import structures
 from schedules.test_random_schedules import Steps
 
+import relayc
 from relayc import te
 from relayc.dialects.functions import is_public
 from relayc.dialects.mlir import ir, make_context
@@ -376,3 +377,16 @@ def test_a_script_says_what_it_makes_and_may_have_other_operations(capfd: pytest
     found = replay(text.replace("    transform.yield", "    transform.print %0 : !transform.any_op\n    transform.yield"), mod)
     assert str(found) == str(schedule.mod)
     assert 'tir.loop = "k_1"' in capfd.readouterr().out
+
+
+def test_a_trace_that_a_kernel_gets_is_of_one_function_of_any_name() -> None:
+    kernel = KERNELS["total"]()
+    schedule = Schedule(kernel.mod)
+    schedule.split("k", [None, 4])
+    text = str(schedule.trace)
+    found = relayc.compile_kernel(kernel.mod, schedule=text.replace('"main"', '"other"'))(*kernel.inputs)
+    np.testing.assert_array_equal(found, kernel.inputs[0].sum(1))
+    match = next(line for line in text.splitlines() if "structured.match" in line)
+    both = text.replace(match, f"{match}\n{match.replace('%0', '%1').replace('main', 'other')}")
+    with pytest.raises(ScheduleError, match="expected a trace of the schedule of one function, found one of main, other"):
+        relayc.compile_kernel(kernel.mod, schedule=both)

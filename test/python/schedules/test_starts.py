@@ -160,3 +160,24 @@ def test_a_start_of_one_of_two_blocks_in_a_loop(bound: Sequence[str], loops: Seq
     with s.mod.context, ir.Location.unknown(), ir.InsertionPoint(ir.Module.create().body):
         text = str(lower_function(s.nest, target).function)
     assert re.findall(r"scf\.(for|if|while)", text.partition("memref.store")[0]) == loops
+
+
+@pytest.mark.parametrize(("guard", "rows"), [("i * 4 + j + 2 < 13", 11), ("i * 4 + j < 10", 10)])
+def test_a_start_of_a_block_in_tiles_has_its_guard(guard: str, rows: int) -> None:
+    s = Schedule(
+        from_source(f"""
+def main(A: T.Buffer(({rows}, 5), "float32"), B: T.Buffer(({rows},), "float32")):
+    for i, k, j in T.grid(3, 5, 4):
+        with T.block("B"):
+            v = T.axis.spatial({rows}, i * 4 + j)
+            vk = T.axis.reduce(5, k)
+            T.where({guard})
+            with T.init():
+                B[v] = 1.0
+            B[v] = B[v] + A[v, vk]
+""")
+    )
+    s.blockize("j")
+    (a,) = arrays((rows, 5))
+    for found in (run(s.mod, [a]), relayc.compile_kernel(s.mod)(a)):
+        check_sums(first(found), 1 + a.sum(1, dtype="f8"), 1 + np.abs(a).sum(1, dtype="f8"), 6)

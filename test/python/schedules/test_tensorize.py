@@ -321,6 +321,11 @@ BODIES: dict[str, tuple[Callable[[], IRModule], Callable[[], IRModule], str]] = 
     "a reduction": (lambda: pointwise(scaled), lambda: _total(), "loop j: expected a parallel one, found that it is reduction"),
     "a reduction that only adds": (lambda: _added, lambda: _total(), "expected no reduction, found one"),
     "a reduction that starts": (lambda: _total(), lambda: _total(), ""),
+    "a reduction that starts otherwise": (
+        lambda: _total(),
+        lambda: str(_total()).replace("constant 0.0", "constant 1.0"),
+        "expected .*0.0.*, found .*1.0",
+    ),
     "a loop along which nothing moves": (
         lambda: _repeated,
         lambda: pointwise(scaled),

@@ -184,7 +184,7 @@ def compile(
 def _module(artifact: Artifact, target: Target, num_threads: int | None, source: "_Source", state: Mapping[str, Any]) -> Module:
     module = Module(artifact, find_backend(target.kind).quick_peak)
     module.num_threads = num_threads
-    if module.signature is not None and module.signature.state:
+    if module.signature is not None:
         module.state.update({name: state[name] for name in module.signature.state if name in state})
     module.recompile = source.compile_again
     module.describe_schedule = source.schedule

@@ -17,7 +17,7 @@ _COMPARISONS = (("less_equal", True, 0), ("less", True, -1), ("greater_equal", F
 
 
 def conjuncts(condition: ir.Value, rw: Rewriter) -> Iterator[ir.Value]:
-    """The conditions whose conjunction is `condition`; each broadcasts to it. Conditions that are constant and true are omitted."""
+    """The conditions whose conjunction is `condition`; each broadcasts to it."""
     seen, pending = set[ir.Value](), [condition]
     while pending:
         one = pending.pop()
@@ -29,7 +29,7 @@ def conjuncts(condition: ir.Value, rw: Rewriter) -> Iterator[ir.Value]:
             pending += (both.rhs, both.lhs)
         elif broadcast is not None:
             pending.append(broadcast.data)
-        elif rw.scalar(one) is not True:
+        else:
             yield one
 
 

@@ -211,7 +211,7 @@ def _divide(op: Op, a: Array, b: Array) -> Array:
         return np.divide(_wide(a), _wide(b))
     _check_divisor(b)
     quotient, remainder = np.divmod(a, b)
-    return quotient + ((remainder != 0) & ((a < 0) != (b < 0))).astype(a.dtype)
+    return quotient + ((remainder != 0) & (quotient < 0)).astype(a.dtype)
 
 
 @numpy_operator("floor_divide")

@@ -72,7 +72,7 @@ def small_power(op: Op, rw: Rewriter) -> Found:
         square = build("multiply", x, x)
         return square if exponent == 2 else build("multiply", square, x)
     if exponent in (0.5, -0.5):
-        return build("sqrt" if exponent > 0 else "rsqrt", x)
+        return build("sqrt" if exponent == 0.5 else "rsqrt", x)
     if exponent == -1:
         return build("divide", rw.mod.constant(np.array(1, numpy_dtype(_type(x).dtype))), x)
     return None

@@ -239,7 +239,7 @@ def _is_softmax(largest: Node, total: Node, weights: Node) -> bool:
 def _is_of_rows(node: Node, largest: Node, total: Node) -> bool:
     """Whether a node is an elementwise function of the largest score and the total of each row, in their order."""
     node = _behind_views(node)
-    if node.kind != "generic" or node.is_reduction or node.structured.captured:
+    if node.kind != "generic" or node.structured.captured:
         return False
     maps = {*node.structured.maps, *node.structured.output_maps}
     return set(node.structured.inputs) <= {largest, total} and maps == {ir.AffineMap.get_identity(4)}

@@ -115,6 +115,13 @@ def test_without_a_rounding_positions_are_rounded_as_relay_does(mode, scale):
     np.testing.assert_array_equal(found, x[..., np.clip(chosen, 0, 14).astype(int)])
 
 
+@pytest.mark.parametrize(("size", "out", "step"), [(5, 4, 1), (6, 3, 2), (7, 3, 2), (9, 3, 3)])
+def test_rounded_down_positions_are_steps_or_numbers_that_look_like_some(size, out, step):
+    x = values((1, 2, size))
+    attrs = {"method": "nearest_neighbor", "rounding_method": "floor", "coordinate_transformation_mode": "asymmetric"}
+    np.testing.assert_array_equal(run("image.resize1d", x, size=(out,), **attrs), x[..., : out * step : step])
+
+
 def test_layouts_give_the_same_image():
     x = values((1, 8, 5, 6))
     attrs = {"size": (9, 12), "method": "linear"}

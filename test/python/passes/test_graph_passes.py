@@ -267,6 +267,16 @@ def test_rules_that_undo_each_other_end_with_a_warning():
     mod.verify()
 
 
+def test_a_chain_of_squares_that_nothing_uses_any_more_goes_in_as_many_steps():
+    def body(x, is_first):
+        last = x
+        for _ in range(64):
+            last = build("multiply", last, last)
+        return [build("where", is_first, build("exp", x), last)]
+
+    assert names_of(apply(program(body, [normal(3), Const(np.array([True, True, True]))]), "SimplifyExpr")) == ["exp"]
+
+
 def test_rules_see_through_branches():
     mod = IRModule.parse("""
 func.func @main(%c: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {

@@ -247,6 +247,8 @@ OTHER_ATTENTIONS = [
     (1, "[#map4, #map5, #map4]", "[affine_map<(d0, d1, d2, d3, d4) -> (d0, d2, d1, d3, d4)>, #map5, #map4]"),
     (0, "[#map, #map, #map]", "[#map, affine_map<(d0, d1, d2, d3) -> (d0, d2, d1, d3)>, #map]"),
     (0, "tensor.collapse_shape %21", "tensor.collapse_shape %9"),
+    (0, "tensor.collapse_shape %21", "tensor.collapse_shape %8"),
+    (0, "%22 = math.log %in_5 : f32", "%i = linalg.index 0 : index %22 = tensor.extract %14[%i, %i, %i, %i] : tensor<1x2x2x5xf32>"),
 ]
 OTHER_MASKS = [
     (0, "arith.cmpi sle", "arith.cmpi slt"),

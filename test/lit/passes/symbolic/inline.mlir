@@ -96,3 +96,38 @@ module attributes {relay.symbols = {few = array<i64: 1, 4, 2>}} {
     return %1 : tensor<1xf32>
   }
 }
+
+// -----
+
+// Fields of a result, too, have the names of the caller; what is known of a symbol of the callee is known of what it becomes.
+// CHECK: relay.symbols = {few = array<i64: 1, 9, 4>, k = array<i64: 1, 9, 4>, more = array<i64: 1, 9, 4>}
+// CHECK-LABEL: func.func @fields
+// CHECK-NEXT: "relay.define_sizes"(%arg1) {names = ["few"]}
+// CHECK: "relay.match_shape"(%{{.*}}) {shape = ["few"]}
+// CHECK-NEXT: %{{.*}} = builtin.unrealized_conversion_cast %{{.*}}, %arg0 : {{.*}} to tuple<tensor<?xf32, ["few"]>, tensor<?xf32, ["m"]>>
+// CHECK: "relay.define_sizes"(%arg1) {names = ["more"]}
+// CHECK: "relay.match_shape"(%{{.*}}) {shape = ["more"]}
+// CHECK-NEXT: %{{.*}} = builtin.unrealized_conversion_cast %{{.*}}, %arg0 : {{.*}} to tuple<tensor<?xf32, ["more"]>, tensor<?xf32, ["m"]>>
+// CHECK-NOT: relay.cast_shape
+// CHECK: return %{{.*}} : tensor<?xf32, ["few"]>, tensor<?xf32, ["m"]>, tensor<?xf32, ["more"]>
+module attributes {relay.symbols = {k = array<i64: 1, 9, 4>}} {
+  func.func private @pair(%x: tensor<?xf32, ["n"]>, %c: tensor<i64>) -> tuple<tensor<?xf32, ["k"]>, tensor<?xf32, ["n"]>> {
+    "relay.define_sizes"(%c) {names = ["k"]} : (tensor<i64>) -> ()
+    %0 = "relay.strided_slice"(%x) {begin = array<i64: 0>, end = ["k"], strides = array<i64: 1>} : (tensor<?xf32, ["n"]>) -> tensor<?xf32, ["min(k, n)"]>
+    %1 = "relay.match_shape"(%0) {shape = ["k"]} : (tensor<?xf32, ["min(k, n)"]>) -> tensor<?xf32, ["k"]>
+    %2 = "builtin.unrealized_conversion_cast"(%1, %x) : (tensor<?xf32, ["k"]>, tensor<?xf32, ["n"]>) -> tuple<tensor<?xf32, ["k"]>, tensor<?xf32, ["n"]>>
+    return %2 : tuple<tensor<?xf32, ["k"]>, tensor<?xf32, ["n"]>>
+  }
+  func.func @fields(%x: tensor<?xf32, ["m"]>, %c: tensor<i64>) -> (tensor<?xf32, ["few"]>, tensor<?xf32, ["m"]>, tensor<?xf32, ["more"]>) {
+    %given = "relay.cast_shape"(%x) {shape = ["n"]} : (tensor<?xf32, ["m"]>) -> tensor<?xf32, ["n"]>
+    %0 = func.call @pair(%given, %c) : (tensor<?xf32, ["n"]>, tensor<i64>) -> tuple<tensor<?xf32, ["k"]>, tensor<?xf32, ["n"]>>
+    %1 = "relay.tuple_get_item"(%0) {index = 0} : (tuple<tensor<?xf32, ["k"]>, tensor<?xf32, ["n"]>>) -> tensor<?xf32, ["k"]>
+    %2 = "relay.cast_shape"(%1) {shape = ["few"]} : (tensor<?xf32, ["k"]>) -> tensor<?xf32, ["few"]>
+    %3 = "relay.tuple_get_item"(%0) {index = 1} : (tuple<tensor<?xf32, ["k"]>, tensor<?xf32, ["n"]>>) -> tensor<?xf32, ["n"]>
+    %4 = "relay.cast_shape"(%3) {shape = ["m"]} : (tensor<?xf32, ["n"]>) -> tensor<?xf32, ["m"]>
+    %5 = func.call @pair(%given, %c) : (tensor<?xf32, ["n"]>, tensor<i64>) -> tuple<tensor<?xf32, ["k"]>, tensor<?xf32, ["n"]>>
+    %6 = "relay.tuple_get_item"(%5) {index = 0} : (tuple<tensor<?xf32, ["k"]>, tensor<?xf32, ["n"]>>) -> tensor<?xf32, ["k"]>
+    %7 = "relay.cast_shape"(%6) {shape = ["more"]} : (tensor<?xf32, ["k"]>) -> tensor<?xf32, ["more"]>
+    return %2, %4, %7 : tensor<?xf32, ["few"]>, tensor<?xf32, ["m"]>, tensor<?xf32, ["more"]>
+  }
+}

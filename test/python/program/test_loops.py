@@ -6,6 +6,7 @@ import pytest
 import relayc
 from relayc import TensorType
 from relayc.pipelines.context.target import Target
+from relayc.tir import ScheduleError
 
 ROUNDS = TensorType((), "int64")
 
@@ -74,6 +75,16 @@ def test_a_loop_updates_what_it_carries(body, rows):
 def test_a_table_that_is_read_later_is_copied(body, stays):
     text = str(relayc.compile(update_program(body, 6), stop_after="tir").module)
     assert ("relay.updates" in text) == stays
+
+
+def test_a_kernel_that_writes_in_place_takes_no_schedule():
+    message = r"schedule nothing of kernel @\w+: expected a kernel that gives a tensor, found one where it writes a part of an argument in place"
+    with pytest.raises(ScheduleError, match=message):
+        relayc.compile(update_program(update, 6), schedules={"*": nothing}, stop_after="tir")
+
+
+def nothing(sch):
+    """A schedule without steps."""
 
 
 def test_a_loop_begins_with_a_part_of_a_concatenation():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support import Const, program, run_program
 
-from relayc.dialects.relay import IRModule, build
+from relayc.dialects.relay import IRModule, RelayError, build
 from relayc.pipelines import PassContext, find_pass
 from relayc.pipelines.graph.reshapes import before_reshape, regroup
 from relayc.pipelines.graph.rewrite import Rules
@@ -328,3 +328,31 @@ func.func @main(%x: {n}, %z: {k}) -> ({n}, {k}) {{
     mod = apply(mod, "Inline", config={"relay.Inline.max_operations": 1})
     *_, e, total, _ = mod.main.regions[0].blocks[0].operations
     assert str(e.result.type) == str(total.result.type) == k and "@f" not in str(mod)
+
+
+UNKNOWN, N, M = "tensor<2x?xf32>", 'tensor<2x?xf32, ["n"]>', 'tensor<2x?xf32, ["m"]>'
+
+
+def product_types(data, weight):
+    """The types of the arguments of a product after InferType."""
+    result = "tensor<?x?xf32>"
+    mod = IRModule.parse(f"""
+func.func @main(%x: {data}, %w: {weight}) -> {result} {{
+  %0 = "relay.nn_dense"(%x, %w) : ({data}, {weight}) -> {result}
+  return %0 : {result}
+}}
+""")
+    return tuple(str(a.type) for a in apply(mod, "InferType").main.regions[0].blocks[0].arguments)
+
+
+def test_sizes_that_nothing_says_are_those_that_they_must_be_equal_to():
+    assert product_types(UNKNOWN, "tensor<2x4xf32>") == product_types("tensor<2x4xf32>", UNKNOWN) == ("tensor<2x4xf32>",) * 2
+    assert product_types(UNKNOWN, M) == product_types(M, UNKNOWN) == (M, M)
+    first, second = product_types(UNKNOWN, UNKNOWN)
+    assert first == second != UNKNOWN
+
+
+@pytest.mark.parametrize("weight", [M, "tensor<2x4xf32>", 'tensor<2x?xf32, ["n + 1"]>'])
+def test_sizes_that_are_said_stay_what_they_are(weight):
+    with pytest.raises(RelayError, match=r"relay.nn_dense at .*: dimension 1 of weight .*: expected n .*, found (m|4|n \+ 1)$"):
+        product_types(N, weight)

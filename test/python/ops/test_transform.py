@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from oracle import values
 from support import Const, run, run_each
 
+import relayc
+
 DTYPES = ("float32", "float64", "float16", "bfloat16", "int8", "int64", "uint8", "uint64", "bool")
 
 
@@ -166,6 +168,18 @@ PAIRS = ((1, 2), (0, 3), (2, 0))
 def test_constant_pad(wrap, dtype):
     x, value = values((3, 4, 5), dtype, limit=None), np.array(2.5).astype(dtype)
     np.testing.assert_array_equal(run("nn.pad", x, wrap(value), pad_width=PAD), np.pad(x, PAIRS, constant_values=value))
+
+
+@pytest.mark.parametrize("least", [0, 1])
+def test_padding_by_a_number_of_run_time_reads_no_element_of_data_that_may_be_empty(least):
+    program = relayc.Program()
+    made = {"x": relayc.TensorType(("n",), "float32"), "number": relayc.TensorType((), "float32")}
+    program.function(lambda x, number: program.op.nn.pad(x, number, pad_width=(1, 2)), name="main", **made)
+    options = {"dims": {"n": (least, 9)}}
+    assert ("tensor.pad" in str(relayc.compile(program, stop_after="te", **options).module)) == (least == 0)
+    main = relayc.compile(program, **options)["main"]
+    for n in (least, 3):
+        np.testing.assert_array_equal(main(numbered(n), np.float32(7)), np.pad(numbered(n), (1, 2), constant_values=7))
 
 
 @pytest.mark.parametrize("mode", ["edge", "reflect"])

@@ -5,6 +5,8 @@ import pytest
 from programs import Programs, condition, pointwise
 
 from relayc.dialects.mlir import ir, make_context
+from relayc.dialects.relay import IRModule, RelayError
+from relayc.pipelines.driver.compile import compile
 from relayc.pipelines.program.functions import read_functions
 
 N = 40
@@ -343,3 +345,15 @@ def test_main_comes_first_then_other_public_programs():
     with make_context():
         module = ir.Module.parse(text)
         assert list(read_functions(module).programs) == ["main", "other", "inner"]
+
+
+def test_a_parameter_without_an_array_is_an_error():
+    mod = IRModule.parse("""
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %w = "relay.constant"() {value = "weight", shape = array<i64: 4>, dtype = "float32"} : () -> tensor<4xf32>
+  %0 = "relay.add"(%x, %w) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+""")
+    with pytest.raises(RelayError, match="the parameter table: expected arrays for weight, found none"):
+        compile(mod)

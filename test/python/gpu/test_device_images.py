@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from device_kernels import cuda, device_code, launched, outlined
@@ -130,10 +131,11 @@ def test_a_process_whose_answer_nobody_has_read_takes_no_more_kernels(monkeypatc
 
     empty = ptx._Pool()
     monkeypatch.setattr(ptx, "_POOL", empty)
+    open_files = len(os.listdir("/proc/self/fd"))
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(ptx._Worker, "ask", interrupted)
         ptx.make_ptx("k", "", "sm_80")
-    assert not empty._idle
+    assert not empty._idle and len(os.listdir("/proc/self/fd")) == open_files
     with pytest.raises(DeviceCodeError, match=r"kernel k: arch: expected sm_75, .*, found sm_1$"):
         ptx.make_ptx("k", "", "sm_1")
     with pytest.raises(DeviceCodeError, match=r"kernel k: expected LLVM text, found: .*expected top-level entity"):
@@ -149,6 +151,33 @@ def test_without_the_programs_of_nvidia_the_error_says_what_to_install(monkeypat
         code.assemble("k", "", "sm_80")
     with pytest.raises(ModuleNotFoundError, match=r"SASS: expected nvdisasm of the package nvidia-cuda-nvdisasm .*, found none"):
         ptxas.disassemble(b"")
+
+
+def test_programs_of_nvidia_are_those_of_its_packages_or_of_the_system(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    first, second = (tmp_path / folder / "ptxas" for folder in ptxas._FOLDERS)
+    monkeypatch.setattr(ptxas, "find_spec", lambda name: None)
+    monkeypatch.setattr(ptxas.shutil, "which", lambda name: None)
+    assert tool.__wrapped__("ptxas") is None
+    monkeypatch.setattr(ptxas.shutil, "which", lambda name: f"/opt/{name}")
+    assert tool.__wrapped__("ptxas") == Path("/opt/ptxas")
+    monkeypatch.setattr(ptxas, "find_spec", {"nvidia": SimpleNamespace(submodule_search_locations=[str(tmp_path)])}.get)
+    for path in (second, first):  # that of CUDA 13 before others
+        path.parent.mkdir(parents=True)
+        path.touch()
+        assert tool.__wrapped__("ptxas") == path and tool.__wrapped__("nvdisasm") == Path("/opt/nvdisasm")
+    monkeypatch.setattr(ptxas, "tool", tool.__wrapped__)
+    monkeypatch.setitem(ptxas._PACKAGES, "ptxas", "a package that nobody has")
+    assert ptxas.tool_version.__wrapped__("ptxas") == str(first)
+
+
+def test_a_cubin_that_nvdisasm_does_not_read_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program = tmp_path / "nvdisasm"
+    program.write_text("#!/bin/sh\ncat $2\necho 'no  cubin' >&2\nexit $(wc -c < $2)\n")
+    program.chmod(0o700)
+    monkeypatch.setattr(ptxas, "tool", lambda name: program)
+    assert ptxas.disassemble(b"") == ""
+    with pytest.raises(ValueError, match=r"^SASS: expected a cubin that nvdisasm reads, found: no cubin$"):
+        ptxas.disassemble(b"code")
 
 
 def test_a_kernel_that_spills_is_assembled_with_more_registers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -385,6 +385,19 @@ def test_sums_stay_in_registers(case: Case, found: dict[str, int]) -> None:
     assert len(figures) == (2 if found["splits"] > 1 else 1)
 
 
+@pytest.mark.parametrize(("columns", "moves"), [(192, False), (256, True)])
+def test_the_warps_that_bring_tiles_give_registers_to_those_that_multiply(columns: int, moves: bool) -> None:
+    """All threads of a block together have no more than a multiprocessor; groups with sums of 256 columns need more than their share."""
+    case = matrix_product(256, 64, columns, dtype="bfloat16")
+    with PassContext(config=numbers({"rows": 128, "columns": columns, "stages": 2, "splits": 1})):
+        tir = relayc.compile(program(lambda *v: [case.body(*v)], case.arrays), target=target(2), stop_after="tir")
+    found = re.findall(r"nvvm.setmaxregister (\w+) (\d+)", str(tir))
+    assert sorted(action for action, _ in found) == ["decrease", "increase"] * moves
+    if moves:
+        given, taken = sorted(int(count) for _, count in found)
+        assert given * 128 + taken * 256 <= 65536 and taken > 65536 // 384 > given and given % 8 == taken % 8 == 0
+
+
 def figures_of(mod: IRModule, target: Target) -> list[Any]:
     """Of all kernels of a program."""
     figures: list[Any] = code_of(mod, target).figures()

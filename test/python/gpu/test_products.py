@@ -62,10 +62,10 @@ def products(dtype: str, out_dtype: str = "") -> list[Case]:
     ]
 
 
-def as_tf32(case: Case) -> Case:
-    """A case of nn.matmul without transposes whose operands are rounded to 11 bits: each product is off by two such roundings."""
+def as_tf32(case: Case, transpose_a: bool = False) -> Case:
+    """A case of nn.matmul whose operands are rounded to 11 bits: each product is off by two such roundings."""
     a, b = (np.abs(getattr(array, "array", array)) for array in case.arrays)
-    return replace(case, bound=case.bound + 2.001 * 2.0**-11 * (a @ b))
+    return replace(case, bound=case.bound + 2.001 * 2.0**-11 * ((a.T if transpose_a else a) @ b))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -91,6 +91,12 @@ def test_lines_of_more_units_than_a_block_has_threads():
 def test_products_of_floats_as_tf32():
     cases = [matrix_product(*shape) for shape in ((33, 64, 24), (9, 20, 36), (1, 7, 9))]
     run([as_tf32(case) for case in cases], "mma", TF32)
+
+
+def test_small_products_of_floats_as_tf32():
+    """A first operand along the depth and one across it; fewer rows and more columns than a tile, and no whole steps of the depth."""
+    cases = [as_tf32(matrix_product(9, 12, 20, transpose_a=is_turned), is_turned) for is_turned in (False, True)]
+    run(cases, "mma", {**TF32, "rows": 16, "stages": 2})
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])

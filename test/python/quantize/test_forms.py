@@ -33,14 +33,14 @@ def normalised():
     """Conv -> BatchNormalization -> Clip -> AveragePool -> Conv of one more input channel at the end."""
     parts = {"g": constant(6), "s": constant(6), "m": constant(6), "v": np.abs(constant(6)) + 0.5}
     nodes = [
-        helper.make_node("Conv", ["x", "w"], ["c"], group=2),
-        helper.make_node("BatchNormalization", ["c", *parts], ["n"]),
+        helper.make_node("Conv", ["x", "w", "b"], ["c"], group=2),
+        helper.make_node("BatchNormalization", ["c", *parts], ["n"], epsilon=0.25),
         helper.make_node("Clip", ["n", "low", "high"], ["l"]),
         helper.make_node("AveragePool", ["l"], ["p"], kernel_shape=[2, 2]),
         helper.make_node("Conv", ["p", "w2"], ["y"]),
     ]
     limits = {"low": np.float32(0), "high": np.float32(3)}
-    return case(nodes, (2, 4, 9, 9), w=constant(6, 2, 3, 3), w2=constant(5, 6, 1, 1), **parts, **limits)
+    return case(nodes, (2, 4, 9, 9), w=constant(6, 2, 3, 3), b=constant(6), w2=constant(5, 6, 1, 1), **parts, **limits)
 
 
 def joined():
@@ -198,6 +198,25 @@ def test_what_is_prepared_computes_the_same(name):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
     assert not {"BatchNormalization"} & {node.op_type for node in prepared.nodes} and prepared.opset >= 13
     assert not any(node.op_type == "Transpose" and node.input[0] in prepared.constants for node in prepared.nodes)
+
+
+CONV, NORM = helper.make_node("Conv", ["x", "w"], ["c"]), helper.make_node("BatchNormalization", ["c", *"gsmv"], ["n"])
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [CONV, NORM, helper.make_node("Conv", ["n", "w"], ["y"])],
+        [CONV, NORM, helper.make_node("Add", ["c", "n"], ["y"])],
+        [helper.make_node("ReduceMax", ["x", "axes"], ["m"], keepdims=0), CONV, NORM, helper.make_node("Relu", ["n"], ["y"])],
+    ],
+    ids=["weights of two", "two readers", "a mean that is computed"],
+)
+def test_batch_norms_that_are_not_in_the_weights(nodes):
+    constants = {"w": constant(4, 4, 1, 1), "axes": np.array([0, 2, 3]), **{name: constant(4) for name in "gsmv"}}
+    made = {name for node in nodes for name in node.output}
+    model = case(nodes, (1, 4, 2, 2), **{name: array for name, array in constants.items() if name not in made})
+    assert [node.op_type for node in prepare(model).nodes] == [node.op_type for node in nodes]
 
 
 def quantised(model, **options):

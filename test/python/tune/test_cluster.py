@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import CancelledError, Future
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -209,3 +209,37 @@ def test_a_machine_that_cannot_measure_says_why():
     target = "cpu -mcpu=sapphirerapids -mattr=+avxneconvert,+amx-complex"  # no CPU has both
     assert "lacks" in cluster.refusal(target, source_digest()) and "another version" in cluster.refusal("cpu", "other")
     assert cluster.refusal("cpu", source_digest()) == ""
+
+
+OWN, OTHER = {"tcp://w": {"resources": {"relayc:here": 1}}}, {"tcp://o": {"resources": {}}, "tcp://p": {"resources": {"relayc:here": 0.5}}}
+
+
+@pytest.mark.parametrize(
+    ("workers", "refused", "message", "waited"),
+    [
+        ([{}, {}, OWN], "", None, 2),
+        ([{**OTHER, **OWN}], "", None, 0),
+        ([OWN], "it has another relayc", "^worker tcp://w: it has another relayc$", 0),
+        ([OTHER, OWN], "", "found tcp://o with no resource, tcp://p with relayc:here$", 0),
+        ([{}] * 9, "", r"^tcp://s: expected a worker with the resource relayc:here \(.*'relayc:here=1'\), found no worker$", 4),
+    ],
+)
+def test_a_search_waits_for_a_worker_of_its_target_where_there_is_none_at_all(workers, refused, message, waited, monkeypatch):
+    clock = [0.0]
+
+    def sleep(seconds):
+        clock[0] += seconds
+
+    def run(function, *given, workers):
+        assert given[0] == str(TARGET) and workers == ["tcp://w"]
+        return dict.fromkeys(workers, refused)
+
+    monkeypatch.setattr(cluster, "time", SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep))
+    monkeypatch.setattr(cluster, "_ASKED_SECONDS", 1.0)
+    monkeypatch.setattr(cluster, "FIRST_SECONDS", 4.0)
+    found = object.__new__(cluster.Cluster)
+    found._address, found._resource, found._asked, found._workers = "tcp://s", "relayc:here", -1.0, ()
+    found._client = SimpleNamespace(scheduler_info=lambda: {"workers": workers[int(clock[0])]}, run=run)
+    with nullcontext() if message is None else pytest.raises(ValueError, match=message):
+        found._refuse_wrong_workers(TARGET)
+    assert clock == [waited]

@@ -186,8 +186,8 @@ def _tiles(state: SketchState, block: BlockRV, elements: list[LoopRV]) -> tuple[
     *others, last = elements
     extent = state.extent(last)
     widths = [lanes * count for count in _VECTORS]
-    if extent is not None and extent <= widths[-1]:
-        widths = sorted({*(w for w in widths if w < extent), extent})
+    if extent is not None:
+        widths = sorted({min(width, extent) for width in widths})
     width = state.choose(block, "width", _divisors(widths, extent))
     columns, inner = schedule.split(last, [None, width])
     if not others:

@@ -131,6 +131,8 @@ PLACES = {
     "one image": ((1, 30, 20, 64), lambda i, y, x, u, v, c: (0, 2 * y + u, x + 3 * v + 1, c), replace(STRIDED, images=1)),
     "images before": ((3, 30, 20, 64), lambda i, y, x, u, v, c: (i + 1, 2 * y + u, x + v, c), None),
     "images behind": ((3, 30, 20, 64), lambda i, y, x, u, v, c: (i, 2 * y + u, x + v, c), None),
+    "images from the last on": ((2, 30, 20, 64), lambda i, y, x, u, v, c: (1 - i, 2 * y + u, x + v, c), None),
+    "channels from the last on": ((2, 30, 20, 64), lambda i, y, x, u, v, c: (i, 2 * y + u, x + v, 63 - c), None),
     "one image of two": ((2, 30, 20, 64), lambda i, y, x, u, v, c: (0, 2 * y + u, x + v, c), None),
     "channels behind": ((2, 30, 20, 72), lambda i, y, x, u, v, c: (i, 2 * y + u, x + v, c), None),
     "every second channel": ((2, 30, 20, 128), lambda i, y, x, u, v, c: (i, 2 * y + u, x + v, 2 * c), None),

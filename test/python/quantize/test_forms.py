@@ -147,6 +147,19 @@ def pooled(outputs=()):
     return made
 
 
+def beside_constants():
+    """An image is joined with a constant, and one is added to another."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"]),
+        helper.make_node("Concat", ["a", "k"], ["b"], axis=1),
+        helper.make_node("Conv", ["b", "v"], ["c"]),
+        helper.make_node("Add", ["c", "l"], ["d"]),
+        helper.make_node("Conv", ["d", "u"], ["e"]),
+    ]
+    weights = {"w": constant(4, 4, 1, 1), "v": constant(4, 8, 1, 1), "u": constant(4, 4, 1, 1)}
+    return case(nodes, (1, 4, 5, 5), k=constant(1, 4, 5, 5), l=constant(1, 4, 5, 5), **weights)
+
+
 def read_by_others(model, name):
     model.graph.node.append(helper.make_node("Exp", [name], ["z"]))
     model.graph.output.append(onnx.ValueInfoProto(name="z"))
@@ -244,6 +257,7 @@ def test_what_is_between_convolutions_is_computed_in_bytes(model, kernels, activ
         (pooled, "x bc defg h j", "def", "cefgi", "cfg"),  # a maximum moves elements; nothing but the limits reads d, e and f
         (enlarged, "x a bdef c", "", "ef", "abcdef"),  # what is enlarged and joined has one scale, as has x * sigmoid(x) for its operand
         (activated, "x a bc d e g h i m", "", "c", "abcdegh"),
+        (beside_constants, "x b d", "", "", ""),
         (lambda: read_by_others(activated(), "h"), "x a bc d e g h i m", "", "c", "abcdegh"),  # the gate of a quantised product
         (lambda: read_by_others(pooled(), "d"), "x bc fg h j", "f", "cgi", "cg"),  # others read what the limits would cut off
     ],

@@ -9,14 +9,16 @@ from tuned_models import chain, dense
 
 import relayc
 from relayc import PassContext
+from relayc.pipelines.driver.tuning_space import TuningSpace
 from relayc.pipelines.graph.choices import CHOICES, USUAL, usual_ways, with_choices
 from relayc.pipelines.history.database import Database
 from relayc.pipelines.history.programs import GRAPH
 from relayc.pipelines.history.records import DATABASE, RECORDS, records_of
-from relayc.tune import worker
+from relayc.tune import program, worker
 from relayc.tune.model import GRAPH_SHARE
 from relayc.tune.program import ProgramKey
 from relayc.tune.session import Session
+from relayc.tune.tasks import Task
 
 TARGET = relayc.Target("cpu", num_threads=1)
 
@@ -151,3 +153,31 @@ def test_a_choice_that_gives_other_results_is_no_candidate(tmp_path, monkeypatch
     monkeypatch.setattr(worker, "check_results", lambda specs, found, expected: made(specs, [a + 1 for a in found], expected))
     found = relayc.tune(chain(64, 32), trials=10, database=tmp_path / "t.sqlite", kernels=GRAPH, target=TARGET, num_threads=1)
     assert Database(tmp_path / "t.sqlite").best() == [] and found.gain == 1.0
+
+
+def test_choices_with_the_same_kernels_have_the_same_loops(monkeypatch):
+    """One that a pass refuses is none; each is compiled once."""
+    compiled = []
+
+    class Made:
+        def __init__(self, records):
+            self.numbers = records.get("key", {})
+
+        def compile(self, stop_after, cache):
+            assert (stop_after, cache) == ("te", False)
+            compiled.append(self.numbers)
+            if self.numbers.get(f"{GRAPH}.{first}") == "refused":
+                raise RuntimeError
+            return len(self.numbers.get(f"{GRAPH}.{first}", ""))
+
+    first = next(iter(CHOICES))
+    monkeypatch.setattr(program, "with_records", lambda build, records: Made(records))
+    (usual,), ask = program.graph_spaces(None, Task("key", GRAPH, ""))
+    values = {name: tuple(ways) for name, ways in CHOICES.items()}
+    assert usual == TuningSpace(GRAPH, (), GRAPH, usual_ways(), values)
+    a, b, c, again = (ask(GRAPH, {first: way}) for way in ("ab", "cd", "efg", "ab"))
+    assert a.loops == b.loops == again.loops != c.loops and a.chosen == {**usual_ways(), first: "ab"}
+    assert ask(GRAPH, {first: "refused"}) is None and ask(GRAPH, {first: "refused"}) is None
+    assert len(compiled) == 5
+    monkeypatch.setattr(program, "usual_ways", lambda: {first: "refused"})
+    assert program.graph_spaces(None, Task("key", GRAPH, ""))[0] == []

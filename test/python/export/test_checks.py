@@ -1,6 +1,8 @@
 """Libraries that cannot be run here are errors before any of their code runs."""
 
 import json
+import platform
+import struct
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +17,7 @@ import relayc
 from relayc.dialects.mlir import ir, make_context
 from relayc.pipelines.targets.cpu.export.entries import Symbols, entries_text
 from relayc.runtime import library
-from relayc.runtime.elf import shared_sections
+from relayc.runtime.elf import ElfError, Section, read_headers, shared_sections
 from relayc.runtime.export import ExportRequest
 from relayc.runtime.library import SECTIONS, LibraryError, seal
 from relayc.runtime.module import Module
@@ -236,3 +238,48 @@ def test_functions_ask_for_tile_registers_before_anything_else(permissions):
     assert ("__relayc_prepare" in functions) == bool(permissions)
     called = [name for name in names if name.startswith("__tvm_ffi_net_")]
     assert len(called) == len(artifact.functions) > 1 and asked == (called if permissions else [])
+
+
+# ---- ELF files of a few bytes
+
+
+def elf(magic=b"\x7fELF", bits=2, order=1, kind=3, machine=62, entry=64, count=3, names=1, section_kind=1, size=8, start=80):
+    """A library of three sections: an empty one, the names, and .text of eight bytes at the end of the file."""
+    header = struct.pack("<4sBB10xHHIQQQIHHHHHH", magic, bits, order, kind, machine, 1, 0, 0, start, 0, 64, 0, 0, entry, count, names)
+    texts = b"\0.names\0.text\0".ljust(16, b"\0")
+    rows = [(0,) * 10, (1, 3, 0, 0, 64, 14, 0, 0, 1, 0), (8, section_kind, 6, 0x1000, 272, size, 0, 0, 16, 0)]
+    return header + texts + b"".join(struct.pack("<IIQQQQIIQQ", *row) for row in rows) + bytes(range(8))
+
+
+def test_sections_of_a_small_library(monkeypatch):
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    found = shared_sections(memoryview(elf()))
+    assert found[".text"] == Section(272, 8, 0x1000) and found[".names"] == Section(64, 14, 0) and len(found) == 3
+    assert shared_sections(memoryview(elf(section_kind=8, size=1 << 40)))[".text"].size == 1 << 40  # without bytes in the file
+    assert len(shared_sections(memoryview(elf(section_kind=8)[:272]))) == 3  # nothing behind the table
+    headers = read_headers(elf(kind=1), "object")
+    assert (headers.kind, headers.machine, headers.names, headers.sections[2].flags, headers.sections[2].alignment) == (1, 62, 1, 6, 16)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (elf(kind=1), "expected a shared library, found an ELF file of type 1"),
+        (elf(machine=243), "expected a library for x86_64, found one for riscv64"),
+        (elf(machine=7), "expected a library for x86_64, found one for machine 7"),
+        (elf(magic=b"\x7fELG"), r"expected a shared library \(ELF\), found another kind of file"),
+        (elf(bits=1), "expected a shared library of 64 bits, little-endian, found another one"),
+        (elf(order=2), "expected a shared library of 64 bits, little-endian, found another one"),
+        (elf()[:63], "expected a whole shared library, found its first 63 bytes"),
+        (elf()[:271], "expected a whole shared library, found its first 271 bytes"),
+        (elf()[:-1], "expected a whole shared library, found its first 279 bytes"),
+        (elf(entry=40), "expected a whole shared library, found its first 280 bytes"),
+        (elf(names=3), "expected a whole shared library, found its first 280 bytes"),
+        (elf(start=89), "expected a whole shared library, found its first 280 bytes"),
+        (elf(size=9), "expected a whole shared library, found its first 280 bytes"),
+    ],
+)
+def test_what_is_no_whole_library_of_this_machine(content, message, monkeypatch):
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    with pytest.raises(ElfError, match=f"^{message}$"):
+        shared_sections(memoryview(content))

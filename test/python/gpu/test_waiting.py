@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from gpu_kernels import emulated, kernel, strategy
+from gpu_kernels import emulated, kernel, only_function, strategy
 from oracle import values
 from support import program
 
@@ -16,7 +16,7 @@ from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index
-from relayc.pipelines.targets.gpu.emulate import memory
+from relayc.pipelines.targets.gpu.emulate import memory, pointers
 from relayc.pipelines.targets.gpu.emulate.grids import WaitingGrid
 from relayc.pipelines.targets.gpu.emulate.thread import _slot_bytes
 from relayc.pipelines.tir.gpu.launch import barrier, launch
@@ -371,3 +371,23 @@ def test_blocks_of_threads_that_only_a_call_knows_do_not_wait():
     text = kernel("k", "%n: index", "gpu.barrier").replace("(%s0 = %s0c", "(%s0 = %n")
     with pytest.raises(ValueError, match="kernel k: expected blocks of a known number of threads"):
         emulated(text)
+
+
+@pytest.mark.parametrize(
+    ("offset", "place"), [(0, None), (1, "[1]"), ((1 << 31) - 1, "[2147483647]"), (1 << 31, "[%{}]"), (1 << 40, "[%{}]"), ("%n", "[%arg1]")]
+)
+def test_addresses_have_offsets_of_32_bits_or_of_a_value(offset, place):
+    with only_function("func.func @f(%p: !llvm.ptr, %n: i64) { return }") as function:
+        (block,) = function.regions[0].blocks
+        base, number = block.arguments
+        with ir.InsertionPoint.at_block_begin(block):
+            found = pointers.at(base, number if offset == "%n" else offset)
+        if place is None:
+            assert found == base
+            return
+        made = str(found.owner)
+        assert "%arg0[" in made and made.endswith(": (!llvm.ptr, i64) -> !llvm.ptr, i8") == (place.startswith("[%"))
+        if offset != "%n" and offset >> 31:
+            assert f"{offset} : i64" in str(function)
+        else:
+            assert place in made

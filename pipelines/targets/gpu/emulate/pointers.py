@@ -26,9 +26,9 @@ def at(base: ir.Value, offset: int | ir.Value) -> ir.Value:
     """The address `offset` bytes (an i64, if a value) after `base`."""
     if isinstance(offset, int) and offset == 0:
         return base
-    constant, operands = (offset, [base]) if isinstance(offset, int) else (_DYNAMIC, [base, offset])
     if isinstance(offset, int) and offset >= -_DYNAMIC:
-        constant, operands = _DYNAMIC, [base, word(offset)]
+        offset = word(offset)
+    constant, operands = (offset, [base]) if isinstance(offset, int) else (_DYNAMIC, [base, offset])
     attributes = {
         "rawConstantIndices": ir.DenseI32ArrayAttr.get([constant]),
         "elem_type": ir.TypeAttr.get(ir.IntegerType.get_signless(8)),

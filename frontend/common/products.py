@@ -98,9 +98,9 @@ def _sum_out(x: Tensor, term: str, kept: str) -> tuple[Tensor, str]:
 
 
 def _contract(a: Tensor, a_term: str, b: Tensor, b_term: str, kept: str) -> tuple[Tensor, str]:
-    """The product of two operands, summed over the indices of both that are not kept, as a batched matrix product."""
+    """The product of two operands, summed over the indices that are not kept, which both have, as a batched matrix product."""
     batch = [c for c in a_term if c in b_term and c in kept]
-    inner = [c for c in a_term if c in b_term and c not in kept]
+    inner = [c for c in a_term if c not in kept]
     rows, columns = [c for c in a_term if c not in b_term], [c for c in b_term if c not in a_term]
     size: dict[str, Size] = {}
     for c, d in [*zip(a_term, a.shape, strict=True), *zip(b_term, b.shape, strict=True)]:

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("jax")
 
 from jax_support import interprets, values  # there is JAX
-from stablehlo_texts import program, region
+from stablehlo_texts import best, program, region
 
 import relayc
 
@@ -68,7 +68,8 @@ PROGRAMS = {
     **{
         f"quotients of sums of {kind} by {number}": (
             program(
-                f"%z = stablehlo.constant dense<{zero}> : tensor<{kind}> %n = stablehlo.constant dense<{number}> : tensor<4x{kind}> "
+                f"%z = stablehlo.constant dense<{zero}> : tensor<{kind}> %m = stablehlo.constant dense<{number}> : tensor<{kind}> "
+                f"%n = stablehlo.broadcast_in_dim %m, dims = [] : (tensor<{kind}>) -> tensor<4x{kind}> "
                 f"%s = stablehlo.reduce(%x init: %z) applies stablehlo.add across dimensions = [1] : (tensor<4x6x{kind}>, tensor<{kind}>) "
                 f"-> tensor<4x{kind}> %0 = stablehlo.divide %s, %n : tensor<4x{kind}>",
                 *(f"tensor<4x{kind}>", f"%x: tensor<4x6x{kind}>"),
@@ -120,8 +121,17 @@ PROGRAMS = {
             lambda x, given=(function, NUMBERS[first], (2, 3), (1, 2), edge): by_windows(x, *given),
         )
         for name, function, first in (("add", np.sum, "0.0"), ("maximum", np.max, "0xFF800000"), ("multiply", np.prod, "1.0"))
-        for edge in (0, 1, 3)
+        for edge in (0, 1, 2, 3)
     },
+    "parity of windows of truth": (
+        program(
+            f'%z = stablehlo.constant dense<false> : tensor<i1> %0 = "stablehlo.reduce_window"(%p, %z) '
+            f"<{{window_dimensions = array<i64: 2, 3>}}> {region('xor', 'tensor<i1>')} : (tensor<4x6xi1>, tensor<i1>) -> tensor<3x4xi1>",
+            *("tensor<3x4xi1>", "%p: tensor<4x6xi1>"),
+        ),
+        [(X > 0,)],
+        lambda p: np.lib.stride_tricks.sliding_window_view(p, (2, 3)).sum((2, 3)) % 2 == 1,
+    ),
     "products of halves in floats": (
         program(
             "%h = stablehlo.convert %x : (tensor<4x6xf32>) -> tensor<4x6xf16> "
@@ -225,3 +235,11 @@ def test_products_along_any_axes(left, right, shape, wanted):
     order = right, [j for j in range(y.ndim) if j not in right]
     stays = [*order[0], *order[1]] == list(range(y.ndim)) or ([*order[1], *order[0]] == list(range(y.ndim)))
     assert (re.search(r"transpose.*%arg1", str(relayc.from_stablehlo(text).module)) is None) == stays
+
+
+def test_nothing_is_made_larger_than_needed():
+    """Where windows are written to, the data are no larger; one tensor is its concatenation."""
+    sizes = re.findall(r"tensor<(\d+)x(\d+)x", str(relayc.from_stablehlo(best("GE")).module))
+    assert max(int(rows) for rows, _ in sizes) == 4 and max(int(columns) for _, columns in sizes) == 6
+    alone = program("%0 = stablehlo.concatenate %x, dim = 0 : (tensor<4x6xf32>) -> tensor<4x6xf32>")
+    assert "concat" not in str(relayc.from_stablehlo(alone).module)

@@ -67,6 +67,10 @@ GRAPHS = {
             *(F.interpolate(x, scale_factor=(0.4, 1.7), mode=mode) for mode in ("nearest", "nearest-exact", "bilinear", "bicubic")),
             *(F.interpolate(x, (3, 8), mode=mode, antialias=True) for mode in ("bilinear", "bicubic", "lanczos")),
             F.interpolate(x, scale_factor=(0.4, 1.7), mode="bicubic", antialias=True),
+            *(
+                F.interpolate(image, size, mode="bilinear", antialias=True, align_corners=True)
+                for image, size in ((x, (4, 9)), (x, (1, 4)), (x[..., :1], (3, 2)))
+            ),
         ),
         (IMAGE.double(),),
     ),
@@ -110,3 +114,16 @@ def test_pytorch_graphs_give_what_eager_gives(name):
     found = RelayInterpreter(from_fx(graph, {}).module)("main", [a.numpy() for a in _pytree.tree_leaves(args)])
     for got, want in zip(found, _pytree.tree_leaves(function(*args)), strict=True):
         same(torch.from_numpy(np.array(got)).view(want.dtype), want)
+
+
+def test_pytorch_zeta_functions_are_exact_to_float64():
+    s, x = torch.tensor([1.5, 2.0, 7.0, 30.0], dtype=torch.float64), torch.tensor([0.25, 1.0, 3.5, 9.0], dtype=torch.float64)
+    graph = make_fx(torch.special.zeta, tracing_mode="fake")(s, x)
+    (found,) = RelayInterpreter(from_fx(graph, {}).module)("main", [s.numpy(), x.numpy()])
+    np.testing.assert_allclose(found, torch.special.zeta(s, x).numpy(), rtol=1e-14)
+
+
+@pytest.mark.parametrize("correction", [0, 1, 2])
+def test_pytorch_variances_are_operators(correction):
+    graph = make_fx(lambda x: x.var(1, correction=correction), tracing_mode="fake")(X)
+    assert ("relay.variance" in str(from_fx(graph, {}).module)) == (correction < 2)

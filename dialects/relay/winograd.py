@@ -44,7 +44,7 @@ definition: how many that are. Where several operations do so together, one has 
 def transform_weights(weight: np.ndarray) -> np.ndarray:
     """Weights [O, I, 3, 3] as those of the grouped 1x1 convolution: [36 * O, I, 1, 1], a group for each point."""
     channels, per_group = weight.shape[:2]
-    both, filters = np.kron(WEIGHT, WEIGHT), weight.reshape(-1, 9)
+    both, filters = np.kron(WEIGHT, WEIGHT), weight.reshape(channels * per_group, 9)
     points = np.empty((POINTS, len(filters)), weight.dtype)
     # In pieces that stay in the cache as f64, and too small for BLAS to wake its threads.
     for start in range(0, len(filters), 800):

@@ -470,6 +470,7 @@ CASES = {
     "a transform along a known axis": (17, "float[1, 6, 1] x", "y = DFT<axis = 1, onesided = 1>(x)"),
     "what is kept of all": (13, "float[2, 3] x", "z, m = Dropout(x) y = Cast<to = 1>(m)"),
     "a category given twice": (18, "int64[n] z", "y = ai.onnx.ml.OneHotEncoder<cats_int64s = [2, 3, 2]>(z)"),
+    "features of a vector": (18, "float[4] x, int64[2] k", "y = ai.onnx.ml.ArrayFeatureExtractor(x, k)"),
     "a vector as one row": (
         18,
         "float[3] x",

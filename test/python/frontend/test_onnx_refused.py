@@ -124,6 +124,7 @@ REFUSED = [
         "y = Range(a, b, c)",
         "expected a number of elements, found one from 0.0 to",
     ),
+    ("float[1099511627776, 1] x, int64[1] s", "y = ReverseSequence(x, s)", "expected a constant of at most"),
     ("float[4194304, 4194304] x", "y = EyeLike(x)", "expected a constant of at most"),
     ("int64 a = {0}, int64 b = {4611686018427387904}, int64 c = {1}", "y = Range(a, b, c)", "expected at most 140737488355328 bytes"),
     ("float[2] x", "y = EyeLike(x)", "expected a matrix, found [2]"),

@@ -77,7 +77,7 @@ class Op(RelayDialect.Operation):  # type: ignore[name-defined] # a class made a
       keeps_shape: the result has the shape of the first operand.
       broadcasts: the operands broadcast to the result as in numpy, element by element; there are no attributes.
       by_rows: it computes each row of its first operand along the attribute `axis` by itself (softmax, layer_norm).
-      gathers: it reads its data at computed indices (take, resize), so that reading it twice is no bargain.
+      gathers: injective, it reads its data at computed indices (take, resize), so that reading it twice is no bargain.
       moves_only: it computes nothing that would be worth keeping, though its pattern is not INJECTIVE: elements repeated or converted.
       repeats_only: the result says no more than the operands and attributes, which what uses it can read instead (broadcast_to, zeros).
       root_only: nothing may be fused after it although its pattern would allow it: it writes its result in pieces (concatenate, pad).

@@ -72,7 +72,6 @@ class LeafWeights(Op, name="ml_leaf_weights", relay_name="ml.leaf_weights"):
     weights: Operand
     aggregate: str = "sum"
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
-    gathers = True
 
     @staticmethod
     def infer(op: View) -> TensorType:

@@ -67,7 +67,6 @@ class _Regions(Op):
     spatial_scale: float
     layout: str = "NCHW"
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
-    gathers = True
 
     @staticmethod
     def infer(op: View) -> TensorType:

@@ -327,6 +327,7 @@ def build_wrong(what):
         (lambda p, op, x, c: p.call_te("nobody", [x], VECTOR), RelayError, "a function of the te stage in the module, found 'nobody'"),
         (lambda p, op, x, c: p.call_tir("nobody", [x], VECTOR), RelayError, "a function of the tir stage in the module"),
         (lambda p, op, x, c: op.add(x, c), RelayError, "rhs: expected the element type of lhs"),
+        (lambda p, op, x, c: op.nn.relu(x, shape="n"), RelayError, "no attribute shape; it has none"),
     ],
 )
 def test_a_wrong_program_is_one_clear_error(what, error, message):

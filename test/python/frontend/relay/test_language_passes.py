@@ -73,6 +73,7 @@ def test_many_tensors_are_joined_in_steps():
     for limit, joins in ((0, 1), (11, 1), (10, 2), (4, 5)):
         found = transform.SplitArgs(limit)(mod)
         assert operators(found["main"]).count("concatenate") == joins
+        assert operators(found["main"]).count("annotation.stop_fusion") == (joins if joins > 1 else 0)
     data = [values((i + 1, 2)) for i in range(10)]
     np.testing.assert_array_equal(run(found, *data).numpy(), np.concatenate(data))
 

@@ -145,6 +145,10 @@ def test_rewrites_are_of_what_has_been_rewritten():
     same(found, relay.tanh(relay.power(relay.power(X, two), two)) + Y)
     same(Squares(require_type=True).rewrite(relay.tanh(inner * inner) + Y), found)
     assert rewrite(Squares(), X * Y).op.name == "multiply"
+    odd = relay.var("x", shape=(2,)) + relay.var("y", shape=(3,))  # has no type
+    assert rewrite(Squares(), odd * odd).op.name == "power"
+    with pytest.raises(relay.TypeInferenceError):
+        rewrite(Squares(require_type=True), odd * odd)
     # What they compute is the same.
     function, new = (relay.Function([X, Y], body) for body in (relay.tanh(inner * inner) + Y, found))
     x, y = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3), np.linspace(3, -2, 6, dtype=np.float32).reshape(2, 3)

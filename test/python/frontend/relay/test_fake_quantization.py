@@ -301,7 +301,7 @@ def test_results_of_another_type_are_requantized(operator, exact):
     """The operator gives numbers as its first operand is."""
     x, y = drawn((3, 4)) // 4, drawn((3, 4), seed=1) // 4
     (a, left), (b, right) = real("x", x, 0.25, 2), real("y", y, 0.5, -1)
-    mod, found = converted(quantized(operator(a, b), 0.5, 100, "uint8"), hard_fail=True)
+    _, found = converted(quantized(operator(a, b), 0.5, 100, "uint8"), hard_fail=True)
     assert operators(found)[-1] == "qnn.requantize" and "qnn.dequantize" not in operators(found)
     expected = integers(exact(left, right), 0.5, 100, "uint8").astype(int)
     assert np.abs(run(found, {"x": x, "y": y}).astype(int) - expected).max() <= 1

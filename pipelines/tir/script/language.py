@@ -109,8 +109,7 @@ def grid(*extents: ExprLike) -> Loops:
 def _loop(start: ExprLike, stop: ExprLike, kind: str, annotations: Mapping[str, Any] | None, name: str | None) -> Loops:
     what = "a loop"
     first, end = (0, size_of(start, what)) if stop is None else (size_of(start, what), size_of(stop, what))
-    extent = size_of(end - first, f"{what} from {first} to {end}") if isinstance(end - first, int) else end - first
-    return Loops(((first, extent),), kind, annotations or {}, name)
+    return Loops(((first, size_of(end - first, f"{what} from {first} to {end}")),), kind, annotations or {}, name)
 
 
 # ---- blocks

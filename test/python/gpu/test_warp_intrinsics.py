@@ -20,10 +20,11 @@ from relayc.pipelines.emission.index import Index
 from relayc.pipelines.tir.editing.intrinsics import Fragments
 from relayc.pipelines.tir.lower.fragments import Placement, check_region
 from relayc.pipelines.tir.lower.function import lower_function
+from relayc.pipelines.tir.lower.nested import check_zero
 from relayc.pipelines.tir.lower.storage import KeptRegion
 from relayc.pipelines.tir.primitives.matching import Binding
 from relayc.symbolic import symbol
-from relayc.tir import Schedule, ScheduleError, T, TensorIntrin
+from relayc.tir import Schedule, ScheduleError, T, TensorIntrin, from_source
 
 RNG = np.random.default_rng(11)
 EMULATED = Target("cuda", arch="sm_80", emulate=True)
@@ -203,6 +204,24 @@ def test_sums_that_do_not_start_at_zero_are_an_error():
     assert str(s.mod).count(zero) == 1
     with pytest.raises(ScheduleError, match=r"block C_o: expected sums in registers of a warp that start at 0, found 1\.0"):
         lowered_for_gpu(Schedule(IRModule.parse(str(s.mod).replace(zero, zero.replace("0.0", "1.0")))))
+
+
+@pytest.mark.parametrize(("start", "message"), [("0.0", ""), ("1.0", "found 1.0"), ("X[vi]", "found None"), ("X[vi] * 0.0", "found None")])
+def test_sums_in_registers_of_a_warp_start_at_the_number_0(start, message):
+    s = Schedule(
+        from_source(f"""
+def main(X: T.Buffer((8,), "float32"), Y: T.Buffer((8,), "float32")):
+    for i, k in T.grid(8, 4):
+        with T.block("Y"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                Y[vi] = {start}
+            Y[vi] = Y[vi] + X[vi]
+""")
+    )
+    (block,) = s.nest.outer_blocks()
+    with pytest.raises(ScheduleError, match=f"expected sums .* that start at 0, {message}") if message else contextlib.nullcontext():
+        check_zero(block)
 
 
 @pytest.mark.parametrize(

@@ -227,6 +227,7 @@ def test_what_is_not_legal_is_refused() -> None:
     _refused("product", lambda s: s.sample_perfect_tile("k", 1, 4), "expected 1 factors of 7, the last at most 4, found none")
     _refused("total", lambda s: s.sample_categorical([1, 2], probs=[1.0]), "probs: expected 2 numbers that are not negative")
     _refused("total", lambda s: s.sample_categorical([1, 2], probs=[3.0, -1.0]), "probs: expected 2 numbers that are not negative")
+    _refused("total", lambda s: s.sample_categorical([1, 2], probs=[0.0, 0.0]), "probs: expected 2 numbers .*, nor all 0, found")
     _refused("total", lambda s: s.rfactor("k", 3), "factor_axis: expected a number from -3 to 2, found 3")
 
 
@@ -402,6 +403,13 @@ def test_what_is_not_legal_in_a_text_is_refused(case: str) -> None:
     with pytest.raises(ScheduleError, match=words):
         step(s)
     assert str(s.mod) == before
+
+
+def test_choices_up_to_their_limits() -> None:
+    s = Schedule(KERNELS["product"]().mod)
+    assert {s.sample_categorical([1, 2, 4], probs=[0.0, 1e-9, 0.0]).value for _ in range(5)} == {2}
+    assert s.sample_categorical([1, 2, 4], decision=0).value == 1 and s.sample_categorical([1, 2, 4], decision=2).value == 4
+    assert [factor.value for factor in s.sample_perfect_tile("k", 1, 7)] == [7]
 
 
 @pytest.mark.parametrize(("tile", "first", "limit"), [(8, 0, 20), (8, 0, 18), (8, 2, 20), (16, 0, 20)])

@@ -285,6 +285,7 @@ def test_loops_ask_the_memory_ahead() -> None:
     ("given", "message"),
     [
         (["B", "k"], "loop k: annotation prefetch: expected a buffer, a loop, a number of its iterations and a cache level of 1 to 3"),
+        (["B", "k", "1", 1], "and a cache level of 1 to 3"),
         (["B", "j", 1, 4], "and a cache level of 1 to 3"),
         (["B", "i2", 1, 1], "expected a buffer and a loop out of i, j, k, found 'B' and 'i2'"),
     ],

@@ -247,3 +247,33 @@ def main(A: T.Buffer((1, 12), "float32"), B: T.Buffer((1, 12), "float32")):
     assert len(s.get_blocks()) == 1
     x = np.arange(12, dtype=np.float32)[None]
     np.testing.assert_array_equal(run(s.mod, [x])[0], (x + 1) * 2)
+
+
+@pytest.mark.parametrize(("index", "place"), [("v // 3", lambda v: v // 3), ("T.max(v, 3)", lambda v: max(v, 3)), ("v", lambda v: v)])
+def test_what_was_read_is_read_again_once_it_is_written(index: str, place: Callable[[int], int]) -> None:
+    mod = from_source(f"""
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    L = T.alloc_buffer((8,), "float32")
+    for i in T.serial(8):
+        with T.block("L"):
+            v = T.axis.spatial(8, i)
+            L[v] = A[v]
+    for i in T.serial(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v] = L[{index}]
+        with T.block("L2"):
+            v = T.axis.opaque(8, i)
+            L[{index}] = A[v] + 1.0
+        with T.block("C"):
+            v = T.axis.spatial(8, i)
+            C[v] = L[{index}]
+""")
+    a = _numbers(8)
+    kept, before = a.copy(), []
+    for v in range(8):
+        before.append(kept[place(v)])
+        kept[place(v)] = a[v] + np.float32(1)
+    found, after = relayc.compile_kernel(mod)(a)
+    np.testing.assert_array_equal(found, before)
+    np.testing.assert_array_equal(after, a + 1)

@@ -1,7 +1,7 @@
 """What is printed in TVMScript's form is read back as the same function: kernels of operators, and schedules of all kinds."""
 
 import re
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import numpy as np
@@ -390,3 +390,17 @@ def test_a_trace_that_a_kernel_gets_is_of_one_function_of_any_name() -> None:
     both = text.replace(match, f"{match}\n{match.replace('%0', '%1').replace('main', 'other')}")
     with pytest.raises(ScheduleError, match="expected a trace of the schedule of one function, found one of main, other"):
         relayc.compile_kernel(kernel.mod, schedule=both)
+
+
+@pytest.mark.parametrize(("bounds", "found"), [("5, 3", "5 to 3"), ("n + 1, n", "n [+] 1 to n"), ("5, 5", ""), ("n, n + n", "")])
+def test_a_loop_ends_where_it_begins_or_later(bounds: str, found: str) -> None:
+    text = f"""
+def main(A: T.Buffer(("n",), "float32"), B: T.Buffer((30,), "float32")):
+    for i in T.serial({bounds}):
+        with T.block("B"):
+            v = T.axis.spatial(30, i)
+            B[v] = 2.0
+"""
+    with pytest.raises(ScriptError, match=f"a loop from {found}: expected a number that is not negative") if found else nullcontext():
+        s = Schedule(from_source(text))
+        assert [str(loop.extent) for loop in s.nest.loops().values()] == ["0" if "5" in bounds else "n"]

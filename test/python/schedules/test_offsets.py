@@ -13,6 +13,7 @@ import relayc
 from relayc import te
 from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay import IRModule
+from relayc.pipelines.context.target import Target
 from relayc.pipelines.evaluate.tir import run
 from relayc.pipelines.tir.tree import layouts
 from relayc.tir import Schedule, ScheduleError, from_source
@@ -277,3 +278,21 @@ def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), C: T.Buffer
     found, after = relayc.compile_kernel(mod)(a)
     np.testing.assert_array_equal(found, before)
     np.testing.assert_array_equal(after, a + 1)
+
+
+@pytest.mark.parametrize("kind", ["serial", "parallel", "unrolled", "vectorized", "threads"])
+def test_neighbours_at_the_edges_are_the_first_and_the_last(kind: str) -> None:
+    loops = "T.thread_binding(16, thread='threadIdx.x')" if kind == "threads" else f"T.{kind.replace('unrolled', 'unroll')}(16)"
+    mod = from_source(f"""
+def main(A: T.Buffer((16, 8), "float32"), B: T.Buffer((16, 8), "float32")):
+    for i in {loops}:
+        for j in T.serial(8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[T.max(vi - 1, 0), vj] + A[T.min(vi + 1, 15), T.max(vj, 1)] + A[(vi + 15) // 16, vi // 15]
+""")
+    a, rows = _numbers(16, 8), np.arange(16)
+    target = Target("cuda", emulate=True) if kind == "threads" else Target("cpu")
+    found = relayc.compile_kernel(mod, target=target)(a)
+    expected = a[np.maximum(rows - 1, 0)] + a[np.minimum(rows + 1, 15)][:, np.maximum(np.arange(8), 1)]
+    np.testing.assert_array_equal(found, expected + a[(rows + 15) // 16, rows // 15][:, None])

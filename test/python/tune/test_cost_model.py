@@ -64,6 +64,7 @@ def test_features_of_each_operation():
       %c8 = arith.constant 8 : index
       %c12 = arith.constant 12 : index
       %c4096 = arith.constant 4096 : index
+      %first = memref.load %c[%c0] : memref<?xf32>
       scf.parallel (%i) = (%c0) to (%c4) step (%c1) {
         scf.for %j = %c0 to %c4096 step %c8 {
           %next = arith.addi %i, %j : index
@@ -89,7 +90,7 @@ def test_features_of_each_operation():
       return
     }""")
     steps, lanes, scalars = 4 * 512, 4 * 512 * 8, 3 * 4 * 32
-    near = 32 * steps * 2 + 4 * 128 + 16 * 128  # of the innermost loops, whose accesses fit together
+    near = 4 + 32 * steps * 2 + 4 * 128 + 16 * 128  # of the innermost loops, whose accesses fit together
     assert 2 ** np.array(features_of(mod.module.body.operations[0])) - 1 == pytest.approx(
         [
             steps,
@@ -98,19 +99,19 @@ def test_features_of_each_operation():
             lanes + scalars,
             2 * steps,
             steps,
-            128,
+            128 + 1,
             128 + 4 * 128,
             128,
             2 * 128,  # without and with an else
             4 + steps + 128 + 4 * 128,
-            30,
+            31,
             4,
             (512 + 32 + 4) / 3,
             8,
-            32 * 3 * steps + 4 * (128 + 128 + 4 * 128),
+            32 * 3 * steps + 4 * (1 + 128 + 128 + 4 * 128),
             4 * (4 * 4096 + 4104 + 32),
             near,
-            *[4 * (4 * 4096 + 4104 + 32 + 4)] * 2,  # all there is
+            *[4 * (4 * 4096 + 4104 + 32 + 4 + 1)] * 2,  # all there is
             (lanes + scalars) / near,
         ],
         rel=1e-4,

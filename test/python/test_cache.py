@@ -141,13 +141,24 @@ def test_an_ir_module_is_kept_only_on_request(folder):
         {"opt_level": 1},
         {"target": relayc.Target("cpu", num_threads=3)},
         {"target": relayc.Target("cpu", features="-avx512f,-avx2")},
+        {"precision": "bf16"},
     ],
-    ids=["level", "threads", "features"],
+    ids=["level", "threads", "features", "precision"],
 )
 def test_other_options_make_another_program(folder, model, changed):
     relayc.compile(model)
     assert not from_cache(relayc.compile(model, **changed))
-    assert from_cache(relayc.compile(model)) and len(programs(folder)) == 2
+    assert from_cache(relayc.compile(model)) and from_cache(relayc.compile(model, **changed)) and len(programs(folder)) == 2
+
+
+def test_every_choice_of_sizes_makes_another_program(folder):
+    model = model_of([onnx.helper.make_node("Relu", ["x"], ["y"])], {"x": ["n", 4]})
+    shapes = [{"shapes": {"x": shape}} for shape in ((2, 4), ("2*m", 4))]
+    choices = [{}, *shapes, {"dims": {"n": 3}}, {"dims": {"n": (1, 9)}}, {"specialize": [{"n": 5}]}]
+    for is_second in (False, True):
+        for i, options in enumerate(choices):
+            assert from_cache(relayc.compile(model, **options)) == is_second, options
+            assert len(programs(folder)) == (len(choices) if is_second else i + 1)
 
 
 def test_passes_that_are_left_out_make_another_program(folder, model):

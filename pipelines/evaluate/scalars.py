@@ -199,7 +199,7 @@ def function_of(op: ir.Operation) -> Function | None:
     function = _INTEGERS.get(name) or _FLOATS.get(name)
     if function is None:
         return None
-    if isinstance(function, np.ufunc) and dtype == source and (dtype.kind != "b" or name in ("andi", "ori", "xori")):
+    if isinstance(function, np.ufunc) and dtype == source and dtype.kind != "b":
         return function
     if source.kind == "b" and name in _INTEGERS and name not in ("extui", "index_castui"):
         return _cast(lambda *flags: function(*(-flag.astype(np.int8) for flag in flags)), dtype)

@@ -113,7 +113,7 @@ class Group:
     def prologue(self) -> frozenset[ir.Value]:
         """The results of the members that compute the anchor's inputs."""
         found: set[ir.Value] = set()
-        pending = [self.anchor.operation] if self.anchor is not None and len(self.members) > 1 else []
+        pending = [self.anchor.operation] if self.anchor is not None else []
         while pending:
             for value in pending.pop().operands:
                 owner = value.owner

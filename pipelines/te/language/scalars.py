@@ -90,7 +90,7 @@ class ScalarEmitter:
         if id(x) in self._operands.padded:
             _, rest = self._operands.padded[id(x)]
             return [*rest, *x.children()[2:]] if rest else ()
-        if id(x) in self._operands.elements or (x.is_index and x.dtype != "bool"):
+        if x.is_index and x.dtype != "bool":
             return ()
         return [c for c in x.children() if not c.is_index or c.dtype == "bool" or not isinstance(x, (TensorElement, Compare))]
 

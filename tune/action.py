@@ -59,7 +59,7 @@ def _records(arguments: argparse.Namespace, database: Database, console: Console
         records = database.best()
         with written(arguments.export) as file:
             file.write(export_records(records).encode())
-        say(f"{len(records)} records", arguments, console if str(arguments.export) != "-" else Console(stderr=True))
+        say(f"{len(records)} records", arguments, console)
         return
     other = arguments.imported or arguments.merge
     if not other.is_file():

@@ -513,6 +513,10 @@ def test_a_damaged_program_is_an_entry_too(tmp_path):
     cache.folder.mkdir()
     (cache.folder / f"a{runtime_cache._SUFFIX}").write_bytes(b"x" * 5)
     assert [(entry.num_bytes, entry.source) for entry in cache.entries()] == [(5, "damaged")]
+    for limit, left in ((5, 1), (4, 0)):
+        Cache(cache.folder, limit=limit).evict()
+        assert len(cache.entries()) == left
+    (cache.folder / f"b{runtime_cache._SUFFIX}").touch()
     assert cache.clear() == 1 and cache.entries() == []
 
 

@@ -141,6 +141,8 @@ class _ProgramReader:
                     if value in self._constants:
                         self._constants.add(argument)
                 ended = self._block(block, inside)
+                if name == "while" and region == op.regions[0]:
+                    continue  # a condition, which is no result
                 for result, value in zip(op.results, ended, strict=False):
                     self._from[result] = sorted({*self._from.get(result, []), *self._from.get(value, [])})
 

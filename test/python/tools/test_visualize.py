@@ -131,6 +131,36 @@ def test_branches_and_loops_are_groups() -> None:
     }
 
 
+@pytest.mark.parametrize(("begin", "into", "constants"), [("%0", {("exp", "less"), ("exp", "tanh")}, (1, 0, 0)), ("%k", set(), (1, 1, 0))])
+def test_what_a_loop_begins_with_is_drawn_to_its_operators(begin: str, into: set[tuple[str, str]], constants: tuple[int, int, int]) -> None:
+    """A constant is text of the operators that take it, within a loop too."""
+    loop = relayc.IRModule.parse(
+        """
+    func.func @main(%x: tensor<f32> {relay.name = "x"}) -> tensor<f32> {
+      %k = "relay.constant"() {value = dense<3.0> : tensor<f32>} : () -> tensor<f32>
+      %0 = "relay.exp"(%x) : (tensor<f32>) -> tensor<f32>
+      %1 = "relay.while"(BEGIN) ({
+      ^bb0(%c: tensor<f32>):
+        %2 = "relay.less"(%c, %k) : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        "relay.yield"(%2) : (tensor<i1>) -> ()
+      }, {
+      ^bb0(%c: tensor<f32>):
+        %3 = "relay.tanh"(%c) : (tensor<f32>) -> tensor<f32>
+        "relay.yield"(%3) : (tensor<f32>) -> ()
+      }) : (tensor<f32>) -> tensor<f32>
+      %4 = "relay.abs"(%1) : (tensor<f32>) -> tensor<f32>
+      return %4 : tensor<f32>
+    }""".replace("BEGIN", begin)
+    )
+    drawing = relayc.visualize(loop).drawing
+    names = [box.name for box in drawing.boxes]
+    arrows = {(names[arrow.source], names[arrow.target]) for arrow in drawing.arrows}
+    taken = {box.name: sum("constant" in line for line in box.lines) for box in drawing.boxes}
+    assert arrows == {("x", "exp"), ("tanh", "abs"), ("abs", "output 0"), *into}
+    assert (taken["less"], taken["tanh"], taken["abs"]) == constants
+    assert {box.name for box in drawing.boxes if box.groups and box.groups[-1][1] == "while"} == {"less", "tanh"}
+
+
 @pytest.mark.parametrize("show", ["imported", "fused", "kernels"])
 def test_the_command_line_draws(show: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "model.svg"

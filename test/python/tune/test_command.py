@@ -80,8 +80,8 @@ def test_a_model_is_tuned_and_its_records_move(tuned, tmp_path, capsys):
     assert main(["tune", "--show", "--database", str(database)]) == 0
     assert "fused_dense_add_relu" in capsys.readouterr().out
     assert main(["tune", "--export", "-", "--database", str(database)]) == 0
-    line = capsys.readouterr().out
-    assert json.loads(line)["numbers"]["rows"] == 1
+    line, told = capsys.readouterr()
+    assert json.loads(line)["numbers"]["rows"] == 1 and told == "1 records\n"
     (tmp_path / "records.json").write_text(line)
     other = tmp_path / "other.sqlite"
     assert main(["tune", "--import", str(tmp_path / "records.json"), "--database", str(other)]) == 0

@@ -1,7 +1,9 @@
 """Winograd convolutions, and blocked ones, against direct convolutions in NCHW of the same program."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +16,10 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay import build
 from relayc.dialects.relay.winograd import DATA, RESULT, TILE, transform_weights
 from relayc.pipelines import find_pass
+from relayc.pipelines.context.target import Target
 from relayc.pipelines.graph.winograd import _Choice
+from relayc.pipelines.targets.cpu.strategies.tile_transform import _TransformKernel
+from relayc.pipelines.te.read.graph import NotStructured
 from relayc.pipelines.te.read.tile_transform import _crop, match
 from relayc.symbolic import symbol
 
@@ -243,6 +248,18 @@ def test_transforms_of_single_tiles_and_of_channels_that_are_no_vectors() -> Non
         tiles = x.reshape(batch, 6, 6, channels // 36, rows, columns, inner).astype(np.float64)
         whole = np.einsum("pi,qj,nijcrsl->ncrpsql", RESULT, RESULT, tiles).reshape(batch, channels // 36, 4 * rows, 4 * columns, inner)
         np.testing.assert_allclose(found, whole[:, :, :height, :width], rtol=0, atol=TOLERANCE * np.abs(whole).max())
+
+
+@pytest.mark.parametrize(
+    ("dims", "channels", "takes"), [([0, 1, 2], 16, True), ([0, 1, 2], 12, False), ([2, 1, 0], 16, False), ([2, 0, 1], 16, False)]
+)
+def test_lanes_are_whole_vectors_of_channels(dims: list[int], channels: int, takes: bool) -> None:
+    """The innermost dimension is none of a tile's."""
+    node = SimpleNamespace(structured=SimpleNamespace(extents=[4, 4, channels]), element=SimpleNamespace(width=32))
+    transform: Any = SimpleNamespace(node=node, dims=dims, a=0, b=1)
+    evaluator: Any = None
+    with nullcontext() if takes else pytest.raises(NotStructured, match="lanes that do not divide the innermost dimension"):
+        assert _TransformKernel(transform, evaluator, evaluator, Target("cpu -mcpu=x86-64-v3")).width == 8
 
 
 def test_other_kernels_transform_no_tiles() -> None:

@@ -120,7 +120,7 @@ def plan_nest(node: Node, memory: Iterable[Node], parameters: LoopParameters, of
     # If only the reduction remains inside, every dimension is a row.
     only_rows = not any(v.extent != 1 and v not in used for v in variables)
     moving = [v for v in variables if v.extent != 1]
-    rows = [v for v in moving if reductions and (v in used or only_rows)]
+    rows = [v for v in moving if v in used or only_rows]
     inner = [v for v in moving if v not in rows]
     elements = [n.element for n, _ in (*accesses.offsets, *accesses.reductions)]
     elements.append(node.element)

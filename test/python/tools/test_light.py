@@ -4,6 +4,7 @@ import numpy as np
 import onnx
 import pytest
 
+from relayc.tools import light
 from relayc.tools.light import light_names, random_light, stored_case
 
 
@@ -29,3 +30,16 @@ def test_random_weights_make_a_valid_model_that_responds_to_its_input(name):
     # The last output is that before the Softmax.
     a, b = (session.run(None, {session.get_inputs()[0].name: x})[-1] for x in (data, -data))
     assert np.isfinite(a).all() and np.abs(a - b).max() > 0.01 * np.abs(a).max()
+
+
+def test_factors_are_what_multiplies():
+    """Of products both operands, and what they are of another rank; of batch norms the scale and the variance."""
+    text = """g (float[2] r, float[2] g, float[2] s, float[2] b, float[2] m, float[2] v) => (float[2] z) {
+      x = Relu (r)
+      u = Unsqueeze (g, axes)
+      o = Unsqueeze (b, axes)
+      y = Mul (x, u)
+      a = Add (y, o)
+      z = BatchNormalization (a, s, b, m, v)
+    }"""
+    assert light._factors(onnx.parser.parse_graph(text)) == {"x", "u", "g", "s", "v"}

@@ -225,6 +225,7 @@ def test_a_model_ranks_what_it_has_not_seen():
     assert rank_correlation(model.predict(others), list(np.random.default_rng(2).random(60))) < 0.4
     model.add((1.0, 2.0), 1.0)  # of another version
     model.add((), 1.0)
+    model.add(known[0], 0.0)  # by a clock that stood still
     assert len(model) == 60
 
 

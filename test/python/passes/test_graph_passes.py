@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support import Const, program, run_program
 
-from relayc.dialects.relay import IRModule, RelayError, build
+from relayc.dialects.relay import IRModule, RelayError, TensorType, build
 from relayc.pipelines import PassContext, find_pass
 from relayc.pipelines.graph.reshapes import before_reshape, regroup
 from relayc.pipelines.graph.rewrite import Rules
@@ -356,3 +356,16 @@ def test_sizes_that_nothing_says_are_those_that_they_must_be_equal_to():
 def test_sizes_that_are_said_stay_what_they_are(weight):
     with pytest.raises(RelayError, match=r"relay.nn_dense at .*: dimension 1 of weight .*: expected n .*, found (m|4|n \+ 1)$"):
         product_types(N, weight)
+
+
+@pytest.mark.parametrize(
+    ("shape", "fits"), [((), True), ((1,), True), ((1, 1, 1), True), ((16, 1, 1), True), ((8, 8), False), ((8, 1), False)]
+)
+def test_what_is_added_between_convolutions_in_blocks(shape, fits):
+    def body(x, first, second, added):
+        return [build("nn.conv2d", build("add", build("nn.conv2d", x, first), added), second)]
+
+    inputs = [normal(1, 3, 8, 8), Const(normal(16, 3, 1, 1)), Const(normal(32, 16, 1, 1)), normal(*shape)]
+    mod = apply(program(body, inputs), "AlterOpLayout", "DeadCodeElimination")
+    (total,) = (op for op in mod.main.regions[0].blocks[0].operations if op.operation.name == "relay.add")
+    assert (TensorType.of(total.result).rank == 5) == fits

@@ -3,6 +3,7 @@
     python test/mutate.py record                       # once: runs the suite, and records which test executes which line
     python test/mutate.py run --count 600 --seed 1     # plants faults all over, in proportion to what there is to get wrong
     python test/mutate.py run --package symbolic --package pipelines/te
+    python test/mutate.py run --kind "a boundary"      # of one kind
     python test/mutate.py run --changed main..HEAD     # in lines that a range of revisions changed
     python test/mutate.py choose                       # which tests run by default (see choosing.py)
 
@@ -108,7 +109,7 @@ def candidates(options: argparse.Namespace) -> list[Fault]:
         source = path.read_text()
         faults = faults_of(name, source)
         found += [f for f in faults if changed is None or not changed[name].isdisjoint(range(f.lines[0], f.lines[1] + 1))]
-    return found
+    return [f for f in found if not options.kind or f.kind in options.kind]
 
 
 def changed_lines(revisions: str) -> defaultdict[str, set[int]]:
@@ -411,6 +412,7 @@ def main() -> int:
     planted.add_argument("--count", type=int, default=600, metavar="N", help="faults (default 600)")
     planted.add_argument("--seed", type=int, default=0, help="of the choice of faults (default 0)")
     planted.add_argument("--package", action="append", metavar="PATH", help="a folder or file, may be given several times (default: all)")
+    planted.add_argument("--kind", action="append", help="one such as 'a condition dropped', may be given several times (default: all)")
     planted.add_argument("--changed", metavar="A..B", help="only lines that a range of revisions changed")
     planted.add_argument("--limit", type=float, default=120, metavar="S", help="seconds of tests for each fault, without it (default 120)")
     planted.add_argument("--again", action="store_true", help="try what survived again, with another limit or with new tests")

@@ -176,7 +176,7 @@ def _coerced(op: str, spec: AttrSpec, value: Any) -> Any:
         return bool(value)
     if expected == "a number":
         return float(value)
-    if expected.startswith("an integer") and isinstance(value, tuple) and len(value) == 1:
+    if expected in ("an integer", "an integer or a symbolic size") and isinstance(value, tuple) and len(value) == 1:
         return value[0]
     if expected.startswith("a sequence of") and not isinstance(value, (tuple, str)):
         value = (value,) * (_spatial(op) if spec.name in _SPATIAL else 1)

@@ -315,7 +315,10 @@ def _described(node: Node, label: str, output: bool) -> dict[str, ir.Attribute]:
 
 
 def _is_computed(value: ir.Value, node: Node) -> bool:
-    """Whether a tensor of a kernel is computed: neither a constant that only initializes reductions, nor a cast of another tensor."""
+    """Whether a tensor of a kernel is computed: neither a constant that only initializes reductions, nor a cast of another tensor, nor the
+    result of an operation whose results nothing reads."""
+    if node.kind != "arg" and not any(users_of(result) for result in value.owner.results):
+        return False
     if node.kind == "splat":
         return not all(_is_init(use.owner.operation, use.operand_number) for use in value.uses)
     return node.kind not in ("arg", "empty", "table") and value.owner.operation.name != "tensor.cast"

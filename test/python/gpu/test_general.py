@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from oracle import values
-from support import program
+from support import Const, program
 from symbolic_ops import symbolic_program, tensor
 
 import relayc
@@ -108,6 +108,13 @@ def _row_sums(s, across):
     _, *threads = s.split(k, [None, *across])
     for loop, axis in zip(threads, ("threadIdx.y", "threadIdx.x")[-len(across) :], strict=True):
         s.bind(loop, axis)
+
+
+def test_a_padding_is_one_launch():
+    """The number around it is in the code: no launch writes it to memory."""
+    zero = Const(np.zeros((), "float32"))
+    fed = program(lambda x, z: [build("nn.pad", build("abs", x), z, pad_width=[1, 2, 0, 3])], [values((5, 7)), zero])
+    assert str(compile(fed, target=TARGET, stop_after="tir").module).count("gpu.launch ") == 1
 
 
 @pytest.mark.parametrize("across", [(8,), (24,), (32,), (96,), (256,), (4, 16), (3, 7)], ids=str)

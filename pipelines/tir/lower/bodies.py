@@ -219,10 +219,6 @@ class Bodies:
                     base += Index(0, {v: c * factor})
         return base, number, stride
 
-    def _local(self, indices: Sequence[Index], state: State, storage: Storage) -> list[Index]:
-        """Converts indices of a buffer to indices of its stored region."""
-        return [i - self.at(low, state.point) for i, low in zip(indices, storage.lows, strict=True)]
-
     def _elements(self, place: AccessOffset, state: State, storage: File) -> tuple[int, int, int]:
         """The elements of a buffer in registers that an access covers: first element, count and stride."""
         if storage.along is not None:
@@ -299,8 +295,12 @@ class Bodies:
                     found += [(step.access.access.buffer, slot) for slot in slots]
         return found
 
-    def load(self, place: AccessOffset, state: State, safe: bool, indices: Callable[[], list[Index]]) -> ir.Value:
-        """Loads an element, or a vector of elements, of a buffer. With `safe` an index out of bounds is clipped and gives any element."""
+    def load(self, place: AccessOffset, state: State, safe: bool, point: Mapping[Var, Point]) -> ir.Value:
+        """Loads an element, or a vector of elements, of a buffer. With `safe` an index out of bounds is clipped and gives any element.
+
+        Args:
+          point: the values of variables of indices: loops, and steps before.
+        """
         source, evaluator = place.access.buffer, self.evaluator
         storage = self.storage[source]
         if isinstance(storage, File):
@@ -311,13 +311,18 @@ class Bodies:
             key: Hashable = ("load", source, storage.version, base.key, number, stride, evaluator.width if stride else 1, evaluator.mask)
             offset = lambda: base + number + Index(0, {evaluator.lane: stride}) if stride else base + number  # noqa: E731 (an argument)
         else:
-            local = self._local(indices(), state, storage)
-            if safe and evaluator.mask is None:
-                local = [self._clipped(i, extent) for i, extent in zip(local, storage.shape, strict=True)]
-            found = storage.at(local)
+            found = self._flat(place, point, storage, safe and evaluator.mask is None)
             key = ("load", source, storage.version, found.key, evaluator.mask)
             offset = lambda: found  # noqa: E731 (an argument)
         return self.evaluator.once(key, lambda: evaluator.load_from(storage.buffer, storage.buffer.type.element_type, offset()))
+
+    def _flat(self, place: AccessOffset, point: Mapping[Var, Point], storage: Memory, clip: bool = False) -> Index:
+        """The offset of an access that is not linear in the loops; with `clip` each index is clipped to the stored region."""
+        if place.flat is not None and not clip:
+            return self.at(place.flat, point) + storage.offset
+        indices = [self.at(i, point) for i in place.indices]
+        local = [i - self.at(low, point) for i, low in zip(indices, storage.lows, strict=True)]
+        return storage.at([self._clipped(i, extent) if clip else i for i, extent in zip(local, storage.shape, strict=True)])
 
     def _clipped(self, index: Index, extent: Size) -> Index:
         """An index clipped to [0, extent)."""
@@ -336,7 +341,7 @@ class Bodies:
             value = emit.larger(value, 0)
         return self.evaluator.opaque(value, 0, extent - 1)
 
-    def store(self, value: ir.Value, place: AccessOffset, state: State, indices: Callable[[], list[Index]]) -> None:
+    def store(self, value: ir.Value, place: AccessOffset, state: State, point: Mapping[Var, Point]) -> None:
         storage, evaluator = self.storage[place.access.buffer], self.evaluator
         if isinstance(storage, File):
             first, lanes, stride = self._elements(place, state, storage)
@@ -345,7 +350,7 @@ class Bodies:
             storage.registers.store(value, first, lanes, stride)
             return
         if place.moving is None:
-            offset = storage.at(self._local(indices(), state, storage))
+            offset = self._flat(place, point, storage)
         else:
             base, number, stride = self._offset(place, state)
             base += storage.offset
@@ -450,7 +455,7 @@ class _Body:
     def _step(self, step: LoweredStep) -> ir.Value:
         if step.name == "memref.load":
             assert step.access is not None
-            return self.bodies.load(step.access, self.state, self.safe, lambda: self._indices(step))
+            return self.bodies.load(step.access, self.state, self.safe, self.point)
         if step.name == "memref.store":
             self._store(step)
             return None
@@ -460,16 +465,11 @@ class _Body:
         place = step.access
         assert place is not None
         value = self.value(step.operands[0])
-        if self.evaluator.width > 1 and emit.is_vector(value) and not self._moves(step, place):
+        if self.evaluator.width > 1 and emit.is_vector(value) and not self._moves(place):
             value = self._across(step, place)
-        self.bodies.store(value, place, self.state, lambda: self._indices(step))
+        self.bodies.store(value, place, self.state, self.point)
 
-    def _indices(self, step: LoweredStep) -> list[Index]:
-        """The indices of an access over emitted values."""
-        assert step.access is not None
-        return [self.bodies.at(index, self.point) for index in step.access.indices]
-
-    def _moves(self, step: LoweredStep, place: AccessOffset) -> bool:
+    def _moves(self, place: AccessOffset) -> bool:
         """Whether the accessed element differs between lanes."""
         storage = self.bodies.storage[place.access.buffer]
         if isinstance(storage, File) and storage.along is not None:
@@ -477,7 +477,8 @@ class _Body:
         if place.moving is not None:
             values = [self.state.point[var] for var, _ in place.fixed]
             return any(isinstance(v, Index) and v.terms for v in values)
-        return any(i.coefficient(self.evaluator.lane) != 0 or i.has_vector() for i in self._indices(step))
+        indices = [self.bodies.at(i, self.point) for i in (place.indices if place.flat is None else [place.flat])]
+        return any(i.coefficient(self.evaluator.lane) != 0 or i.has_vector() for i in indices)
 
     def _across(self, step: LoweredStep, place: AccessOffset) -> ir.Value:
         """Combines the lanes that store to one element, with the operation by which the body combines a value with the element."""

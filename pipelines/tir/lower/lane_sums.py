@@ -68,8 +68,8 @@ class LaneSums:
         for (_, width), value in self.file.registers.values.items():
             by_width.setdefault(width, []).append(value)
         parts = [self._across(vectors.pairwise(values, self.combined)) for values in by_width.values()]
-        parts.append(bodies.load(self.place, self.state, False, list))
-        bodies.store(vectors.pairwise(parts, self.combined), self.place, self.state, list)
+        parts.append(bodies.load(self.place, self.state, False, self.state.point))
+        bodies.store(vectors.pairwise(parts, self.combined), self.place, self.state, self.state.point)
 
     def _across(self, value: ir.Value) -> ir.Value:
         if not emit.is_vector(value) or self.operation.name not in COMBINERS:

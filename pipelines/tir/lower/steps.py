@@ -44,12 +44,14 @@ class AccessOffset:
       indices: over the loops around the block.
       moving: the part of the flat offset in the stored region that depends on serial and parallel loops; None if the offset is not linear.
       fixed: the contributions of unrolled and vectorized loops: (variable, elements) each.
+      flat: the flat offset in the stored region, if it is not linear but simpler than the indices.
     """
 
     access: Access
     indices: tuple[Index, ...]
     moving: Index | None = None
     fixed: tuple[tuple[Var, int], ...] = ()
+    flat: Index | None = None
 
 
 Kept = Callable[[ir.Value], tuple[Sequence[Size], Sequence[Index]]]
@@ -94,16 +96,18 @@ def _error(use: Use, name: str) -> ScheduleError:
 def _place(use: Use, access: Access, strides: Sequence[Size], lows: Sequence[Index]) -> AccessOffset:
     indices = tuple(use.indices(access))
     local = [i - low if low.terms or low.const != 0 else i for i, low in zip(indices, lows, strict=True)]
-    offset = folded(weighted(local, strides))
+    apart = weighted(local, strides)
+    offset = folded(apart)
+    flat = offset if offset is not apart else None
     kinds = use.loop_of
     if any(v not in kinds for v in offset.terms):
-        return AccessOffset(access, indices)
+        return AccessOffset(access, indices, flat=flat)
     moving: dict[Var, Size] = {}
     fixed: list[tuple[Var, int]] = []
     for var, factor in offset.terms.items():
         if kinds[var].kind in (Kind.UNROLLED, Kind.VECTORIZED) and kinds[var].extent != 1:
             if not isinstance(factor, int):
-                return AccessOffset(access, indices)
+                return AccessOffset(access, indices, flat=flat)
             fixed.append((var, factor))
         else:
             moving[var] = factor

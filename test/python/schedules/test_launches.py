@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import relayc
+from relayc import te
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay import IRModule
 from relayc.pipelines.context.target import Target
@@ -513,3 +514,15 @@ for i in T.thread_binding(64, thread="threadIdx.x"):
     else:
         with pytest.raises(ScheduleError, match="buffer r: expected scope shared, as block C reads what another thread writes by block D"):
             lower(mod)
+
+
+def test_elements_of_fused_loops_are_where_one_quotient_says() -> None:
+    """A row and a column of `A` that are digits of the number of a thread are one offset, though it is not linear."""
+    a = te.placeholder((5, 3), name="A")
+    s = Schedule(te.create_prim_func([a, te.compute((5, 3, 7), lambda i, j, k: a[i, j] + 1.0, name="B")]))
+    s.bind(s.fuse(*s.get_loops("B")), "threadIdx.x")
+    text = lower(s)
+    assert text.count("arith.divui") == 1 and "arith.subi" not in text, text
+    kernel = relayc.compile_kernel(s.mod, target=Target("cuda", arch="sm_80", emulate=True))
+    given = np.arange(15, dtype=np.float32).reshape(5, 3)
+    np.testing.assert_array_equal(kernel(given), np.repeat(given[..., None] + 1, 7, axis=2))

@@ -4,28 +4,41 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.operations import last_operation
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index
+from relayc.pipelines.te.read.graph import Node
 from relayc.pipelines.tir.values.evaluator import Evaluator
-from relayc.symbolic import proves
+from relayc.symbolic import Dim, proves
 
 VECTOR_BYTES = 16
 """Widest access of a thread, and the alignment of buffers."""
 
 
 class AlignedEvaluator(Evaluator):
-    """An evaluator that annotates vector accesses aligned to their size."""
+    """An evaluator that annotates vector accesses aligned to their size.
+
+    Args:
+      known: whether LLVM finds the alignment of accesses whose strides are numbers, so that only those with symbols are annotated.
+    """
+
+    def __init__(self, buffers: dict[Node, ir.Value], known: bool = False) -> None:
+        super().__init__(buffers)
+        self.known = known
 
     def load_from(self, buffer: ir.Value, element: ir.Type, offset: Index) -> ir.Value:
         value = super().load_from(buffer, element, offset)
         owner = value.owner
         if not isinstance(owner, ir.Block) and owner.operation.name == "vector.load":
-            align(owner.operation, offset.without(self.lane))
+            self._align(owner.operation, offset)
         return value
 
     def store(self, value: ir.Value, buffer: ir.Value, offset: Index) -> None:
         super().store(value, buffer, offset)
         last = last_operation(ir.InsertionPoint.current.block).operation
         if last.name == "vector.store":
-            align(last, offset.without(self.lane))
+            self._align(last, offset)
+
+    def _align(self, op: ir.Operation, offset: Index) -> None:
+        if not self.known or any(isinstance(part, Dim) for part in (offset.const, *offset.terms.values())):
+            align(op, offset.without(self.lane))
 
 
 def align(op: ir.Operation, start: Index) -> None:

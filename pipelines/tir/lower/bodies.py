@@ -4,6 +4,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import gcd
 from typing import Any
 
 from relayc.dialects.mlir import ir
@@ -137,9 +138,11 @@ class State:
 class Bodies:
     """Emits bodies of blocks. Values are shared within a scope: one basic block, and blocks that it dominates."""
 
-    def __init__(self, storage: dict[ir.Value, Storage]) -> None:
+    def __init__(self, storage: dict[ir.Value, Storage], evaluator: Evaluator | None = None) -> None:
         self.storage = storage
-        self.evaluator = Evaluator({})
+        self.evaluator = evaluator or Evaluator({})
+        self.clipped: set[str] = set()
+        """Names of blocks that run at all points: where guards exclude a point they load what the nearest included point does."""
         self._lanes: dict[int, Lanes] = {}
         self._bases: dict[tuple[AccessOffset, object], Index] = {}
         self._programs: dict[tuple[str, bool], list[LoweredStep]] = {}
@@ -191,7 +194,7 @@ class Bodies:
 
     def _extremal(self, var: Extremal, a: Index, b: Index) -> Index:
         values = self._alike(self.evaluator.index_value(a), self.evaluator.index_value(b))
-        return self.evaluator.opaque(emit.arith(f"{var.kind}si", *values), var.low, var.high)
+        return self.evaluator.opaque(emit.arith(f"{var.kind}si", *values), var.low, var.high, gcd(a.divisor, b.divisor) or 1)
 
     def _alike(self, a: ir.Value, b: ir.Value) -> tuple[ir.Value, ir.Value]:
         if emit.is_vector(a) or emit.is_vector(b):
@@ -414,7 +417,8 @@ class Bodies:
         if key not in self._programs:
             if use.tensor is not None or (use.is_start and not is_init):
                 return []
-            self._programs[key] = placed_steps(use, is_init, lambda buffer: (self.storage[buffer].strides, self.storage[buffer].lows))
+            kept = lambda buffer: (self.storage[buffer].strides, self.storage[buffer].lows)  # noqa: E731 (an argument)
+            self._programs[key] = placed_steps(use, is_init, kept, use.block.name in self.clipped)
         return self._programs[key]
 
 

@@ -13,8 +13,10 @@ from relayc.dialects.operations import element_bytes
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.tir.analysis.elements import tell
 from relayc.pipelines.tir.editing.intrinsics import Lines
 from relayc.pipelines.tir.gpu import bulk_copies as bulk
+from relayc.pipelines.tir.gpu.aligned import AlignedEvaluator
 from relayc.pipelines.tir.gpu.launch import WARP, launch, shuffle
 from relayc.pipelines.tir.lower.barriers import Barriers, check_private
 from relayc.pipelines.tir.lower.bodies import File, Memory, State
@@ -35,9 +37,11 @@ from relayc.pipelines.tir.tree.buffers import SCOPES
 from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import variables
 from relayc.pipelines.tir.tree.members import Loop, ScheduleError
+from relayc.pipelines.tir.tree.steps import Access
 from relayc.pipelines.tir.tree.structure import Nest
 from relayc.pipelines.tir.values import nest
 from relayc.pipelines.tir.values.buffers import local_buffer, view
+from relayc.pipelines.tir.values.evaluator import Evaluator
 from relayc.symbolic import Size, proves, substitute, symbols_of
 
 WARPS = ("threadIdx.y", "threadIdx.z")
@@ -173,6 +177,9 @@ class DeviceFunction(Function):
                 total += self._pitch(buffer, region)
         return offsets, total
 
+    def _evaluator(self) -> Evaluator:
+        return AlignedEvaluator({}, known=True)
+
     # ---- launches
 
     def _emit(self) -> None:
@@ -253,20 +260,39 @@ class DeviceFunction(Function):
                 self.storage[buffer] = Memory(local_buffer(region.size, buffer.type.element_type), region.extents, region.lows)
 
     def _needed_guards(self, use: Use) -> list[Guard]:
-        """The guards of a block that are needed: a block that computes only registers, from memory in bounds, needs none."""
+        """The guards of a block that are needed: a block that computes only registers, or has room in shared memory, needs none. Its loads
+        that may be out of bounds are clipped, so that they need not wait for a branch."""
         guards = self.guards[use.block.name]
-        if use.tensor is not None or any(not isinstance(self.storage[a.buffer], File) for a in use.accesses if a.is_store):
+        if use.tensor is not None or not all(self._has_room(use, a) for a in use.accesses if a.is_store):
             return guards
-        if any(op.operation.name in _DIVISIONS for op in use.block.body.operations):
+        if any(step.name in _DIVISIONS for step in use.block.steps(False) or ()):
             return guards
-        for access in use.accesses:
-            storage = self.storage[access.buffer]
-            if isinstance(storage, Memory):
-                local = [i - low for i, low in zip(use.indices(access), storage.lows, strict=True)]
-                if not all(i.is_within(0, extent - 1) for i, extent in zip(local, storage.shape, strict=True)):
-                    return guards
+        if not all(self._is_within(use, a) for a in use.accesses):
+            loads = [a for a in use.accesses if not a.is_store]
+            if use.block.is_reduction or use.clipped is None or any(self.nest.scope(a.buffer) != "global" for a in loads):
+                return guards
+            self.bodies.clipped.add(use.block.name)
         steps = set[Var]().union(*(variables(use.points[i]) for i in use.block.reduction))
         return [g for g in guards if not variables(g.index).isdisjoint(steps)]
+
+    def _has_room(self, use: Use, store: Access) -> bool:
+        """Whether a store at points that guards exclude changes no element that another point writes."""
+        storage, buffer = self.storage[store.buffer], store.buffer
+        if isinstance(storage, File):
+            return True
+        if self.nest.scope(buffer) != "shared" or sum(a.is_store and a.buffer == buffer for u in self.uses for a in u.accesses) > 1:
+            return False
+        around = self.regions[buffer].around
+        known, other = ([loop.var for loop in use.loops if loop.extent != 1 and (loop.name in around) == is_in] for is_in in (True, False))
+        return self._is_within(use, store) and tell(use.indices(store), other, known)
+
+    def _is_within(self, use: Use, access: Access) -> bool:
+        """Whether all points of a block access elements of the stored region; registers have any."""
+        storage = self.storage[access.buffer]
+        if isinstance(storage, File):
+            return True
+        local = [i - low for i, low in zip(use.indices(access), storage.lows, strict=True)]
+        return all(i.is_within(0, extent - 1) for i, extent in zip(local, storage.shape, strict=True))
 
 
 def _of_warp(number: Var) -> Var:

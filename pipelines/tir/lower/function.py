@@ -26,6 +26,7 @@ from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
 from relayc.pipelines.tir.tree.members import Loop, ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
 from relayc.pipelines.tir.values.buffers import LINE, MOST_LOCAL_BYTES, local_buffer, view
+from relayc.pipelines.tir.values.evaluator import Evaluator
 from relayc.symbolic import Size, ceil_div
 
 
@@ -99,11 +100,14 @@ class Function:
                 memory = self.storage[result]
                 assert isinstance(memory, Memory)
                 self.storage[buffer] = Memory(memory.buffer, memory.shape, memory.lows)
-            self.bodies = Bodies(self.storage)
+            self.bodies = Bodies(self.storage, self._evaluator())
             self.workspace = body.workspace
             self._emit()
         uses_tiles = any(use.tensor is not None and use.tensor.intrin.uses_tiles for use in self.uses)
         return Scheduled(body.function, packings, workspace, uses_tiles)
+
+    def _evaluator(self) -> Evaluator:
+        return Evaluator({})
 
     def _emit(self) -> None:
         """Emits the loops."""

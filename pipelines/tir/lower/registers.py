@@ -1,6 +1,6 @@
 """A buffer in registers: its elements are SSA values, whole vectors where it is written in vectors."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
@@ -16,6 +16,10 @@ class Registers:
     def __init__(self, element: ir.Type, unwritten: float | int = 0) -> None:
         self.element, self.unwritten = element, unwritten
         self.values: dict[Slot, ir.Value] = {}
+        self._lanes: dict[ir.Value, tuple[ir.Value, int]] = {}
+        """The vector and the lane of elements that were stored as lanes of a vector."""
+        self._square: tuple[ir.Block, list[ir.Value], list[ir.Value]] | None = None
+        """The last transposed vectors: the block of the operations, the rows, the columns."""
 
     def type_of(self, slot: Slot) -> ir.Type:
         return self.element if slot[1] == 1 else emit.vector_of(slot[1], self.element)
@@ -30,14 +34,31 @@ class Registers:
         if (stride == 1 or lanes == 1) and ((first, lanes) in self.values or not self._covers((first, lanes))):
             return self.value((first, lanes))
         elements = [self._element(first + i * stride) for i in range(lanes)]
-        return elements[0] if lanes == 1 else vectors.from_elements(elements)
+        return elements[0] if lanes == 1 else self._column(elements) or vectors.from_elements(elements)
+
+    def _column(self, elements: Sequence[ir.Value]) -> ir.Value | None:
+        """The vector of elements that are the same lane of as many vectors as a vector has lanes; None for others.
+
+        Transposing a square of vectors takes fewer operations than composing each column of single elements.
+        """
+        found = [self._lanes.get(e) for e in elements]
+        rows = [f[0] for f in found if f is not None]
+        lanes = {f[1] for f in found if f is not None}
+        if len(rows) != len(elements) or len(lanes) != 1 or rows[0].type.shape[0] != len(rows) or len(rows) & (len(rows) - 1):
+            return None
+        block = ir.InsertionPoint.current.block
+        if self._square is None or self._square[0] != block or self._square[1] != rows:
+            self._square = block, rows, vectors.transpose(rows)
+        return self._square[2][lanes.pop()]
 
     def store(self, value: ir.Value, first: int, lanes: int, stride: int = 1) -> None:
         """Stores elements from `first` on, `stride` apart; a scalar is broadcast to all lanes."""
         if lanes > 1 and stride != 1:
             wide = emit.broadcast(value, lanes)
             for i in range(lanes):
-                self.store(vectors.extract(wide, i), first + i * stride, 1)
+                element = vectors.extract(wide, i)
+                self._lanes[element] = wide, i
+                self.store(element, first + i * stride, 1)
             return
         slot = first, lanes
         if slot not in self.values:

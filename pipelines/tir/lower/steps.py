@@ -58,8 +58,11 @@ Kept = Callable[[ir.Value], tuple[Sequence[Size], Sequence[Index]]]
 """Returns the stored region of a buffer: its strides in elements, and the indices of its first element over the enclosing loops."""
 
 
-def placed_steps(use: Use, is_init: bool, kept: Kept) -> list[LoweredStep]:
+def placed_steps(use: Use, is_init: bool, kept: Kept, clips: bool) -> list[LoweredStep]:
     """The steps of the init or the body of a block at its points.
+
+    Args:
+      clips: whether loads at points that guards exclude are of the nearest point that they include.
 
     Raises ScheduleError for steps that are not operations on elements.
     """
@@ -68,7 +71,7 @@ def placed_steps(use: Use, is_init: bool, kept: Kept) -> list[LoweredStep]:
     for step in use.block.steps(is_init) or _no_steps(use, is_init):
         name, attributes, place = step.name, step.attributes, None
         if step.access is not None:
-            place = _place(use, step.access, *kept(step.access.buffer))
+            place = _place(use, step.access, *kept(step.access.buffer), clips)
         elif step.type is None:
             raise _error(use, name)
         if contract and name in ("arith.mulf", "arith.addf"):
@@ -93,12 +96,15 @@ def _error(use: Use, name: str) -> ScheduleError:
     return ScheduleError(f"block {use.block.name}: expected operations on elements, found {name}")
 
 
-def _place(use: Use, access: Access, strides: Sequence[Size], lows: Sequence[Index]) -> AccessOffset:
+def _place(use: Use, access: Access, strides: Sequence[Size], lows: Sequence[Index], clips: bool) -> AccessOffset:
     indices = tuple(use.indices(access))
+    if clips and not access.is_store:
+        assert use.clipped is not None
+        indices = tuple(substitute(i, use.clipped) for i in access.indices)
     local = [i - low if low.terms or low.const != 0 else i for i, low in zip(indices, lows, strict=True)]
     apart = weighted(local, strides)
     offset = folded(apart)
-    flat = offset if offset is not apart else None
+    flat = offset if clips or offset is not apart else None
     kinds = use.loop_of
     if any(v not in kinds for v in offset.terms):
         return AccessOffset(access, indices, flat=flat)

@@ -15,10 +15,10 @@ from relayc.dialects.tir.names import Kind
 from relayc.pipelines.emission.index import Index, Var, strides_of, weighted
 from relayc.pipelines.tir.analysis.elements import tell
 from relayc.pipelines.tir.tree.guards import Guard
-from relayc.pipelines.tir.tree.indices import Divided, Extremal, equal, folded, substitute, variables
+from relayc.pipelines.tir.tree.indices import Divided, Extremal, equal, folded, smallest, substitute, variables
 from relayc.pipelines.tir.tree.members import Block, Loop
 from relayc.pipelines.tir.tree.steps import Access
-from relayc.symbolic import Size, proves
+from relayc.symbolic import Size, exact, proves
 
 if TYPE_CHECKING:
     from relayc.pipelines.tir.lower.intrinsics import Tensorized
@@ -81,6 +81,35 @@ class Use:
     def point(self) -> dict[Var, Index]:
         """The values of the iterators over the loops."""
         return dict(zip(self.block.vars, self.points, strict=True))
+
+    @cached_property
+    def clipped(self) -> dict[Var, Index] | None:
+        """The values of the iterators at the nearest point that the guards include; None if a guard is not the one limit of an iterator."""
+        found: dict[Var, Index] = {}
+        known = set[Guard]()
+        for var, point in self.point.items():
+            for guard in self.guards:
+                tile, inner = self._tile(point, guard.limit)
+                left = point - guard.index  # loops of a tile of which the guard includes all or none
+                if left.const != 0 or any(inner.terms.get(v) != factor for v, factor in left.terms.items()):
+                    continue
+                if var in found or any(loop.kind == Kind.VECTORIZED and loop.var in (point - inner).terms for loop in self.loops):
+                    return None
+                found[var] = smallest(point - inner, Index(guard.limit - tile)) + inner
+                known.add(guard)
+        return self.point | found if known == set(self.guards) else None
+
+    def _tile(self, index: Index, limit: Size) -> tuple[int, Index]:
+        """The part of an index over innermost unrolled and vectorized loops, and its number of values, of which a limit includes all or
+        none."""
+        tile, inner = 1, Index()
+        loops = {f: self.loop_of[v] for v, f in index.terms.items() if v in self.loop_of}
+        while (loop := loops.get(tile)) is not None and loop.kind in (Kind.UNROLLED, Kind.VECTORIZED) and isinstance(loop.extent, int):
+            more, outer = tile * loop.extent, index - inner - Index(0, {loop.var: tile})
+            if any(exact(part, more) is None for part in (limit, outer.const, *outer.terms.values())):
+                break
+            tile, inner = more, inner + Index(0, {loop.var: tile})
+        return tile, inner
 
     @cached_property
     def _indices(self) -> dict[int, tuple[Access, list[Index]]]:

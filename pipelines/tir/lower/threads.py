@@ -228,10 +228,10 @@ class _Launches:
 
 
 def _of_vectors(guard: Guard, loops: Sequence[Loop]) -> Guard:
-    """A guard without lanes, if it includes or excludes whole vectors."""
+    """A guard without lanes and unrolled loops, if it includes or excludes whole vectors and tiles."""
     for loop in loops:
         lanes, index = loop.extent, guard.index
-        if loop.kind != Kind.VECTORIZED or index.coefficient(loop.var) != 1 or not isinstance(lanes, int):
+        if loop.kind not in (Kind.VECTORIZED, Kind.UNROLLED) or index.coefficient(loop.var) != 1 or not isinstance(lanes, int):
             continue
         others = index.without(loop.var)
         if all(exact(c, lanes) is not None for c in (others.const, guard.limit, *others.terms.values())):

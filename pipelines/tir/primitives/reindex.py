@@ -7,20 +7,21 @@ from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.analysis.regions import Span
 from relayc.pipelines.tir.editing import bodies, copies, moving
 from relayc.pipelines.tir.primitives.registry import find_block, primitive
-from relayc.pipelines.tir.tree.indices import equal, substitute, variables
+from relayc.pipelines.tir.tree.indices import substitute, variables
 from relayc.pipelines.tir.tree.members import Block, ScheduleError
 from relayc.pipelines.tir.tree.steps import Access
 from relayc.pipelines.tir.tree.structure import Nest
 
 
 @primitive
-def reindex(nest: Nest, block: str, buffer: Sequence[str | int]) -> list[str]:
+def reindex(nest: Nest, block: str, buffer: Sequence[str | int], element: int | None = None) -> list[str]:
     """Inserts a buffer BUFFER_reindex between a block and a buffer; its dimensions are the iterators that index the buffer.
 
     A new block of that name copies: for a read from the original buffer, before the loops of the block; for a write to it, after them.
 
     Args:
       buffer: ["read", position or name] or ["write", position or name].
+      element: which of the elements that the block accesses at each point, by position, if they are several.
     """
     user = find_block(nest, block)
     kind, which = copies.kind_of(buffer)
@@ -29,10 +30,16 @@ def reindex(nest: Nest, block: str, buffer: Sequence[str | int]) -> list[str]:
     bodies.check_changeable([user])
     if user.scope is not None:
         raise ScheduleError(f"block {block}: expected a block of the function, found one in another block")
-    accesses = [a for a in user.accesses() if a.buffer == found]
     label = nest.buffer_name(found)
-    if any(not equal(i, j) for a in accesses[1:] for i, j in zip(a.indices, accesses[0].indices, strict=True)):
+    elements: dict[tuple, list[Access]] = {}
+    for access in user.accesses():
+        if access.buffer == found:
+            elements.setdefault(_key(access), []).append(access)
+    if len(elements) > 1 and element is None:
         raise ScheduleError(f"block {block}: expected one element of {label} at each point, found accesses of several")
+    if element is not None and not 0 <= element < len(elements):
+        raise ScheduleError(f"element: expected a position out of {len(elements)} elements of {label}, found {element}")
+    key, accesses = list(elements.items())[element or 0]
     used = _used(user, accesses[0])
     if kind == "write":
         moving.check_alone(nest, user, found)
@@ -46,9 +53,9 @@ def reindex(nest: Nest, block: str, buffer: Sequence[str | int]) -> list[str]:
         raise ScheduleError(f"block {block}: expected loops without {other.name}, which uses {label} too, found both in loop {loop.name}")
     extents = [user.extents[i] for i in used]
     member = copies.member_with(user, None)
-    local = [(b, a) for b, a in bodies.accesses_of(nest, found) if b.name == block]
+    local = [(b, a) for b, a in bodies.accesses_of(nest, found) if b.name == block and _key(a) == key]
 
-    def element(iterators: Sequence[Index]) -> list[Index]:
+    def place(iterators: Sequence[Index]) -> list[Index]:
         point: dict[Var, Index] = {user.vars[i]: at for i, at in zip(used, iterators, strict=True)}
         return [substitute(i, point) for i in accesses[0].indices]
 
@@ -61,10 +68,15 @@ def reindex(nest: Nest, block: str, buffer: Sequence[str | int]) -> list[str]:
         made = nest.add_buffer(nest.free_buffer(f"{label}_reindex"), extents, found.type.element_type, before=member)
         bodies.reindex_accesses(local, made, at)
         domain = [Span(Index(), e) for e in extents]
-        ends: tuple[tuple[ir.Value, copies.Place | None], tuple[ir.Value, copies.Place | None]] = ((found, element), (made, None))
+        ends: tuple[tuple[ir.Value, copies.Place | None], tuple[ir.Value, copies.Place | None]] = ((found, place), (made, None))
         source, target = ends if kind == "read" else ends[::-1]
         name = copies.add_copy(nest, f"{label}_reindex", source, target, domain, extents, member, behind=kind == "write")
     return [name]
+
+
+def _key(access: Access) -> tuple:
+    """Equal for accesses of one element."""
+    return tuple(index.key for index in access.indices)
 
 
 def _used(block: Block, access: Access) -> list[int]:

@@ -90,13 +90,14 @@ class BlockMethods(Methods):
         """
         return self._blocks("cache_write", block=block, write_buffer_index=write_buffer_index, storage_scope=storage_scope)[0]
 
-    def reindex(self, block: BlockLike, buffer: tuple[str, int | str]) -> BlockRV:
+    def reindex(self, block: BlockLike, buffer: tuple[str, int | str], element: int | None = None) -> BlockRV:
         """Makes a block access a buffer by its iterators, through a copy BUFFER_reindex; returns the copying block.
 
         Args:
           buffer: ("read", i) or ("write", i): the buffer among the block's inputs or outputs, by position or name.
+          element: which of the elements that the block accesses at each point, by position, if they are several.
         """
-        return self._blocks("reindex", block=block, buffer=list(buffer))[0]
+        return self._blocks("reindex", block=block, buffer=list(buffer), element=element)[0]
 
     def set_scope(self, block: BlockLike, buffer_index: int | str, storage_scope: str) -> None:
         """Sets the memory scope of a buffer that a block writes: "global", "shared" by a GPU's thread block, "warpgroup", "warp", or

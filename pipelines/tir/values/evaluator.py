@@ -255,9 +255,9 @@ class Evaluator:
             value = emit.arith("addi", value, scaled)
         return value
 
-    def opaque(self, value: ir.Value, low: Size = 0, high: Size = 1 << 40) -> Index:
-        """An index for a value computed at run time."""
-        return Index.of(Var(low, high, value, is_vector=emit.is_vector(value), name="value"))
+    def opaque(self, value: ir.Value, low: Size = 0, high: Size = 1 << 40, step: Size = 1) -> Index:
+        """An index for a value computed at run time, a multiple of a step."""
+        return Index.of(Var(low, high, value, step, is_vector=emit.is_vector(value), name="value"))
 
     def divide(self, index: Index, divisor: Size, want: str) -> Index:
         """Floor division ("quotient") by a positive size or its remainder ("remainder"), emitted if it does not fold."""

@@ -12,13 +12,13 @@ func.func @main() {
 // CHECK: %[[A:.*]] = memref.collapse_shape %arg0
 // CHECK: %[[R:.*]] = memref.collapse_shape %arg1
 // CHECK: gpu.launch {{.*}} workgroup(%[[S:.*]] : memref<4352xf32, #gpu.address_space<workgroup>>)
-// CHECK-COUNT-4: vector.load %[[A]]{{.*}} {alignment = 16 : i64} : memref<16384xf32>, vector<4xf32>
+// CHECK-COUNT-4: vector.load %[[A]]{{.*}} : memref<16384xf32>, vector<4xf32>
 // CHECK: vector.shuffle
-// CHECK-COUNT-4: vector.store %{{.*}}, %[[S]]{{.*}} {alignment = 16 : i64}
+// CHECK-COUNT-4: vector.store %{{.*}}, %[[S]]
 // CHECK-NEXT: gpu.barrier
 // CHECK-NOT: scf.if
-// CHECK: vector.load %[[S]]{{.*}} {alignment = 16 : i64}
-// CHECK: vector.store %{{.*}}, %[[R]]{{.*}} {alignment = 16 : i64}
+// CHECK: vector.load %[[S]]
+// CHECK: vector.store %{{.*}}, %[[R]]{{.*}} : memref<16384xf32>, vector<4xf32>
 func.func private @squares(%a: tensor<128x128xf32>) -> tensor<128x128xf32> {
   %e = tensor.empty() : tensor<128x128xf32>
   %0 = linalg.generic {indexing_maps = [#turned, #id], iterator_types = ["parallel", "parallel"]}

@@ -290,8 +290,7 @@ def test_tiles_of_transposes(context):
     ):
         found = transpose.tile_of(case, transpose.Numbers())
         assert (found.lanes, found.across, found.along, found.threads) == (lanes, across, along, threads), (case.across, case.along)
-        assert found.turns == across * along // threads and found.elements == lanes * lanes * across * found.pitch
-        assert found.pitch >= along and found.shared_bytes(case) == found.elements * sum(max(1, t.width // 8) for t in case.staged)
+        assert found.pitch >= along
     assert transpose.tile_of(move(64, 64, f32), transpose.Numbers(32, 8)).lanes == 2
     assert transpose.tile_of(move(64, 64, f32), transpose.Numbers(32, 1)) == transpose.TransposeTile(1, 32, 32, 32, 33)
     assert transpose.tile_of(move(64, 64, i1), transpose.Numbers(1024, 4)).lanes == 4
@@ -330,8 +329,7 @@ def test_reads_across_memory():
         (at(k=1, j=2), False, False),
     ):
         accesses = SimpleNamespace(offsets=[("node", offset)], bounds=set(), irregular=set())
-        reads = transpose._along(accesses, i, j)
-        assert reads == ([("node", offset)] if across else [])
+        assert transpose._is_across(offset, i, j) == across
         assert transpose._operands(accesses, ["read"], i, j) == (["read"] if stays else [])
         for guarded in ({"bounds": {1}}, {"irregular": {1}}):
             assert transpose._operands(SimpleNamespace(**{**vars(accesses), **guarded}), ["read"], i, j) == []

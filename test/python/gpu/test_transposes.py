@@ -107,6 +107,23 @@ def test_accesses_are_vectors_and_nothing_is_spilled():
         assert figures.report.spill_stores == figures.report.spill_loads == 0
 
 
+def test_symbolic_sizes_of_whole_vectors_are_read_and_stored_in_vectors():
+    """LLVM does not know what divides a size; addresses say it."""
+    mod = symbolic_program(
+        lambda x: [turned(x, 0, 2, 3, 1)], [tensor("float16[b, 64, 4*m, 4*n]")], {"m": Range(0), "n": Range(1), "b": Range(0)}
+    )
+    ptx, _ = code_of(mod, "sm_80")
+    assert (ptx.count("ld.global.nc.v4.b16"), ptx.count("st.global.v2.b32")) == (4, 4)
+    assert len(re.findall(r"\b(?:ld|st)\.global", ptx)) == 8
+
+
+def test_an_operand_that_is_read_both_ways():
+    x = values((40, 40))
+    module = compile(program(lambda x: [build("add", x, turned(x, 1, 0))], [x]), target=EMULATED)
+    assert schedules(module) == ["transpose"]
+    np.testing.assert_allclose(module["main"](x), x + x.T, rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("across", "along", "vector", "pitch"), [(32, 32, 4, 33), (16, 16, 2, 18), (2, 16, 8, 24), (8, 8, 8, 10), (4, 8, 16, 10), (8, 4, 16, 5)]
 )

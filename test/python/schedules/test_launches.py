@@ -516,6 +516,59 @@ for i in T.thread_binding(64, thread="threadIdx.x"):
             lower(mod)
 
 
+def _turned(s: Schedule, height: int, width: int) -> None:
+    """A result of transposed squares of two vectors, through registers and shared memory, in tiles."""
+    stored = s.cache_write("B", 0, "shared")
+    copied = s.cache_write("B", 0, "local")
+    (i0, i1, i2), (j0, j1, j2) = (s.split(loop, [None, n, 2]) for loop, n in zip(s.get_loops(stored), (height, width), strict=True))
+    s.reorder(i0, j0, i1, j1, i2, j2)
+    block = s.fuse(i0, j0)
+    s.bind(block, "blockIdx.x")
+    s.bind(s.fuse(i1, j1), "threadIdx.x")
+    s.unroll(i2)
+    s.vectorize(j2)
+    (i1, i2), (j1, j2) = (s.split(loop, [None, 2]) for loop in s.compute_at(copied, block))
+    s.reorder(j1, i1, i2, j2)
+    thread = s.fuse(j1, i1)
+    s.bind(thread, "threadIdx.x")
+    s.unroll(i2)
+    s.vectorize(j2)
+    i2, j2 = s.compute_at("B", thread)
+    s.reorder(j2, i2)
+    s.unroll(j2)
+    s.vectorize(i2)
+
+
+@pytest.mark.parametrize(("shape", "branches"), [((12, 16), 0), ((14, 18), 1), ((6, 18), 2)])
+def test_points_outside_repeat_elements_where_a_tile_has_room(shape: tuple[int, int], branches: int) -> None:
+    """In full tiles nothing is guarded. In others the stores to memory are, and whole vectors that are read are clipped to the operand;
+    where a tile is higher than the result some threads have no part of it, so that reads have a guard too."""
+    x = te.placeholder(shape[::-1], name="A")
+    mod = te.create_prim_func([x, te.compute(shape, lambda i, j: x[j, i] + 1.0, name="B")])
+    size = (6, 8) if shape == (12, 16) else (8, 8)
+    s = Schedule(mod)
+    _turned(s, size[0] // 2, size[1] // 2)
+    text = lower(s)
+    assert text.count("scf.if") == branches and re.findall(r"arith.minsi %\w+, %c(\d+)", text) == (["16", "12"] if branches == 1 else []), (
+        text
+    )
+    assert text.count("vector.shuffle") == (2 if branches < 2 else 0) and len(re.findall(r"vector.load .*: memref<\d+xf32>", text)) == 2
+    kernel = relayc.compile_kernel(mod, target=Target("cuda", arch="sm_80", emulate=True), schedule=lambda s: _turned(s, 4, 4))
+    array = np.arange(np.prod(shape), dtype=np.float32).reshape(shape[::-1])
+    np.testing.assert_array_equal(kernel(array), array.T + 1)
+
+
+def test_padding_in_shared_memory_is_not_overwritten_at_points_outside() -> None:
+    """The block that copies from registers has room at all points, but another one wrote there."""
+    part = "with T.block('{0}'):\n      vo, vp = T.axis.remap('SS', [o, p])\n      T.where(p < 20)\n      {1}\n"
+    moved = "    " + part.format("r", "r[vo, vp] = A[vo, vp]") + "    " + part.format("u", "t[vo, vp] = r[vo, vp]")
+    outer = f"for o in T.thread_binding(64, {BLOCKS}):\n"
+    mod = written(f"{outer}  {J}    t: t[vo, vj] = 7.0\n  {P}{moved}  {K}    B: B[vo, vk] = t[vo, 31 - vk]")
+    kernel = relayc.compile_kernel(mod, target=Target("cuda", arch="sm_80", emulate=True))
+    expected = np.where(np.arange(32) < 20, GIVEN, 7)[:, ::-1]
+    np.testing.assert_array_equal(kernel(GIVEN), expected)
+
+
 def test_elements_of_fused_loops_are_where_one_quotient_says() -> None:
     """A row and a column of `A` that are digits of the number of a thread are one offset, though it is not linear."""
     a = te.placeholder((5, 3), name="A")

@@ -166,6 +166,11 @@ REFUSED: dict[str, tuple[Callable[[], Kernel], Callable[[Schedule], Any], str]] 
         lambda s: s.reindex("B", ("read", "A")),
         "block B: expected one element of A at each point, found accesses",
     ),
+    "a position among several reads": (
+        _mirrored,
+        lambda s: s.reindex("B", ("read", "A"), 2),
+        "element: expected a position out of 2 elements of A, found 2",
+    ),
     "in the loops of a producer": (
         DENSE,
         lambda s: (s.compute_at("D", "p"), s.reindex("R", ("read", "D"))),
@@ -549,6 +554,19 @@ def test_a_chain_at_the_tiles_of_its_last_block() -> None:
     kernel.check(s)
     assert len(s.reverse_compute_at("R", s.get_loops("D")[1], preserve_unit_loops=True)) == 2
     kernel.check(s)
+
+
+def test_one_of_several_elements_is_reindexed() -> None:
+    kernel = _mirrored()
+
+    def second(s: Schedule) -> None:
+        copied = s.reindex("B", ("read", "A"), 1)
+        assert "A_reindex[v" in s.script() and s.script().count("= A[7 - v") == 1, s.script()
+        s.compute_inline("A")
+        s.unroll(s.get_loops(copied)[0])
+
+    made = relayc.compile_kernel(kernel.mod, schedule=second)
+    np.testing.assert_array_equal(made(*kernel.inputs), kernel.expected)
 
 
 def test_rows_of_softmax_one_after_the_other() -> None:

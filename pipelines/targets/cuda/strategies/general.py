@@ -78,13 +78,23 @@ def _possible(numbers: Numbers) -> Numbers:
     return Numbers(power_of_two(numbers.threads, WARP, 1024), power_of_two(numbers.vector_bytes, 1, 16), numbers.warp_steps)
 
 
+def inline(s: Schedule) -> None:
+    """Inlines every block that is neither a reduction nor a result."""
+    for block in list(s.nest.blocks().values()):
+        if not block.is_reduction and not any(map(s.nest.is_output, block.outputs())):
+            try:
+                s.compute_inline(block.name)
+            except ScheduleError:  # it gives several tensors, or a part of one
+                continue
+
+
 class _Writer:
     def __init__(self, s: Schedule, numbers: Numbers) -> None:
         self.s, self.numbers = s, numbers
 
     def write(self) -> None:
         """Schedules the kernel."""
-        self._inline()
+        inline(self.s)
         placed: set[str] = set()
         for block in reversed(list(self.s.nest.blocks().values())):
             if block.name not in placed:
@@ -99,15 +109,6 @@ class _Writer:
             elements = [loops[i] for i in block.parallel]
             self.s.reorder(*elements, *(loops[i] for i in block.reduction))
             self._bind_threads(elements)
-
-    def _inline(self) -> None:
-        """Inlines every block that is neither a reduction nor a result."""
-        for block in list(self.s.nest.blocks().values()):
-            if not block.is_reduction and not any(map(self.s.nest.is_output, block.outputs())):
-                try:
-                    self.s.compute_inline(block.name)
-                except ScheduleError:  # it gives several tensors, or a part of one
-                    continue
 
     def _producers(self, block: Block, placed: set[str]) -> list[str]:
         """Blocks whose results only a block and these use, the last one first."""

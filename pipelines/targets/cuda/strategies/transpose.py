@@ -10,22 +10,24 @@ Shared memory holds the result if no large operand is contiguous along the first
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.operations import element_bytes
 from relayc.pipelines.context.target import Target
-from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var, linearize
-from relayc.pipelines.targets.cuda.architectures import STATIC_SHARED_BYTES, WARP
-from relayc.pipelines.targets.cuda.strategies.product.problem import Point, aligned, digits, divided, hoisted
+from relayc.pipelines.targets.cuda.architectures import WARP
+from relayc.pipelines.targets.cuda.strategies.general import inline
 from relayc.pipelines.te.read.access import Accesses, Analysis, MergedLoop, collapse
-from relayc.pipelines.te.read.graph import Kernel, Node, NotStructured
-from relayc.pipelines.tir.gpu.aligned import VECTOR_BYTES, AlignedEvaluator, load, store
-from relayc.pipelines.tir.gpu.launch import barrier, launch
-from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
+from relayc.pipelines.te.read.graph import Kernel, Node
+from relayc.pipelines.tir.gpu.aligned import VECTOR_BYTES
+from relayc.pipelines.tir.schedule.references import LoopRV
+from relayc.pipelines.tir.schedule.schedule import Schedule
+from relayc.pipelines.tir.schedule.written_strategy import schedule_built_in
+from relayc.pipelines.tir.strategy.scheduled import Scheduled
 from relayc.pipelines.tir.strategy.tuning import Tuning, power_of_two, power_of_two_from, powers_of_two
-from relayc.pipelines.tir.values import nest, vectors
+from relayc.pipelines.tir.tree.indices import folded
+from relayc.pipelines.tir.tree.layouts import map_of
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.symbolic import Size, ceil_div, guess, proves
 
 _BANKS, _BANK_BYTES = 32, 4
@@ -52,20 +54,22 @@ class Numbers:
 
 def schedule_transpose(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
     """Schedules kernels each of whose results is elementwise and read across memory."""
-    moves = [move_of(result, kernel.args) for result in kernel.results]
-    if not all(moves):
+    moves = [move for result in kernel.results if (move := move_of(result, kernel.args)) is not None]
+    if len(moves) < len(kernel.results):
         return None
     values = {"threads": lambda n: powers_of_two(WARP, 1024), "vector_bytes": lambda n: powers_of_two(1, VECTOR_BYTES)}
     numbers = tuning.replace(Numbers(), list(values), _possible, values)
-    with kernel_function(kernel) as body:
-        evaluator = AlignedEvaluator(body.evaluator.buffers)
-        for move, output in zip(moves, body.outputs, strict=True):
-            assert move is not None
-            tile = tile_of(move, numbers)
-            if tile.shared_bytes(move) > STATIC_SHARED_BYTES:
-                raise NotStructured("more operands than shared memory has room for")
-            _Launch(move, tile, evaluator).emit(output)
-    return Scheduled(body.function)
+
+    def write(s: Schedule) -> None:
+        inline(s)
+        blocks = s.nest.blocks()
+        if len(blocks) != len(moves):
+            raise ScheduleError(f"expected one block for each result, found {', '.join(blocks)}")
+        names = [next(b.name for b in blocks.values() if b.stores_to(output)) for output in s.nest.outputs]
+        for name, move in zip(names, moves, strict=True):
+            _Writer(s, move, tile_of(move, numbers)).write(name)
+
+    return schedule_built_in(write, kernel, target, tuning)
 
 
 def _possible(numbers: Numbers) -> Numbers:
@@ -78,8 +82,8 @@ class Move:
     """A result that is read across memory.
 
     Attributes:
-      node: the stored value, in row-major order.
-      variables: loops over the dimensions of the node.
+      node: the result.
+      variables: loops over its dimensions.
       loops: the loops with several iterations, merged; the last one is contiguous in memory.
       position: position of the loop along which operands are contiguous.
       reads: (operand, offset) of the operands that are contiguous along that loop.
@@ -103,10 +107,6 @@ class Move:
         """The loop along which the operands are contiguous."""
         return self.loops[self.position]
 
-    @property
-    def others(self) -> list[MergedLoop]:
-        return [loop for i, loop in enumerate(self.loops[:-1]) if i != self.position]
-
     @cached_property
     def offset(self) -> Index:
         """Where an element is stored."""
@@ -117,16 +117,9 @@ class Move:
         """Element types of the values in shared memory."""
         return [node.element for node, _ in self.operands] or [self.node.element]
 
-    def indices(self, point: Point) -> list[Index]:
-        """Indices of the node at a point of the loops."""
-        return [Index.of(v).at(point) for v in self.variables]
 
-
-def move_of(result: Node, memory: Sequence[Node]) -> Move | None:
+def move_of(node: Node, memory: Sequence[Node]) -> Move | None:
     """The transposed reads of an elementwise result that is not empty; None without such reads. `memory` are the kernel's arguments."""
-    node = result
-    while node.kind == "view":
-        node = node.inputs[0]
     if node.size == 0:
         return None
     variables = [Var(0, e - 1, name=f"d{i}") for i, e in enumerate(node.shape)]
@@ -139,15 +132,15 @@ def move_of(result: Node, memory: Sequence[Node]) -> Move | None:
     loops = collapse([v for v in variables if v.extent != 1], accesses, [linearize(point, node.shape)])
     best: Move | None = None
     for position in range(len(loops) - 1):
-        reads = _along(accesses, loops[position].var, loops[-1].var)
+        reads = [(n, o) for n, o in accesses.offsets if _is_across(o, loops[position].var, loops[-1].var)]
         if reads and (best is None or len(reads) > len(best.reads)):
             best = Move(node, variables, loops, position, reads, _operands(accesses, reads, loops[position].var, loops[-1].var))
     return best
 
 
-def _along(accesses: Accesses, across: Var, along: Var) -> list[tuple[Node, Index]]:
-    """The reads that are contiguous along one loop and not along another."""
-    return [(n, o) for n, o in accesses.offsets if o.coefficient(across) == 1 and o.coefficient(along) not in (0, 1, -1)]
+def _is_across(offset: Index, across: Var, along: Var) -> bool:
+    """Whether a read is contiguous along one loop and not along another."""
+    return offset.coefficient(across) == 1 and offset.coefficient(along) not in (0, 1, -1)
 
 
 def _operands(accesses: Accesses, reads: list[tuple[Node, Index]], across: Var, along: Var) -> list[tuple[Node, Index]]:
@@ -175,24 +168,6 @@ class TransposeTile:
     along: int
     threads: int
     pitch: int
-
-    @property
-    def turns(self) -> int:
-        """Units of a thread."""
-        return self.across * self.along // self.threads
-
-    @property
-    def elements(self) -> int:
-        """In shared memory."""
-        return self.lanes * self.across * self.pitch * self.lanes
-
-    def shared_bytes(self, move: Move) -> int:
-        """Bytes of all values in shared memory."""
-        return self.elements * sum(map(element_bytes, move.staged))
-
-    def place(self, row: int, across: Index, along: Index) -> Index:
-        """The position of vector `row` of a unit in shared memory. Lines that neighbouring threads write are adjacent."""
-        return ((across + row * self.across) * self.pitch + along) * self.lanes
 
 
 def tile_of(move: Move, numbers: Numbers) -> TransposeTile:
@@ -245,106 +220,89 @@ def _conflicts(across: int, along: int, vector: int, pitch: int) -> int:
     return total
 
 
-# ---- launches
+# ---- the schedule
 
 
-class _Launch:
-    """The launch of a result."""
+class _Writer:
+    """Schedules one result."""
 
-    def __init__(self, move: Move, tile: TransposeTile, evaluator: AlignedEvaluator) -> None:
-        self.move, self.tile, self.evaluator = move, tile, evaluator
+    def __init__(self, s: Schedule, move: Move, tile: TransposeTile) -> None:
+        self.s, self.tile, self.position = s, tile, move.position
+        self.variables, self.loops, self.stages_result = list(move.variables), move.loops, not move.operands
 
-    def emit(self, output: ir.Value) -> None:
-        move, tile = self.move, self.tile
-        tiles = [ceil_div(loop.extent, units * tile.lanes) for loop, units in ((move.across, tile.across), (move.along, tile.along))]
-        blocks = prod(tiles) * prod(loop.extent for loop in move.others)
-        shared = [(tile.elements, element) for element in move.staged]
-        with launch([blocks], tile.threads, shared) as made, self.evaluator.scope():
-            batch, number = divided(Index.of(made.block[0]), prod(tiles))
-            across, along = divided(number, tiles[1])
-            self.first = hoisted(across * (tile.across * tile.lanes)), hoisted(along * (tile.along * tile.lanes))
-            self.point = digits(hoisted(batch), move.others)
-            for turn in range(tile.turns):
-                line, unit = self._unit(made.thread, turn, tile.across)
-                with self.evaluator.scope():
-                    self._read(unit, line, made.shared)
-            barrier()
-            for turn in range(tile.turns):
-                line, unit = self._unit(made.thread, turn, tile.along)
-                self._if_inside(line, unit, made.shared, output)
+    def write(self, name: str) -> None:
+        """Tiles the block that computes a result, and in each tile the blocks that write to shared memory."""
+        s, lanes = self.s, self.tile.lanes
+        groups = [[self.variables.index(v) for v in loop.members] for loop in self.loops]
+        groups[0] = [i for i, v in enumerate(self.variables) if v.extent == 1] + groups[0]
+        if len(groups) < len(self.variables):
+            s.fuse_iterators(name, groups)
+        stored, staged = self._staged(name)
+        copies = [s.cache_write(block, 0, "local").name for block in staged]
+        loops = s.get_loops(stored)
+        across, line, row = s.split(loops.pop(self.position), [None, self.tile.across, lanes])
+        along, unit, lane = s.split(loops.pop(), [None, self.tile.along, lanes])
+        s.reorder(*loops, across, along, line, unit, row, lane)
+        block = s.fuse(across, along)
+        block = s.fuse(*loops, block) if loops else block
+        s.bind(block, "blockIdx.x")
+        self._in_threads(line, unit, row, lane)
+        for computed, copy in zip(staged, copies, strict=True):
+            self._stage(computed, copy, block)
 
-    def _unit(self, thread: Var, turn: int, fast: int) -> tuple[Index, Index]:
-        """Line and place in the line of a unit of a thread, of lines of `fast` units."""
-        threads = self.tile.threads
-        if fast % threads == 0:
-            line, part = divmod(turn, fast // threads)
-            return Index(line), Index.of(thread) + part * threads
-        if threads % fast == 0:
-            line_, place = map(hoisted, divided(Index.of(thread), fast))
-            return line_ + turn * (threads // fast), place
-        line_, place = map(hoisted, divided(Index.of(thread) + turn * threads, fast))
-        return line_, place
-
-    def _at(self, across: Index, along: Index) -> Point:
-        return {**self.point, **self.move.across.at(across), **self.move.along.at(along)}
-
-    def _read(self, across: Index, along: Index, shared: Sequence[ir.Value]) -> None:
-        """Copies a unit to shared memory. Units after the last repeat others and are not stored, so that all loads can be in flight."""
-        move, tile, evaluator = self.move, self.tile, self.evaluator
-        starts = []
-        for unit, first, loop in zip((across, along), self.first, (move.across, move.along), strict=True):
-            most = loop.extent - tile.lanes
-            starts.append(aligned(emit.at_most(first + unit * tile.lanes, most), most, tile.lanes))
-        for number, buffer in enumerate(shared):
-            with evaluator.along(tile.lanes) as lane:
-                rows = [self._value(number, self._at(starts[0] + lane, starts[1] + i)) for i in range(tile.lanes)]
-            for row, value in enumerate(vectors.transpose([emit.broadcast(v, tile.lanes) for v in rows])):
-                self._store(value, buffer, tile.place(row, across, along))
-
-    def _value(self, number: int, point: Point) -> ir.Value:
-        if not self.move.operands:
-            return self.evaluator.at(self.move.node, self.move.indices(point))
-        node, offset = self.move.operands[number]
-        return self.evaluator.load(node, offset.at(point))
-
-    def _if_inside(self, across: Index, along: Index, shared: Sequence[ir.Value], output: ir.Value) -> None:
-        """Stores a unit if it is inside the result."""
-        move, lanes = self.move, self.tile.lanes
-        starts, conditions = [], []
-        facts = zip((across, along), self.first, (move.across, move.along), (self.tile.across, self.tile.along), strict=True)
-        for unit, first, loop, units in facts:
-            start, extent = hoisted(first + unit * lanes), loop.extent
-            if not proves(lambda: extent % (units * lanes) == 0):  # noqa: B023 (asked at once)
-                conditions.append(emit.below(start, extent))
-            starts.append(aligned(start, extent - lanes, lanes))
-
-        def code() -> None:
-            for row in range(lanes):
-                self._write(row, (across, along), (starts[0] + row, starts[1]), shared, output)
-
-        if conditions:
-            nest.when(emit.all_of(conditions), self.evaluator, code)
+    def _staged(self, name: str) -> tuple[str, list[str]]:
+        """The block that stores the result, and the blocks that write to shared memory."""
+        if self.stages_result:
+            stored, staged = self.s.reindex(name, ("write", 0)).name, [name]
         else:
-            with self.evaluator.scope():
-                code()
+            stored, staged = name, []
+            while (found := self._across(name)) is not None:
+                staged.append(self.s.reindex(name, ("read", found[0]), found[1]).name)
+        for block in staged:
+            self.s.set_scope(block, 0, "shared")
+        return stored, staged
 
-    def _write(self, row: int, unit: tuple[Index, Index], start: tuple[Index, Index], shared: Sequence[ir.Value], output: ir.Value) -> None:
-        move, evaluator = self.move, self.evaluator
-        values = [self._load(buffer, self.tile.place(row, *unit)) for buffer in shared]
-        with evaluator.along(self.tile.lanes) as lane:
-            point = self._at(start[0], start[1] + lane)
-            for (node, offset), value in zip(move.operands, values, strict=False):
-                evaluator.remember_load(node, offset.at(point), value)
-            result = evaluator.at(move.node, move.indices(point)) if move.operands else values[0]
-            evaluator.store(result, output, move.offset.at(point))
+    def _across(self, name: str) -> tuple[str, int | None] | None:
+        """An operand that a block reads across memory: its name, and the position of the element if the block reads several of it."""
+        nest = self.s.nest
+        block = nest.blocks()[name]
+        for buffer in (b for b in block.inputs() if nest.scope(b) == "global"):
+            elements = list({tuple(i.key for i in a.indices): a.indices for a in block.loads() if a.buffer == buffer}.values())
+            offsets = [folded(linearize(indices, nest.shape(buffer))) for indices in elements]
+            for number, offset in enumerate(offsets):
+                if _is_across(offset, block.vars[self.position], block.vars[-1]):
+                    return nest.buffer_name(buffer), number if len(elements) > 1 else None
+        return None
 
-    def _store(self, value: ir.Value, buffer: ir.Value, at: Index) -> None:
-        if self.tile.lanes == 1:
-            emit.create("memref.store", [], [value, buffer, emit.materialize(at)])
+    def _stage(self, computed: str, copy: str, block: LoopRV) -> None:
+        """Computes squares of vectors in registers, and copies them to shared memory transposed."""
+        s, position, lanes = self.s, self.position, self.tile.lanes
+        loops = s.compute_at(copy, block, preserve_unit_loops=True)
+        across, row = s.split(loops[position], [None, lanes])
+        along, lane = s.split(loops[-1], [None, lanes])
+        s.reorder(along, across, row, lane)
+        thread = self._in_threads(along, across, row, lane)
+        loops = s.compute_at(computed, thread, preserve_unit_loops=True)
+        s.reorder(loops[-1], loops[position])
+        s.unroll(loops[-1])
+        s.vectorize(loops[position])
+        # Lines that neighbouring threads write are adjacent.
+        if lanes > 1:
+            layout = map_of(len(loops), lambda *i: [i[position] % lanes, *i[:position], i[position] // lanes, *i[position + 1 :]])
+            s.transform_layout(copy, ("write", 0), layout)
+        most = lanes * WARP
+        s.storage_align(copy, 0, position - len(loops), most, self.tile.pitch * lanes % most)
+
+    def _in_threads(self, line: LoopRV, unit: LoopRV, row: LoopRV, lane: LoopRV) -> LoopRV:
+        """Distributes lines of units over threads, neighbouring units to neighbouring threads; returns the loop of the threads."""
+        s, threads, units = self.s, self.tile.threads, self.s.nest.loops()[unit.name].extent
+        if isinstance(units, int) and threads % units == 0:
+            turn, line = s.split(line, [None, threads // units])
+            thread = s.fuse(line, unit)
         else:
-            store(value, buffer, at)
-
-    def _load(self, buffer: ir.Value, at: Index) -> ir.Value:
-        if self.tile.lanes == 1:
-            return emit.create("memref.load", [buffer.type.element_type], [buffer, emit.materialize(at)])
-        return load(buffer, at, self.tile.lanes)
+            turn, thread = s.split(s.fuse(line, unit), [None, threads])
+        s.bind(thread, "threadIdx.x")
+        for loop in (turn, row):
+            s.unroll(loop)
+        s.vectorize(lane)
+        return thread

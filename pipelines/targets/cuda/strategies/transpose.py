@@ -15,10 +15,10 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.operations import element_bytes
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission.index import Index, Var, linearize
-from relayc.pipelines.targets.cuda.architectures import WARP
+from relayc.pipelines.targets.cuda.architectures import STATIC_SHARED_BYTES, WARP
 from relayc.pipelines.targets.cuda.strategies.general import inline
 from relayc.pipelines.te.read.access import Accesses, Analysis, MergedLoop, collapse
-from relayc.pipelines.te.read.graph import Kernel, Node
+from relayc.pipelines.te.read.graph import Kernel, Node, NotStructured
 from relayc.pipelines.tir.gpu.aligned import VECTOR_BYTES
 from relayc.pipelines.tir.schedule.references import LoopRV
 from relayc.pipelines.tir.schedule.schedule import Schedule
@@ -59,6 +59,9 @@ def schedule_transpose(kernel: Kernel, target: Target, tuning: Tuning) -> Schedu
         return None
     values = {"threads": lambda n: powers_of_two(WARP, 1024), "vector_bytes": lambda n: powers_of_two(1, VECTOR_BYTES)}
     numbers = tuning.replace(Numbers(), list(values), _possible, values)
+    tiles = [tile_of(move, numbers) for move in moves]
+    if any(tile.shared_bytes(move) > STATIC_SHARED_BYTES for tile, move in zip(tiles, moves, strict=True)):
+        raise NotStructured("more operands than shared memory has room for")
 
     def write(s: Schedule) -> None:
         inline(s)
@@ -66,8 +69,8 @@ def schedule_transpose(kernel: Kernel, target: Target, tuning: Tuning) -> Schedu
         if len(blocks) != len(moves):
             raise ScheduleError(f"expected one block for each result, found {', '.join(blocks)}")
         names = [next(b.name for b in blocks.values() if b.stores_to(output)) for output in s.nest.outputs]
-        for name, move in zip(names, moves, strict=True):
-            _Writer(s, move, tile_of(move, numbers)).write(name)
+        for name, move, tile in zip(names, moves, tiles, strict=True):
+            _Writer(s, move, tile).write(name)
 
     return schedule_built_in(write, kernel, target, tuning)
 
@@ -168,6 +171,10 @@ class TransposeTile:
     along: int
     threads: int
     pitch: int
+
+    def shared_bytes(self, move: Move) -> int:
+        """Bytes of all values in shared memory."""
+        return self.lanes**2 * self.across * self.pitch * sum(map(element_bytes, move.staged))
 
 
 def tile_of(move: Move, numbers: Numbers) -> TransposeTile:

@@ -49,7 +49,7 @@ def prelu(self: Tensor, weight: Tensor) -> Tensor:
 
 
 @aten("elu", "celu", keep=True)
-def elu(self: Tensor, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Tensor:
+def elu(self: Tensor, alpha: Any, scale: Any = 1, input_scale: Any = 1) -> Tensor:
     if node().operator == "aten.celu":
         return exp_below_zero(self, float(alpha), 1.0, divide(self, float(alpha)))
     return exp_below_zero(self, float(alpha), float(scale), multiply(self, float(input_scale)) if input_scale != 1 else None)
@@ -83,7 +83,7 @@ def softmax(self: Tensor, dim: int) -> Tensor:
 
 
 @aten("rrelu_with_noise", "rrelu_with_noise_functional")
-def rrelu(self: Tensor, lower: float, upper: float, training: bool = False) -> Any:
+def rrelu(self: Tensor, lower: float, upper: float, training: bool) -> Any:
     if training:
         raise ModelError("expected a model in inference, found rrelu in training: call model.eval() before the export")
     found = where(binary("less", self, 0.0), multiply(self, (float(lower) + float(upper)) / 2), self)

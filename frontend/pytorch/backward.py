@@ -30,7 +30,7 @@ def convolution_backward(
     groups: int,
     output_mask: tuple[bool, ...],
 ) -> tuple[Tensor | None, ...]:
-    result = convolution(input, weight, None, stride, padding, dilation, transposed, output_padding, groups, grad_output.shape)
+    result = convolution(input, weight, None, stride, padding, dilation, groups, transposed, output_padding, grad_output.shape)
     wanted = [x for x, is_wanted in zip((input, weight), output_mask, strict=False) if is_wanted]
     found = iter(gradients(result, wanted, grad_output)) if wanted else iter(())
     axes = tuple(a for a in range(grad_output.rank) if a != 1)

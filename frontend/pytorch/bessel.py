@@ -5,7 +5,7 @@ The series are those of the Digital Library of Mathematical Functions: 10.2.2, 1
 """
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from math import factorial, inf, nan, pi, sqrt
 
 import numpy as np
@@ -95,7 +95,7 @@ def _waves(x: Tensor, order: int) -> tuple[Tensor, Tensor]:
     return multiply(size, j), multiply(size, y)
 
 
-def _j(x: Tensor, order: int, _: bool = False) -> Tensor:
+def _j(x: Tensor, order: int) -> Tensor:
     size = emit("abs", x)
     series = _power_series(emit("minimum", size, like(14.0, x)), order, -1)
     tail = where(binary("equal", size, inf), like(0, x), _waves(emit("maximum", size, like(14.0, x)), order)[0])
@@ -103,7 +103,7 @@ def _j(x: Tensor, order: int, _: bool = False) -> Tensor:
     return where(binary("less", x, 0.0), emit("negative", found), found) if order else found
 
 
-def _y(x: Tensor, order: int, _: bool = False) -> Tensor:
+def _y(x: Tensor, order: int) -> Tensor:
     near = emit("minimum", x, like(14.0, x))
     logarithm = multiply(emit("log", multiply(near, 0.5)), _power_series(near, order, -1))
     series = multiply(subtract(logarithm, _logarithmic(near, order, -1)), 2 / pi)
@@ -112,29 +112,29 @@ def _y(x: Tensor, order: int, _: bool = False) -> Tensor:
     return _of_positive(x, where(binary("less", x, 14.0), series, tail), -inf)
 
 
-_FUNCTIONS: dict[str, tuple[Callable[[Tensor, int, bool], Tensor], bool]] = {
-    "i0 special_i0 special_modified_bessel_i0 special_i1 special_modified_bessel_i1": (_i, False),
-    "special_i0e special_i1e": (_i, True),
-    "special_modified_bessel_k0 special_modified_bessel_k1": (_k, False),
-    "special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1": (_k, True),
-    "special_bessel_j0 special_bessel_j1": (_j, False),
-    "special_bessel_y0 special_bessel_y1": (_y, False),
+_FUNCTIONS: dict[str, Callable[[Tensor, int], Tensor]] = {
+    "i0 special_i0 special_modified_bessel_i0 special_i1 special_modified_bessel_i1": partial(_i, scaled=False),
+    "special_i0e special_i1e": partial(_i, scaled=True),
+    "special_modified_bessel_k0 special_modified_bessel_k1": partial(_k, scaled=False),
+    "special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1": partial(_k, scaled=True),
+    "special_bessel_j0 special_bessel_j1": _j,
+    "special_bessel_y0 special_bessel_y1": _y,
 }
 
 
-def _register(name: str, function: Callable[[Tensor, int, bool], Tensor], scaled: bool) -> None:
+def _register(name: str, function: Callable[[Tensor, int], Tensor]) -> None:
     order = int(name.removesuffix("e")[-1])
 
     @aten(name)
     def convert(self: Tensor | None = None, x: Tensor | None = None) -> Tensor:
         given = self if x is None else x
         assert given is not None
-        return cast(function(cast(given, "float64"), order, scaled), node().dtype)
+        return cast(function(cast(given, "float64"), order), node().dtype)
 
 
-for _names, (_function, _scaled) in _FUNCTIONS.items():
+for _names, _function in _FUNCTIONS.items():
     for _name in _names.split():
-        _register(_name, _function, _scaled)
+        _register(_name, _function)
 
 
 @aten("special_spherical_bessel_j0")

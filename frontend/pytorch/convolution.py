@@ -29,13 +29,13 @@ def _same_padding(input: Tensor, kernel: tuple[int, ...], dilation: tuple[int, .
 def convolution(
     input: Tensor,
     weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    bias: Tensor | None,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
     transposed: bool = False,
     output_padding: Any = 0,
-    groups: int = 1,
     sizes: tuple[Size, ...] | None = None,
 ) -> Tensor:
     """`sizes`: of the result, by default the node's."""

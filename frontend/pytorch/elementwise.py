@@ -106,7 +106,7 @@ def angle(self: Tensor) -> Tensor:
 
 
 @aten("round.decimals")
-def round_decimals(self: Tensor, decimals: int = 0) -> Tensor:
+def round_decimals(self: Tensor, decimals: int) -> Tensor:
     if not self.is_float or decimals == 0:
         return emit("round", self) if self.is_float else self
     scale = 10.0 ** abs(decimals)

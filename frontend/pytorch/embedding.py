@@ -50,10 +50,10 @@ def embedding_bag(
     weight: Tensor,
     indices: Tensor,
     offsets: Tensor,
-    mode: int = 0,
-    per_sample_weights: Tensor | None = None,
-    include_last_offset: bool = False,
-    padding_idx: int = -1,
+    mode: int,
+    per_sample_weights: Tensor | None,
+    include_last_offset: bool,
+    padding_idx: int,
 ) -> tuple[Any, ...]:
     """Rows of a table, joined in bags; the bag of each index, the sizes of bags, and the rows of the largest elements."""
     count, bags = indices.shape[0], offsets.shape[0] - int(include_last_offset)

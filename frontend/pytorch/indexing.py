@@ -91,7 +91,7 @@ def nonzero_static(self: Tensor, size: int, fill_value: int) -> Tensor:
 
 
 @aten("repeat_interleave.Tensor")
-def repeat_interleave_indices(repeats: Tensor, output_size: Size | None = None) -> Tensor:
+def repeat_interleave_indices(repeats: Tensor, output_size: Size | None) -> Tensor:
     """The number i as often as element i says."""
     ends = emit("cumsum", cast(repeats, "int64"), axis=0)
     if output_size is None:
@@ -159,7 +159,7 @@ def index(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
 
 
 @aten("index_put", "_unsafe_index_put", "_index_put_impl", keep=True)
-def index_put(self: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
+def index_put(self: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool) -> Tensor:
     if not accumulate and values.type.num_elements == 1 and len(indices) == 1 and indices[0] is not None and indices[0].dtype == "bool":
         mask = indices[0]
         return where(reshape(mask, (*mask.shape, *(1,) * (self.rank - mask.rank))), reshape(cast(values, self.dtype), ()), self)
@@ -202,9 +202,9 @@ def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool) -> Tensor
 
 
 @aten("as_strided_scatter")
-def as_strided_scatter(self: Tensor, src: Tensor, size: Sequence[Size], stride: Sequence[Size], storage_offset: Any = 0) -> Tensor:
+def as_strided_scatter(self: Tensor, src: Tensor, size: Sequence[Size], stride: Sequence[Size], storage_offset: Any) -> Tensor:
     at = strided_places(size, stride, storage_offset)
-    return reshape(index_put(flat(self), [flat(at)], flat(src)), self.shape)
+    return reshape(index_put(flat(self), [flat(at)], flat(src), False), self.shape)
 
 
 # ---- scatter ----------------------------------------------------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ def scatter(self: Tensor, dim: int, index: Tensor, src: Any = None, value: Any =
 
 
 @aten("scatter_reduce")
-def scatter_reduce(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool = True) -> Tensor:
+def scatter_reduce(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool) -> Tensor:
     if not include_self:
         # What is written to begins as what changes nothing.
         first: dict[str, Any] = {"sum": 0, "prod": 1, "mean": 0, "amax": _bound(self.dtype, False), "amin": _bound(self.dtype, True)}
@@ -252,7 +252,7 @@ def scatter_reduce(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: s
 
 
 @aten("index_reduce")
-def index_reduce(self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, include_self: bool = True) -> Tensor:
+def index_reduce(self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, include_self: bool) -> Tensor:
     """A scatter whose index is the same for whole slices."""
     shape, self = self.shape, self if self.rank else reshape(self, (1,))
     axis = axis_of(dim, self.rank)
@@ -278,12 +278,7 @@ def one_hot(self: Tensor, num_classes: Size) -> Tensor:
 
 @aten("bucketize", "searchsorted")
 def bucketize(
-    self: Any,
-    boundaries: Tensor | None = None,
-    sorted_sequence: Tensor | None = None,
-    out_int32: bool = False,
-    right: bool = False,
-    **rest: Any,
+    self: Any, right: bool, boundaries: Tensor | None = None, sorted_sequence: Tensor | None = None, side: str | None = None
 ) -> Tensor:
     """Of each value the number of edges before it. Counted, so that a `sorter` need not be applied; a NaN comes after all edges."""
     edges = sorted_sequence if boundaries is None else boundaries
@@ -291,6 +286,6 @@ def bucketize(
     dtype = promoted(edges, self)
     values, edges = operand(self, dtype), cast(edges, dtype)
     rows = reshape(edges, (*edges.shape[:-1], 1, edges.shape[-1])) if edges.rank > 1 else edges
-    right = right or rest.get("side") == "right"
+    right = right or side == "right"
     behind = emit("greater" if right else "greater_equal", rows, reshape(values, (*values.shape, 1)))
     return cast(emit("sum", cast(emit("logical_not", behind), "int64"), axis=(values.rank,)), node().dtype)

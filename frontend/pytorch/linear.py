@@ -18,7 +18,7 @@ from relayc.frontend.steps import reshape
 
 
 @aten("linear", keep=True)
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     if weight.rank == 1:
         found = matmul(input, weight)
         return found if bias is None else emit("add", found, bias)
@@ -53,17 +53,17 @@ def _scaled_sum(self: Any, product: Tensor, beta: Any, alpha: Any) -> Tensor:
 
 
 @aten("addmm", "addmv")
-def addmm(self: Tensor, mat1: Any = None, mat2: Any = None, mat: Any = None, vec: Any = None, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def addmm(self: Tensor, beta: Any, alpha: Any, mat1: Any = None, mat2: Any = None, mat: Any = None, vec: Any = None) -> Tensor:
     return _scaled_sum(self, matmul(mat1, mat2) if mat is None else matmul(mat, vec), beta, alpha)
 
 
 @aten("addbmm", keep=True)
-def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) -> Tensor:
     return _scaled_sum(self, emit("sum", matmul(batch1, batch2), axis=(0,)), beta, alpha)
 
 
 @aten("baddbmm", keep=True)
-def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) -> Tensor:
     return _scaled_sum(self, matmul(batch1, batch2), beta, alpha)
 
 

@@ -75,7 +75,7 @@ def _parts(lu: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @aten("linalg_lu_factor_ex", "linalg_lu_factor", "_lu_with_info", keep=True)
-def lu_factor(A: Tensor | None = None, self: Tensor | None = None, pivot: bool = True) -> tuple[Tensor, ...]:
+def lu_factor(pivot: bool, A: Tensor | None = None, self: Tensor | None = None) -> tuple[Tensor, ...]:
     a = self if A is None else A
     assert a is not None
     if not pivot:
@@ -92,7 +92,7 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool, unpack_pivo
 
 @aten("linalg_lu", keep=True)
 def lu(A: Tensor, pivot: bool) -> tuple[Tensor, ...]:
-    found, pivots, _ = lu_factor(A, pivot=pivot)
+    found, pivots, _ = lu_factor(pivot, A)
     return lu_unpack(found, pivots, True, True)
 
 

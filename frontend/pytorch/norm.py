@@ -42,7 +42,7 @@ def _statistics(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
 
 
 @aten("rms_norm", "_fused_rms_norm", keep=True)
-def rms_norm(input: Tensor, normalized_shape: tuple[Size, ...], weight: Tensor | None, eps: float | None = None) -> Any:
+def rms_norm(input: Tensor, normalized_shape: tuple[Size, ...], weight: Tensor | None, eps: float | None) -> Any:
     rows = reshape(input, (*input.shape[: input.rank - len(normalized_shape)], prod(normalized_shape)))
     epsilon = float(np.finfo(DTYPES[input.dtype]).eps) if eps is None and input.dtype != "bfloat16" else 2**-7 if eps is None else eps
     gamma = _vector(weight, normalized_shape, 1, input.dtype)
@@ -110,7 +110,7 @@ def batch_norm(
     weight: Tensor | None,
     bias: Tensor | None,
     eps: float,
-    momentum: float = 0.1,
+    momentum: float,
     running_mean: Tensor | None = None,
     running_var: Tensor | None = None,
     training: bool = True,

@@ -69,7 +69,7 @@ def _variance(x: Tensor, mean: Tensor, axes: tuple[int, ...], less: Any, keepdim
 
 
 @aten("linalg_vector_norm", keep=True)
-def linalg_vector_norm(self: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False) -> Tensor:
+def linalg_vector_norm(self: Tensor, ord: Any, dim: Any, keepdim: bool) -> Tensor:
     axes = axes_list(dim, self.rank)
     size = emit("abs", cast(self, node().dtype))
     if not axes:

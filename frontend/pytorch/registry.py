@@ -53,8 +53,8 @@ class Node:
     dtype: Any
     used: Callable[[int], bool]
     number: Callable[[Any, str], Any]
-    is_complex: bool = False
-    contiguous: Callable[[], bool] = lambda: True
+    is_complex: bool
+    contiguous: Callable[[], bool]
 
     @property
     def sizes(self) -> tuple[Size, ...]:

@@ -61,7 +61,7 @@ def upsample(input: Any = None, self: Any = None, align_corners: bool = False, s
 
 
 @aten(*(name.removeprefix("aten.") for name in _ANTIALIASED), keep=True)
-def antialiased(input: Any = None, self: Any = None, align_corners: bool = False, scale_factors: Any = None, **rest: Any) -> Tensor:
+def antialiased(align_corners: bool, input: Any = None, self: Any = None, scale_factors: Any = None, **rest: Any) -> Tensor:
     x = self if input is None else input
     return _antialiased(x, node().sizes[2:], align_corners, _factors(2, scale_factors, rest))
 

@@ -45,7 +45,7 @@ def permute(self: Tensor, dims: Sequence[int]) -> Tensor:
 
 
 @aten("cat")
-def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+def cat(tensors: Sequence[Tensor], dim: int) -> Tensor:
     parts = [cast(t, node().dtype) for t in tensors if t.shape != (0,)]
     axis = axis_of(dim, parts[0].rank)
     kept = [t for t in parts if t.shape[axis] != 0] or parts[:1]
@@ -116,7 +116,7 @@ def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
 
 
 @aten("as_strided", "as_strided_copy")
-def as_strided(self: Tensor, size: Sequence[Size], stride: Sequence[Size], storage_offset: Any = 0) -> Tensor:
+def as_strided(self: Tensor, size: Sequence[Size], stride: Sequence[Size], storage_offset: Any) -> Tensor:
     """Elements at computed places of a contiguous tensor."""
     return emit("take", reshape(self, (prod(self.shape),)), strided_places(size, stride, storage_offset), axis=0, mode="clip")
 
@@ -156,7 +156,7 @@ def flip(self: Tensor, dims: Sequence[int]) -> Tensor:
 
 
 @aten("roll", keep=True)
-def roll(self: Tensor, shifts: Sequence[Size], dims: Sequence[int] = ()) -> Tensor:
+def roll(self: Tensor, shifts: Sequence[Size], dims: Sequence[int]) -> Tensor:
     if not dims:
         rolled = _rolled(reshape(self, (prod(self.shape),)), shifts[0], 0)
         return reshape(rolled, self.shape)

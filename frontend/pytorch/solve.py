@@ -114,7 +114,7 @@ def triangular_solve(self: Tensor, A: Tensor, upper: bool, transpose: bool, unit
 
 
 @aten("linalg_cholesky_ex", "linalg_cholesky", "cholesky", keep=True)
-def cholesky(self: Tensor, upper: bool = False) -> Any:
+def cholesky(self: Tensor, upper: bool) -> Any:
     """L of L L' = A, column by column, from the lower triangle, or the upper one's L'."""
     n = self.shape[-1]
     a = one_batch(turned(self) if upper else self, self.shape[:-2])
@@ -145,7 +145,7 @@ def _of_factor(factor: Tensor, upper: bool) -> Tensor:
 
 
 @aten("cholesky_solve", "_cholesky_solve_helper")
-def cholesky_solve(self: Tensor, input2: Tensor | None = None, A: Tensor | None = None, upper: bool = False) -> Tensor:
+def cholesky_solve(self: Tensor, upper: bool, input2: Tensor | None = None, A: Tensor | None = None) -> Tensor:
     factor = A if input2 is None else input2
     assert factor is not None
     f, shape = triangle(factor, upper), node().sizes

@@ -79,7 +79,7 @@ def _product(
     left = reshape(left, (*(a.shape[i] for i in rows), depth) if rows else (1, depth))
     order = [j for _, j in inner]
     width = prod(b.shape[j] for j in columns)
-    if order == list(range(len(order), b.rank)) or (columns and max(columns) < min(order, default=0) and order == sorted(order)):
+    if order == list(range(len(columns), b.rank)):
         right = reshape(b, (width, depth))
         return reshape(emit("nn.matmul", left, right, transpose_b=True, out_dtype=out), shape)
     right = reshape(transpose(b, [*order, *columns]), (depth, width))

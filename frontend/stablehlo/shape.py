@@ -35,8 +35,7 @@ def each_part(x: Any, change: Any) -> Any:
 def _broadcast(node: Node, x: Any, axes: Sequence[int], shape: Sequence[Size]) -> Any:
     """x, whose axis i is axis axes[i] of the result."""
     small = x.tensor if isinstance(x, Spread) else x
-    if small.rank < len(x.shape):
-        axes = axes[len(x.shape) - small.rank :]
+    axes = axes[len(x.shape) - small.rank :]
     wide = [1] * len(shape)
     for size, axis in zip(small.shape, axes, strict=True):
         wide[axis] = size

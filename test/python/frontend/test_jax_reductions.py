@@ -237,6 +237,67 @@ def test_products_along_any_axes(left, right, shape, wanted):
     assert (re.search(r"transpose.*%arg1", str(relayc.from_stablehlo(text).module)) is None) == stays
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_sum_by_the_number_of_its_elements_is_a_mean(axis):
+    kind, sum_of = f"tensor<{X.shape[1 - axis]}xf32>", "applies stablehlo.add across dimensions"
+    text = program(
+        f"%z = stablehlo.constant dense<0.0> : tensor<f32> %n = stablehlo.constant dense<{X.shape[axis]}.0> : {kind} "
+        f"%s = stablehlo.reduce(%x init: %z) {sum_of} = [{axis}] : (tensor<4x6xf32>, tensor<f32>) -> {kind} "
+        f"%0 = stablehlo.divide %s, %n : {kind}",
+        kind,
+    )
+    interprets(text, [(X,)], lambda x: x.mean(axis))
+    assert "relay.mean" in str(relayc.from_stablehlo(text).module)
+
+
+@pytest.mark.parametrize("edge", [0, 1, 2, 3])
+@pytest.mark.parametrize(("name", "first", "pool"), [("add", "0.0", "avg"), ("maximum", "0xFF800000", "max")])
+def test_windows_that_lie_in_no_edge_are_pooling(name, first, pool, edge):
+    text = windows(name, first, (2, 3), (1, 2), edge, (3 + edge, (3 + edge) // 2 + 1))
+    assert (f"relay.nn_{pool}_pool2d" in str(relayc.from_stablehlo(text).module)) == (edge < 2)
+
+
+@pytest.mark.parametrize("count", [3, 4])
+def test_windows_along_up_to_three_axes_are_pooling(count):
+    text = program(
+        f'%z = stablehlo.constant dense<0xFF800000> : tensor<f32> %0 = "stablehlo.reduce_window"(%x, %z) '
+        f"<{{window_dimensions = array<i64: {', '.join('2' * count)}>}}> {region('maximum')} "
+        f": (tensor<{'3x' * count}f32>, tensor<f32>) -> tensor<{'2x' * count}f32>",
+        *(f"tensor<{'2x' * count}f32>", f"%x: tensor<{'3x' * count}f32>"),
+    )
+    assert ("relay.nn_max_pool3d" in str(relayc.from_stablehlo(text).module)) == (count == 3)
+
+
+@pytest.mark.parametrize(("count", "steps"), [(1, 0), (4, 2), (5, 3)])
+def test_any_reductions_so_far_double_their_reach(count, steps):
+    kind = f"tensor<{count}xf32>"
+    text = program(
+        f'%z = stablehlo.constant dense<1.0> : tensor<f32> %0 = "stablehlo.reduce_window"(%x, %z) <{{window_dimensions = array<i64: '
+        f"{count}>, padding = dense<[[{count - 1}, 0]]> : tensor<1x2xi64>}}> {region('maximum')} : ({kind}, tensor<f32>) -> {kind}",
+        *(kind, f"%x: {kind}"),
+    )
+    interprets(text, [(np.abs(X[0, :count]) * 3,)], lambda x: np.maximum.accumulate(np.maximum(x, 1)))
+    assert str(relayc.from_stablehlo(text).module).count("tensor.concat") == steps
+
+
+@pytest.mark.parametrize(
+    ("rows", "order", "is_turned"),
+    [("3", [0, 2, 1], True), ("2x3", [0, 3, 1, 2], True), ("2x3", [0, 2, 1, 3], False), ("3", [0, 1, 2], False)],
+)
+def test_products_whose_columns_come_first_exchange_their_operands(rows, order, is_turned):
+    shape = ["2", *rows.split("x"), "5"]
+    product, result = ("x".join([*sizes, "f32"]) for sizes in (shape, [shape[i] for i in order]))
+    text = program(
+        f"%p = stablehlo.dot_general %x, %y, batching_dims = [0] x [0], contracting_dims = [{len(order) - 1}] x [2] "
+        f": (tensor<2x{rows}x4xf32>, tensor<2x5x4xf32>) -> tensor<{product}> "
+        f"%0 = stablehlo.transpose %p, dims = {order} : (tensor<{product}>) -> tensor<{result}>",
+        *(f"tensor<{result}>", f"%x: tensor<2x{rows}x4xf32>, %y: tensor<2x5x4xf32>"),
+    )
+    x, y = values((2, *map(int, rows.split("x")), 4), (2, 5, 4))
+    interprets(text, [(x, y)], lambda x, y: np.einsum("b...k,bnk->b...n", x, y).transpose(order))
+    assert (re.search(r"nn_batch_matmul.*\(%arg1,", str(relayc.from_stablehlo(text).module)) is not None) == is_turned
+
+
 def test_nothing_is_made_larger_than_needed():
     """Where windows are written to, the data are no larger; one tensor is its concatenation."""
     sizes = re.findall(r"tensor<(\d+)x(\d+)x", str(relayc.from_stablehlo(best("GE")).module))

@@ -560,6 +560,16 @@ def test_arithmetic_of_short_constants_is_done_at_once(count, sums):
     assert str(relayc.from_stablehlo(text).module).count("relay.add") == sums
 
 
+@pytest.mark.parametrize("count", [LONGEST, LONGEST + 1])
+def test_copies_of_a_number_are_known_while_they_are_few(count):
+    text = program(
+        f"%a = stablehlo.constant dense<2.0> : tensor<{count}xf32> "
+        f"%0 = stablehlo.concatenate %x, %a, dim = 0 : (tensor<1xf32>, tensor<{count}xf32>) -> tensor<{count + 1}xf32>",
+        *(f"tensor<{count + 1}xf32>", "%x: tensor<1xf32>"),
+    )
+    assert ("broadcast_to" in str(relayc.from_stablehlo(text).module)) == (count > LONGEST)
+
+
 def test_bytecode_of_mlir_compiles():
     from jax.extend.mlir import ir
     from jax.interpreters.mlir import make_ir_context

@@ -135,6 +135,7 @@ CASES = {
     "a batch of numbers": (14, "float[n] x, float[1] w, float[1] v, float[1] p, float[1] q", "y = BatchNormalization(x, w, v, p, q)"),
     "wrapped": (19, "float[2, 5] x, int64[4] p = {0, 7, 1, 2}", 'y = Pad<mode = "wrap">(x, p)'),
     "cropped": (19, "float[2, 5] x, int64[4] p = {1, -2, -1, 1}", "y = Pad(x, p)"),
+    "cropped beside copies of the edge": (19, "float[4, 5] x, int64[4] p = {2, -1, -1, 2}", 'y = Pad<mode = "edge">(x, p)'),
     "padded along dynamic axes": (18, "float[2, 5] x, int64[2] k, int64[1] axis", "y = Pad(x, k, , axis)"),
     "unsqueezed along dynamic axes": (18, "float x, int64[2] axes", "y = Unsqueeze(x, axes)"),
     "all along dynamic axes": (18, "float[2, 3] x, int64[2] axes", "y = ReduceSum<keepdims = 0>(x, axes)"),

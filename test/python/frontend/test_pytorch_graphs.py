@@ -53,6 +53,7 @@ GRAPHS = {
         lambda x: (*torch.topk(x, 2, 1), *torch.topk(x, 2, 0, largest=False), *x.kthvalue(2, 1), *x.kthvalue(3, 0, keepdim=True)),
         (X,),
     ),
+    "ranges": (lambda x: (torch.arange(0.5, 4) + x, torch.arange(1, 4, 0.75) * x, torch.arange(7, 0, -2) - x), (X[:, :4],)),
     "angles": (lambda x, y: (torch.atan2(x, y), torch.atan2(x[:1], y), torch.atan2(x, y[0])), (X, Y)),
     "systems": (
         lambda lu, pivots, b: [
@@ -67,6 +68,7 @@ GRAPHS = {
             *(F.interpolate(x, scale_factor=(0.4, 1.7), mode=mode) for mode in ("nearest", "nearest-exact", "bilinear", "bicubic")),
             *(F.interpolate(x, (3, 8), mode=mode, antialias=True) for mode in ("bilinear", "bicubic", "lanczos")),
             F.interpolate(x, scale_factor=(0.4, 1.7), mode="bicubic", antialias=True),
+            aten._upsample_bilinear2d_aa(x, (4, 9), False, 0.0, 1.8),
             *(
                 F.interpolate(image, size, mode="bilinear", antialias=True, align_corners=True)
                 for image, size in ((x, (4, 9)), (x, (1, 4)), (x[..., :1], (3, 2)))

@@ -1,6 +1,7 @@
 """Numbers of PyTorch's graphs that are made of sizes, control flow by them, and arguments that are numbers."""
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from relayc.frontend.pytorch import UnsupportedOperators, import_program, suppor
 from relayc.frontend.pytorch.guards import check_guards  # noqa: E402
 from relayc.frontend.pytorch.partition import in_parts  # noqa: E402
 from relayc.frontend.pytorch.values import Symbols, array_of, dtype_name  # noqa: E402
-from relayc.symbolic import symbol  # noqa: E402
+from relayc.symbolic import maximum, minimum, symbol  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 ANY = torch.export.Dim.DYNAMIC
@@ -35,11 +36,12 @@ def test_pytorch_sizes_of_expressions():
     n = symbol("n")
     symbols = Symbols({"n": n})
     for expression, wanted in (
-        *((N**3, n * n * n), (N / 2 * 2, n), (sympy.Float(2.0), 2), (sympy.Max(N, 3) - sympy.Min(N, 3) + 1, None)),
+        *((N**3, n * n * n), (N / 2 * 2, n), (sympy.Float(2.0), 2), (sympy.Max(N, 3), maximum(n, 3)), (sympy.Min(N, 3), minimum(n, 3))),
+        (N**15, prod([n] * 15)),
         *((sympy.floor(N / 2), n // 2), (sympy.ceiling(N / 2), (n + 1) // 2), (ModularIndexing(N, 2, 5), n // 2 % 5)),
     ):
         found = symbols.size(expression)
-        assert wanted is None or found == wanted, expression
+        assert found == wanted, expression
 
 
 @pytest.mark.parametrize(

@@ -155,6 +155,13 @@ def test_of_elements(name):
             assert found == expected
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint32", "int64"])
+def test_numbers_that_a_dtype_has(dtype):
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    found = [stablehlo_sizes._fits(e, dtype) for e in (int(low) - 1, int(low), int(high), int(high) + 1)]
+    assert found == [False, True, True, False]
+
+
 @pytest.mark.parametrize("divisor", [1, 2, 5])
 @pytest.mark.parametrize("number", range(-9, 10))
 def test_quotients_of_a_size_of_any_sign_are_rounded_towards_zero(number, divisor):

@@ -166,7 +166,7 @@ class CarriedLoop:
     def _as_declared(row: Tensor, declared: list[int | None]) -> Tensor:
         """A row of a size that only the iteration knows, as the model declares it: that is checked when the program runs."""
         scope = _before_loop(row)
-        if row.type.symbols <= scope or len(declared) != row.rank:
+        if len(declared) != row.rank:
             return row
         return assume(row, [d if w is None or symbols_of(d) <= scope else w for d, w in zip(row.shape, declared, strict=True)])
 

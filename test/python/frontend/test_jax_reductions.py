@@ -250,11 +250,11 @@ def test_a_sum_by_the_number_of_its_elements_is_a_mean(axis):
     assert "relay.mean" in str(relayc.from_stablehlo(text).module)
 
 
-@pytest.mark.parametrize("edge", [0, 1, 2, 3])
+@pytest.mark.parametrize("edge", [-1, 0, 1, 2, 3])
 @pytest.mark.parametrize(("name", "first", "pool"), [("add", "0.0", "avg"), ("maximum", "0xFF800000", "max")])
 def test_windows_that_lie_in_no_edge_are_pooling(name, first, pool, edge):
     text = windows(name, first, (2, 3), (1, 2), edge, (3 + edge, (3 + edge) // 2 + 1))
-    assert (f"relay.nn_{pool}_pool2d" in str(relayc.from_stablehlo(text).module)) == (edge < 2)
+    assert (f"relay.nn_{pool}_pool2d" in str(relayc.from_stablehlo(text).module)) == (0 <= edge < 2)
 
 
 @pytest.mark.parametrize("count", [3, 4])
@@ -296,6 +296,18 @@ def test_products_whose_columns_come_first_exchange_their_operands(rows, order, 
     x, y = values((2, *map(int, rows.split("x")), 4), (2, 5, 4))
     interprets(text, [(x, y)], lambda x, y: np.einsum("b...k,bnk->b...n", x, y).transpose(order))
     assert (re.search(r"nn_batch_matmul.*\(%arg1,", str(relayc.from_stablehlo(text).module)) is not None) == is_turned
+
+
+@pytest.mark.parametrize(("high", "is_transposed"), [((3, 3), True), ((4, 2), False), ((2, 4), False)])
+def test_transposed_convolutions_extend_their_result_by_less_than_a_stride(high, is_transposed):
+    kind = f"tensor<1x3x{5 + high[0]}x{5 + high[1]}xf32>"
+    text = program(
+        "%0 = stablehlo.convolution(%x, %y) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], "
+        f"window = {{pad = [[0, {high[0]}], [0, {high[1]}]], lhs_dilate = [2, 2]}} {{feature_group_count = 1 : i64, "
+        f"batch_group_count = 1 : i64}} : (tensor<1x2x4x4xf32>, tensor<3x2x3x3xf32>) -> {kind}",
+        *(kind, "%x: tensor<1x2x4x4xf32>, %y: tensor<3x2x3x3xf32>"),
+    )
+    assert ("relay.nn_conv2d_transpose" in str(relayc.from_stablehlo(text).module)) == is_transposed
 
 
 def test_nothing_is_made_larger_than_needed():

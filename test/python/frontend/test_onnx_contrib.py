@@ -245,6 +245,12 @@ def test_rows_of_a_table_of_halves():
     check("GatherBlockQuantized", inputs, constants=("data", "scales", "zeros"), rtol=0, atol=0, bits=4, block_size=32)
 
 
+@pytest.mark.parametrize("bits", [4, 8])
+def test_bytes_of_a_table_are_taken_as_they_are(bits):
+    proto = model("GatherBlockQuantized", table((5, 64), 32, bits=bits), constants=("data", "scales", "zeros"), bits=bits, block_size=32)
+    assert ("right_shift" in str(from_onnx(proto))) == (bits < 8)
+
+
 def test_a_table_stays_packed():
     """As many bytes as the model: numbers, scales, and a byte for each zero point of 4 bits."""
     inputs = table((64, 256), 32)

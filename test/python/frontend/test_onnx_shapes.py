@@ -427,3 +427,17 @@ def test_numbers_whose_products_with_sizes_may_round(value):
 def test_a_scale_of_one_element_says_nothing_of_rows():
     mod = imported(model_of([node("RMSNormalization", ["x", "w"], ["y"])], {"x": ["n", "m"], "w": [1]}, opset=23))
     assert shapes(mod)["y"] == ["n", "m"]
+
+
+@pytest.mark.parametrize(
+    ("made", "shape", "known", "wanted"),
+    [
+        (node("Pad", ["x", "k"], ["y"], mode="reflect"), [4], np.array([3, 0]), "nn_pad"),
+        (node("Pad", ["x", "k"], ["y"], mode="reflect"), [4], np.array([4, 0]), "take"),
+        (node("MatMul", ["x", "k"], ["y"]), [2, 3, 4], np.ones((1, 4, 5), np.float32), "nn_matmul"),
+        (node("MatMul", ["x", "k"], ["y"]), [3, 4], np.ones((1, 4, 5), np.float32), "nn_batch_matmul"),
+    ],
+)
+def test_which_operators_pad_and_multiply(made, shape, known, wanted):
+    """A reflection is shorter than its axis; a matrix is shared by a batch of as many axes."""
+    assert wanted in operators(from_onnx(model_of([made], {"x": shape}, initializers={"k": known})))

@@ -133,6 +133,7 @@ VALUES = {
             ("sign", (M,), 1),
             ("sign", (-M,), -1),
             ("sign", (N,), None),
+            ("sign", (-N,), None),
             ("sign", (Ratio(1, 2),), None),
         )
     },

@@ -13,7 +13,7 @@ from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.model import dtype_name
 from relayc.frontend.sizes import Ratio, known_elements, positions, shape_tensor, size_tensor, sizes
 from relayc.frontend.steps import add, binary, cast, check_constant, filled, multiply, reshape, subtract
-from relayc.symbolic import Dim, ceil_div, maximum, proves
+from relayc.symbolic import Dim, maximum
 
 
 @converter(foldable=False)
@@ -86,11 +86,8 @@ def _range_of_sizes(start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
     found = [known_elements(t) for t in (start, limit, delta)]
     first, last, step = (None if e is None else e.reshape(-1)[0] for e in found)
     if not start.is_float and isinstance(step, int) and step and first is not None and last is not None:
-        span = last - first if step > 0 else first - last
-        count = maximum(ceil_div(span, abs(step)), 0)
-        if step > 0 and proves(lambda: last - first >= 0):
-            return emit("arange", start=first, stop=last, step=step, dtype=start.dtype)
-    elif isinstance(first, Ratio) and isinstance(last, Ratio) and isinstance(step, Ratio) and step.is_number and float(step) > 0:
+        return emit("arange", start=first, stop=last, step=step, dtype=start.dtype)
+    if isinstance(first, Ratio) and isinstance(last, Ratio) and isinstance(step, Ratio) and step.is_number and float(step) > 0:
         count = maximum(((last - first) / step).ceil().num, 0)
     else:
         count = _counted(start, limit, delta)

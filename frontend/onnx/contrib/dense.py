@@ -16,9 +16,9 @@ from relayc.frontend.steps import cast, last_part, multiply, reshape, transpose
 def _arranged(x: Tensor, is_transposed: bool, is_batch_transposed: bool) -> Tensor:
     """x as an operand of a product: with `is_batch_transposed` its first axis goes before its last one, then the last two change places."""
     axes = list(range(x.rank))
-    if is_batch_transposed and x.rank > 2:
-        axes = [*axes[1:-1], 0, axes[-1]]
-    if is_transposed and x.rank > 1:
+    if is_batch_transposed:
+        axes[:-1] = axes[1:-1] + axes[:-1][:1]
+    if is_transposed:
         axes[-2:] = axes[:-3:-1]
     return transpose(x, axes)
 

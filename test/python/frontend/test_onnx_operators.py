@@ -500,6 +500,14 @@ CASES = {
         f"else_branch = e () => (float[1, 1, k] r) {{ {_long_size('r = Abs')} }}>(yes)\n {_long_size('w = Neg')}\n y = Add(z, w)",
     ),
     "half of a transform along a late axis": (20, "float[2, 6, 3, 1] x, int64 place", "y = DFT<onesided = 1>(x, , place)"),
+    **{
+        f"a range from {start} to {end} by {step}": (
+            18,
+            f"float[n, 2] x, int64 step = {{{step}}}, int64 low = {{1}}, int64 high = {{9}}",
+            f"s = Shape<end = 1>(x) size = Squeeze(s) y = Range({start}, {end}, step)",
+        )
+        for start, end, step in (("size", "low", -2), ("high", "size", -3), ("high", "size", 1), ("low", "size", 2))
+    },
     "every second number": (18, "int64 count", "o = Constant<value_int = 1>() t = Constant<value_int = 2>() y = Range(o, count, t)"),
     "a logarithm of a sum of halves": (13, "float16[2, 3] x", "y = ReduceLogSumExp<axes = [1]>(x)"),
     "one of a sequence": (

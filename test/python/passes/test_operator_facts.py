@@ -9,7 +9,7 @@ from support import Const, program, run_program
 
 import relayc
 from relayc.dialects.mlir import arith, ir
-from relayc.dialects.relay import OPS, Fused, LayoutRole, Op, Operand, Pattern, Precision, TensorType, View, build
+from relayc.dialects.relay import OPS, Fused, IRModule, LayoutRole, Op, Operand, Pattern, Precision, TensorType, View, build
 from relayc.dialects.relay.images import ImageOp
 from relayc.dialects.relay.layout import layout
 from relayc.pipelines import PassContext, find_pass
@@ -228,3 +228,139 @@ def test_identities_hold_for_operators_that_state_them(outside):
     returned = list(mod.main.regions[0].blocks[0].operations)[-1].operation.operands
     assert all(isinstance(value, ir.BlockArgument) for value in list(returned)[:2])
     assert names_of(mod)[-1] == "outside_after"  # 7 is neutral on the right only
+
+
+# ---- the facts of Relay's own operators --------------------------------------------------------------------------------------------------
+
+TWICE = {
+    **{name: getattr(np, name) for name in ("abs", "ceil", "floor", "trunc", "round", "sign", "negative", "exp", "tanh", "sin")},
+    "nn.relu": lambda x: np.maximum(x, 0),
+    "logical_not": np.logical_not,
+    "bitwise_not": np.invert,
+}
+
+
+def test_an_operator_applied_twice_is_simplified_where_numpy_says_so():
+    for name, function in TWICE.items():
+        array = np.array([False, True]) if name.endswith("not") else np.array([-1.5, -0.25, 0.75, 2.5], np.float32)
+        once, twice = function(array), function(function(array))
+        expected = 0 if np.array_equal(array, twice) else 1 if np.array_equal(once, twice) else 2
+        mod = find_pass("SimplifyExpr")(program(lambda x, of=name: [build(of, build(of, x))], [array]))
+        assert len(names_of(mod)) == expected, name
+
+
+IMAGE, ROWS, VECTOR = normal(1, 2, 4, 4), normal(4, 8), normal(8)
+VOLUME, INDICES = normal(1, 2, 4, 4, 4), np.zeros((4, 8), np.int64)
+GATHERS = {
+    "take": ((ROWS, INDICES), {"axis": 1}),
+    "gather": ((ROWS, INDICES), {"axis": 1}),
+    "gather_nd": ((ROWS, np.zeros((2, 3), np.int64)), {}),
+    "image.resize2d": ((IMAGE,), {"size": (8, 8)}),
+    "image.resize3d": ((VOLUME,), {"size": (8, 8, 8)}),
+    "nn.upsampling": ((IMAGE,), {"scale_h": 2, "scale_w": 2}),
+    "nn.upsampling3d": ((VOLUME,), {"scale_d": 2, "scale_h": 2, "scale_w": 2}),
+    "image.grid_sample": ((IMAGE, normal(1, 2, 3, 3)), {}),
+}
+IN_PIECES = {
+    "concatenate": ((ROWS, ROWS), {"axis": 0}),
+    "stack": ((ROWS, ROWS), {"axis": 0}),
+    "nn.pad": ((ROWS, Const(np.float32(0))), {"pad_width": (1, 1, 1, 1)}),
+    "nn.mirror_pad": ((ROWS,), {"pad_width": (1, 1, 1, 1)}),
+}
+MOVES = {
+    "copy": ((VECTOR,), {}),
+    "cast": ((VECTOR,), {"dtype": "float16"}),
+    "reinterpret": ((VECTOR,), {"dtype": "int32"}),
+    "broadcast_to": ((VECTOR,), {"shape": (2, 8)}),
+}
+BY_ROWS = {
+    "nn.softmax": ((ROWS,), {}),
+    "nn.log_softmax": ((ROWS,), {}),
+    "nn.layer_norm": ((ROWS, VECTOR, VECTOR), {}),
+    "nn.rms_norm": ((ROWS, VECTOR), {}),
+}
+NORMALISES = {
+    **BY_ROWS,
+    "nn.instance_norm": ((IMAGE, normal(2), normal(2)), {}),
+    "nn.group_norm": ((IMAGE, normal(2), normal(2)), {"num_groups": 2}),
+    "nn.l2_normalize": ((ROWS,), {"eps": 1e-5, "axis": (1,)}),
+}
+OTHERS = {
+    "transpose": ((ROWS,), {}),
+    "tile": ((ROWS,), {"reps": (2, 1)}),
+    "exp": ((VECTOR,), {}),
+    "nn.lrn": ((IMAGE,), {"size": 3}),
+}
+
+
+def summed(y):
+    return build("sum", y)
+
+
+def computed_from(y):
+    return build("abs", y)
+
+
+def spread(y):
+    """What reads each element of y several times."""
+    return build("add", y, build("ones", shape=(16, 2, 8), dtype=TensorType.of(y).dtype))
+
+
+@pytest.mark.parametrize(
+    ("cases", "before", "after", "kernels"),
+    [
+        (GATHERS, None, summed, 2),
+        ({"transpose": OTHERS["transpose"]}, None, summed, 1),
+        (IN_PIECES, None, computed_from, 2),
+        ({"tile": OTHERS["tile"]}, None, computed_from, 1),
+        (MOVES, None, spread, 1),
+        ({"exp": OTHERS["exp"]}, None, spread, 2),
+        (NORMALISES, computed_from, None, 1),
+        ({"nn.lrn": OTHERS["nn.lrn"]}, computed_from, None, 2),
+    ],
+    ids=["gathers", "moves-anywhere", "in-pieces", "at-once", "moves-only", "computes", "reads-rows", "reads-windows"],
+)
+def test_operators_are_fused_as_they_say(cases, before, after, kernels):
+    for name, (arrays, attrs) in cases.items():
+
+        def body(x, *others, of=name, attrs=attrs):
+            found = build(of, before(x) if before else x, *others, **attrs)
+            return [after(found) if after else found]
+
+        found = names_of(find_pass("FuseOps")(program(body, arrays)))
+        assert sum(name != "constant" for name in found) == kernels, name
+
+
+def test_a_reshape_moves_past_what_computes_rows():
+    for name, (arrays, attrs) in BY_ROWS.items():
+        body = lambda x, *v, of=name, attrs=attrs: [build(of, build("reshape", x, newshape=(2, 2, 8)), *v, **attrs)]  # noqa: E731
+        assert names_of(find_pass("SinkReshapes")(program(body, arrays)))[-1] == "reshape", name
+
+
+@pytest.mark.parametrize(
+    ("text", "stays"),
+    [
+        ('"relay.full"(%s) {shape = array<i64: 4>} : (tensor<f32>)', True),
+        ('"relay.zeros"() {shape = array<i64: 4>, dtype = "float32"} : ()', True),
+        ('"relay.ones"() {shape = array<i64: 4>, dtype = "float32"} : ()', True),
+        ('"relay.arange"() {start = 0.0 : f64, stop = 4.0 : f64, step = 1.0 : f64, dtype = "float32"} : ()', True),
+        ('"relay.broadcast_to"(%s) {shape = array<i64: 4>} : (tensor<f32>)', True),
+        ('"relay.exp"(%x) : (tensor<4xf32>)', False),
+    ],
+)
+def test_what_says_no_more_than_its_operands_stays_in_a_loop(text, stays):
+    mod = IRModule.parse(f"""
+func.func @main(%c: tensor<i1>, %x: tensor<4xf32>, %s: tensor<f32>) -> tensor<4xf32> {{
+  %0 = "relay.while"(%x) ({{
+  ^bb0(%a: tensor<4xf32>):
+    "relay.yield"(%c) : (tensor<i1>) -> ()
+  }}, {{
+  ^bb0(%a: tensor<4xf32>):
+    %1 = {text} -> tensor<4xf32>
+    %2 = "relay.add"(%a, %1) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    "relay.yield"(%2) : (tensor<4xf32>) -> ()
+  }}) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}}
+""")
+    assert (len(names_of(find_pass("LoopInvariantCodeMotion")(mod))) == 1) == stays

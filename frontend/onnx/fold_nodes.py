@@ -81,7 +81,7 @@ def is_as_in_opset_7(op_type: str, opset: int) -> bool:
 
 
 def _is_small(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None]) -> bool:
-    """Whether the outputs are known to be small, by the shape inference of the onnx package."""
+    """Whether the outputs are known to have few elements, by the shape inference of the onnx package."""
     given = {name: t for name, t in zip(node.input, inputs, strict=True) if t is not None}
     types = {name: type_proto(t) for name, t in given.items()}
     values = {name: onnx.numpy_helper.from_array(t.array, name) for name, t in given.items()}
@@ -91,16 +91,14 @@ def _is_small(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None])
         found = onnx.shape_inference.infer_node_outputs(schema, node, types, values, opset_imports=imports)
     except Exception:
         return False  # the converter reports the error
-    return node.op_type in _SELECTS or all(_bytes_at_most(found.get(name)) <= _MAX_OUTPUT_BYTES for name in node.output if name)
+    return node.op_type in _SELECTS or sum(_num_elements(found.get(name)) for name in node.output if name) <= _MAX_OUTPUT_BYTES
 
 
-def _bytes_at_most(type_: onnx.TypeProto | None) -> float:
-    """An upper bound of the bytes of a tensor of a type; infinity if its shape is unknown."""
+def _num_elements(type_: onnx.TypeProto | None) -> float:
+    """The number of elements of a tensor of a type; infinity if its shape is unknown."""
     if type_ is None or not type_.tensor_type.HasField("shape"):
         return inf
-    dims = type_.tensor_type.shape.dim
-    widest = max(dtype.itemsize for dtype in DTYPES.values())
-    return widest * prod(d.dim_value for d in dims) if all(d.HasField("dim_value") for d in dims) else inf
+    return prod(d.dim_value if d.HasField("dim_value") else inf for d in type_.tensor_type.shape.dim)
 
 
 def _untyped(name: str) -> onnx.ValueInfoProto:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from relayc.dialects import nesting
 from relayc.dialects.mlir import make_context
 from relayc.dialects.nesting import MOST_BRACKETS, parse_module
 from relayc.dialects.relay import IRModule, RelayError
@@ -17,6 +18,14 @@ def test_brackets_that_the_parser_cannot_follow_are_an_error(opening, closing):
     text = f"\n{opening * 50_000}{closing * 50_000}"
     with pytest.raises(RelayError, match=f"^line 2: expected at most {MOST_BRACKETS} brackets in one another, found more$"):
         IRModule.parse(text)
+
+
+@pytest.mark.parametrize(("before", "depth"), [("", 0), ("}>", 0), ("{}()", 0), ("{[(]", 2)])
+def test_brackets_are_an_error_from_one_more_than_the_limit_on(before, depth):
+    text = before + "{" * (MOST_BRACKETS - depth)
+    nesting._check_depth(text)
+    with pytest.raises(RelayError, match=r"^line 1: expected at most"):
+        nesting._check_depth(text + "{")
 
 
 def test_brackets_in_strings_comments_and_arrows_do_not_count():

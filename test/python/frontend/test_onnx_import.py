@@ -275,6 +275,21 @@ def test_a_product_of_integers_is_one_operator_where_zero_points_are_of_columns(
     assert ("qnn_matmul" in built(mod)) == is_one
 
 
+@pytest.mark.parametrize(("dtype", "most"), [("int8", 1 << 20), ("float32", 1 << 18)])
+@pytest.mark.parametrize("more", [0, 1])
+def test_results_of_at_most_a_mebibyte_are_known(dtype, most, more):
+    initializers = {"one": np.ones(1, dtype), "shape": np.array([most + more])}
+    assert built(from_onnx(model_of([helper.make_node("Expand", ["one", "shape"], ["y"])], {}, initializers=initializers))) == (
+        ["broadcast_to"] * more
+    )
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_results_of_at_most_64_kibibytes_are_known(more):
+    initializers = {"x": np.ones((1 << 16) + more, np.int8)}
+    assert built(from_onnx(model_of([helper.make_node("Neg", ["x"], ["y"])], {}, initializers=initializers))) == ["negative"] * more
+
+
 # ---- models ---------------------------------------------------------------------------------------------------------------------------
 
 LIGHT = sorted((Path(onnx.__path__[0]) / "backend/test/data/light").glob("*.onnx"))

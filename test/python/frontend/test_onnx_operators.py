@@ -396,6 +396,11 @@ CASES = {
         f"uint8[2, 3] u, uint8[3, 4] w8, {SCALES}",
         "y = com.microsoft.QGemm<alpha = 0.5>(u, xs, xz, w8, ys, yz)",
     ),
+    "a product of integers of a zero point for each column": (
+        18,
+        "uint8[2, 3] u, uint8[3, 4] w8, uint8[1] a = {3}, uint8[1, 4] b = {5, 0, 128, 255}",
+        "i = MatMulInteger(u, w8, a, b)\n y = Cast<to = 1>(i)",
+    ),
     "a convolution of integers": (10, "uint8[1, 2, 6] u, uint8[3, 2, 3] w8, uint8 xz = {3}", "y = ConvInteger<pads = [1, 0]>(u, w8, xz)"),
     "a range of sizes in floats": (
         18,

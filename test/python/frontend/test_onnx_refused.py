@@ -337,6 +337,8 @@ REFUSED = [
     ("float[4] x", "y = Relu(x, x)", "expected at most 1 input(s) (x), found 2"),
     ("float[4] x", "y = Relu<alpha = 1>(x)", "expected attributes among none, found alpha"),
     ("float[4] x", "y = Concat(x)", "expected attribute axis, found none"),
+    ("float[2] x = {1, 2}", "y = ArgMax<keepdims = 2, select_last_index = 1>(x)", "attribute keepdims: expected 0 or 1, found 2"),
+    ("float[2] x = {1, 2}", "y = Flatten<axis = 5>(x)", "attribute axis: expected a value in [-1, 1), found 5"),
     ("float[4] x", "y = Concat<axis = 1.0>(x)", "attribute axis: expected int, found float"),
     ("float[4] x", "y = Relu()", "expected input x, found none"),
     ("float[4] x", "y = Constant()", "expected one value attribute, found 0"),

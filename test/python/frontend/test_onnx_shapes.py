@@ -351,7 +351,7 @@ def test_names_do_not_depend_on_hashes():
 
 def test_a_slice_that_begins_before_the_first_element_goes_backwards_from_there():
     """As the operator's text has it, and ONNX Runtime; numpy gives nothing."""
-    numbers = {"first": [-3], "last": [-9], "axis": [-1], "back": [-2], "wanted": [5, 6]}
+    numbers = {"first": [-3], "last": [-9], "axis": [-1], "back": [-2], "wanted": [5, 6], "row": [0], "rows": [[5, 6, 7], [8, 9, 10]]}
     initializers = {name: np.array(value) for name, value in numbers.items()}
     names = ["first", "last", "axis", "back"]
     nodes = [
@@ -359,20 +359,23 @@ def test_a_slice_that_begins_before_the_first_element_goes_backwards_from_there(
         node("Shape", ["x"], ["s"]),
         node("Slice", ["s", *names], ["of_sizes"]),
         node("Slice", ["wanted", *names], ["of_numbers"]),
+        node("Slice", ["rows", "first", "last", "row", "back"], ["of_rows"]),
     ]
-    model = model_of(nodes, {"x": ["n", "m"]}, ["y", "of_sizes", "of_numbers"], initializers, ir_version=10)
+    model = model_of(nodes, {"x": ["n", "m"]}, ["y", "of_sizes", "of_numbers", "of_rows"], initializers, ir_version=10)
     module = relayc.compile(model, cache=False)
     for shape in ((2, 0), (3, 1), (2, 2), (2, 3), (1, 7)):
         x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
-        y, of_sizes, of_numbers = module["main"](x)
+        y, of_sizes, of_numbers, of_rows = module["main"](x)
         start = max(shape[1] - 3, 0)
         np.testing.assert_array_equal(y, x[:, start::-2])
         assert (of_sizes.tolist(), of_numbers.tolist()) == ([shape[0]], [5])
+        assert of_rows.tolist() == [[5, 6, 7]]
 
 
-def test_a_number_turned_around_is_known():
-    initializers = {"k": np.array([3]), "begin": np.array([-1]), "axis": np.array([0])}
-    nodes = [node("Slice", ["k", "begin", "end", "axis", "begin"], ["s"]), node("Expand", ["x", "s"], ["y"])]
+@pytest.mark.parametrize("begin", [-1, -2])
+def test_a_number_turned_around_is_known(begin):
+    initializers = {"k": np.array([3] * -begin), "begin": np.array([begin]), "back": np.array([-2]), "axis": np.array([0])}
+    nodes = [node("Slice", ["k", "begin", "end", "axis", "back"], ["s"]), node("Expand", ["x", "s"], ["y"])]
     assert shapes(imported(model_of(nodes, {"x": [1]}, initializers=initializers | {"end": np.array([-9])})))["y"] == ["3"]
 
 

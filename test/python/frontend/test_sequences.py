@@ -11,7 +11,8 @@ import pytest
 
 import relayc
 from relayc import OnnxError
-from relayc.frontend.onnx import backend
+from relayc.frontend.onnx import backend, from_onnx
+from relayc.frontend.sizes import MOST_SIZES
 from relayc.tools.inputs import random_inputs
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3) - 5
@@ -159,6 +160,40 @@ def test_a_long_axis_is_split_when_the_program_runs():
     x = np.arange(10000, dtype=np.float32).reshape(5000, 2)
     check_equal(module["main"](x, np.array(-2)), x[4998:4999])
     assert on_host(module) == ["sequence.split", "sequence.at"]
+
+
+@pytest.mark.parametrize("more", [0, 1])
+@pytest.mark.parametrize(
+    ("count", "split", "flags"),
+    [
+        (MOST_SIZES, "", ""),
+        (MOST_SIZES, "", "<keepdims = 0>"),
+        (2 * MOST_SIZES, "2", ""),
+        (MOST_SIZES, "1", ""),
+        (MOST_SIZES, "parts", ""),
+    ],
+)
+def test_so_many_slices_are_known(more, count, split, flags):
+    values = f"value_ints = {[1] * (count + more)}" if split == "parts" else f"value_int = {split or 0}"
+    mod = from_onnx(
+        parsed(f"""g (float[{count + more}] x) => (int64 y) {{
+            p = Constant <{values}> ()
+            s = SplitToSequence {flags} (x{", p" if split else ""})
+            y = SequenceLength (s)
+        }}""")
+    )
+    assert ("sequence.split" in str(mod)) == bool(more)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_so_many_elements_are_mapped_in_place(more):
+    mod = from_onnx(
+        parsed(f"""g (float[{64 + more}] x) => (seq(float) y) {{
+            s = SplitToSequence (x)
+            y = SequenceMap <body = b (float[1] e) => (float[1] r) {{ r = Exp (e) }}> (s)
+        }}""")
+    )
+    assert ("relay.for" in str(mod) or "relay.while" in str(mod)) == bool(more)
 
 
 def test_branches_that_give_alike_sequences_give_tensors():

@@ -153,7 +153,6 @@ def test_one_score_for_two_classes(ids, shift, labels):
     key = "classlabels_strings" if labels == ["no", "yes"] else "classlabels_int64s"
     for transform, base in (("NONE", []), ("LOGISTIC", [0.25, -0.5]), ("SOFTMAX", [0.125])):
         attributes = forest(seed=4, trees=2, depth=2, modes=["BRANCH_LEQ"], prefix="class", ids=ids, shift=shift, missing=0) | {key: labels}
-        attributes["class_weights"][0] *= shift  # 0 beside positive weights
         outputs = [f"{name}{transform}{len(base)}" for name in ("label", "scores")]
         nodes.append(node("TreeEnsembleClassifier", ["x"], outputs, **attributes, post_transform=transform, base_values=base))
     agree(model_of(nodes, feeds), feeds)

@@ -544,6 +544,18 @@ CASES = {
         for count, base in ((1, ""), (3, ", base_values = [0.5, -1.0, 2.0]"))
         for outputs in ("y, z", "z, y")
     },
+    **{
+        f"{outputs} of two classes, {ids} of weights {weights}": (
+            18,
+            "float[n, 2] x",
+            f"{outputs} = ai.onnx.ml.TreeEnsembleClassifier<{TREE}, class_treeids = [0, 0], class_nodeids = [1, 2], "
+            f"class_ids = [{ids}], class_weights = [{weights}], classlabels_int64s = [{labels}]>(x)",
+        )
+        # Of leaves for both classes ONNX Runtime gives the numbers of the labels.
+        for ids, labels in (("0, 0", "3, 4"), ("1, 1", "3, 4"), ("0, 1", "0, 1"))
+        for weights in ("0.25, 0.0", "0.25, -0.5")
+        for outputs in ("y, z", "z, y")
+    },
     "a class that no leaf says anything of": (
         18,
         "float[n, 2] x",

@@ -535,25 +535,20 @@ CASES = {
         for inputs, attributes in ((", , , , , sink", ""), (", , , , , , v, u", ""), ("", ", smooth_softmax = 1"), ("", ", scale = 0.7"))
     },
     **{
-        f"{outputs} of a tree of {count} classes": (
+        f"{outputs} of a tree of classes {ids} among {labels}, {weights}": (
             18,
             "float[n, 2] x",
             f"{outputs} = ai.onnx.ml.TreeEnsembleClassifier<{TREE}, class_treeids = [0, 0], class_nodeids = [1, 2], "
-            f"class_ids = [0, {count - 1}], class_weights = [1.0, -2.0], classlabels_int64s = [{', '.join('345'[:count])}]{base}>(x)",
+            f"class_ids = [{ids}], class_weights = [{weights}], classlabels_int64s = [{labels}]{base}>(x)",
         )
-        for count, base in ((1, ""), (3, ", base_values = [0.5, -1.0, 2.0]"))
-        for outputs in ("y, z", "z, y")
-    },
-    **{
-        f"{outputs} of two classes, {ids} of weights {weights}": (
-            18,
-            "float[n, 2] x",
-            f"{outputs} = ai.onnx.ml.TreeEnsembleClassifier<{TREE}, class_treeids = [0, 0], class_nodeids = [1, 2], "
-            f"class_ids = [{ids}], class_weights = [{weights}], classlabels_int64s = [{labels}]>(x)",
+        for ids, labels, base in (
+            ("0, 0", "3", ""),
+            ("0, 0", "3, 4", ""),
+            ("1, 1", "3, 4", ""),
+            ("0, 1", "0, 1", ""),  # ONNX Runtime gives the numbers of these labels
+            ("0, 2", "3, 4, 5", ", base_values = [0.5, -1.0, 2.0]"),
         )
-        # Of leaves for both classes ONNX Runtime gives the numbers of the labels.
-        for ids, labels in (("0, 0", "3, 4"), ("1, 1", "3, 4"), ("0, 1", "0, 1"))
-        for weights in ("0.25, 0.0", "0.25, -0.5")
+        for weights in ("0.25, 0.0", "1.0, -2.0")
         for outputs in ("y, z", "z, y")
     },
     "a class that no leaf says anything of": (

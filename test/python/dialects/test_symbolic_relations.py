@@ -443,3 +443,67 @@ def test_blocks_of_channels_are_of_one_group(layouts: str, data: Any, weight: An
     else:
         with pytest.raises(RelayError, match="blocked layout with groups: expected depthwise, or groups of whole blocks, found"):
             cls.result_types(types, attrs)
+
+
+def floats(*shape: int) -> TensorType:
+    return TensorType(shape, "float32")
+
+
+def indices(*shape: int) -> TensorType:
+    return TensorType(shape, "int64")
+
+
+@pytest.mark.parametrize(
+    ("name", "operands", "fitting", "refused"),
+    [
+        ("nn.dropout", [floats(3)], [{"rate": 0.0}, {"rate": 1.0}], [{"rate": -0.01}, {"rate": 1.01}]),
+        ("nn.conv2d", [floats(1, 2, 4, 4), floats(2, 1, 3, 3)], [{"groups": 2}], [{"groups": 0}]),
+        ("nn.conv2d", [floats(1, 2, 4, 4), floats(2, 2, 3, 3)], [{"groups": 1}], [{"groups": -1}]),
+        ("nn.conv2d", [floats(1, 2, 4, 4), floats(2, 2, 3, 3)], [{"padding": (0, 0)}, {"padding": (0, 1)}], [{"padding": (0, -1)}]),
+        (
+            "nn.conv2d_transpose",
+            [floats(1, 2, 4, 4), floats(2, 2, 3, 3)],
+            [{"strides": (2, 2), "output_padding": (1, 0)}, {"strides": (2, 2), "dilation": (1, 3), "output_padding": (1, 2)}],
+            [{"strides": (2, 2), "output_padding": (2, 0)}, {"strides": (2, 2), "dilation": (1, 3), "output_padding": (1, 3)}],
+        ),
+        ("take", [floats(2, 3, 4), indices(2, 5)], [{"axis": 1, "batch_dims": 1}], [{"axis": 1, "batch_dims": 2}]),
+        ("gather_nd", [floats(2, 3, 4), indices(2, 2)], [{"batch_dims": 0}, {"batch_dims": 1}], [{"batch_dims": -1}, {"batch_dims": 2}]),
+        ("gather_nd", [floats(3), indices(1)], [{}], [{"batch_dims": 1}]),
+        ("expand_dims", [floats(3)], [{"axis": 0, "num_newaxis": 0}], [{"axis": 0, "num_newaxis": -1}]),
+        ("nn.space_to_depth", [floats(1, 1, 2, 2)], [{"block_size": 1}], [{"block_size": 0}]),
+        ("nn.depth_to_space", [floats(1, 4, 2, 2)], [{"block_size": 1}], [{"block_size": 0}]),
+        ("nn.lrn", [floats(1, 4, 2, 2)], [{"size": 1}], [{"size": 0}]),
+        ("nn.l2_normalize", [floats(4, 2)], [{"eps": 0.1, "axis": (1,)}], [{"eps": 0.1, "axis": ()}, {"eps": 0.1, "axis": (1, 1)}]),
+        ("nn.group_norm", [floats(1, 4, 2), floats(4), floats(4)], [{"num_groups": 1}], [{"num_groups": 0}]),
+        ("split", [floats(6)], [{"indices_or_sections": 1}, {"indices_or_sections": 6}], [{"indices_or_sections": 0}]),
+        ("image.resize2d", [floats(1, 1, 2, 2)], [{"size": (1, 1)}], [{"size": (0, 1)}]),
+        ("nn.upsampling", [floats(1, 1, 2, 2)], [{"scale_h": 0.5, "scale_w": 0.5}], [{"scale_h": 0.0}, {"scale_h": 1.0, "scale_w": 0.0}]),
+        ("reshape", [floats(4, 6)], [{"newshape": (-4, 2, 2, 6)}, {"newshape": (-4, -1, 2, 6)}], [{"newshape": (-4, -1, -1, 6)}]),
+        ("reshape", [floats(4, 6)], [{"newshape": (-3,)}, {"newshape": (0, -4, 2, 3)}], [{"newshape": (0, -3)}, {"newshape": (0, 0, -4)}]),
+    ],
+)  # fmt: skip
+def test_limits_of_attributes(name: str, operands: Any, fitting: list[dict[str, Any]], refused: list[dict[str, Any]]) -> None:
+    for attributes in fitting:
+        assert all("-" not in size for shape in shape_after(name, *operands, **attributes) for size in shape)
+    for attributes in refused:
+        with pytest.raises(RelayError, match="expected"):
+            shape_after(name, *operands, **attributes)
+
+
+@pytest.mark.parametrize(
+    ("name", "fitting", "refused", "attributes"),
+    [
+        ("nn.dense", [floats(3), floats(2, 3)], [floats(), floats(2, 3)], {}),
+        ("nn.matmul", [floats(3), floats(3, 2)], [floats(), floats(3, 2)], {}),
+        ("nn.instance_norm", [floats(1, 2, 3), floats(2), floats(2)], [floats(1, 2), floats(2), floats(2)], {}),
+        ("trilu", [floats(2, 3), indices()], [floats(3), indices()], {}),
+        ("concatenate", [floats(3)], [], {"axis": 0}),
+        ("stack", [floats(3)], [], {"axis": 0}),
+        ("gather_nd", [floats(3), indices(1)], [floats(3), indices()], {}),
+        ("scatter_nd", [floats(3, 4), indices(2, 5), floats(5)], [floats(3, 4), indices(3, 5), floats(5)], {}),
+    ],
+)
+def test_limits_of_operands(name: str, fitting: list[RelayType], refused: list[RelayType], attributes: dict[str, Any]) -> None:
+    assert shape_after(name, *fitting, **attributes)
+    with pytest.raises(RelayError, match="expected"):
+        shape_after(name, *refused, **attributes)

@@ -467,7 +467,7 @@ def indices(*shape: int) -> TensorType:
             [{"strides": (2, 2), "output_padding": (2, 0)}, {"strides": (2, 2), "dilation": (1, 3), "output_padding": (1, 3)}],
         ),
         ("take", [floats(2, 3, 4), indices(2, 5)], [{"axis": 1, "batch_dims": 1}], [{"axis": 1, "batch_dims": 2}]),
-        ("gather_nd", [floats(2, 3, 4), indices(2, 2)], [{"batch_dims": 0}, {"batch_dims": 1}], [{"batch_dims": -1}, {"batch_dims": 2}]),
+        ("gather_nd", [floats(2, 2, 3, 4), indices(2, 2)], [{"batch_dims": 0}, {"batch_dims": 1}], [{"batch_dims": -1}, {"batch_dims": 2}]),
         ("gather_nd", [floats(3), indices(1)], [{}], [{"batch_dims": 1}]),
         ("expand_dims", [floats(3)], [{"axis": 0, "num_newaxis": 0}], [{"axis": 0, "num_newaxis": -1}]),
         ("nn.space_to_depth", [floats(1, 1, 2, 2)], [{"block_size": 1}], [{"block_size": 0}]),
@@ -507,3 +507,42 @@ def test_limits_of_operands(name: str, fitting: list[RelayType], refused: list[R
     assert shape_after(name, *fitting, **attributes)
     with pytest.raises(RelayError, match="expected"):
         shape_after(name, *refused, **attributes)
+
+
+HEADS = [floats(1, 2, 3, 4)] * 3
+OFF, ON = False, True
+
+
+@pytest.mark.parametrize(
+    ("name", "operands", "required", "flags"),
+    [
+        ("nn.attention", HEADS, {"scale": 1.0}, {"is_causal": OFF, "nan_to_zero": OFF, "empty_to_zero": OFF}),
+        ("nn.matmul", [floats(3, 3)] * 2, {}, {"transpose_a": OFF, "transpose_b": OFF}),
+        ("nn.batch_matmul", [floats(2, 3, 3)] * 2, {}, {"transpose_a": OFF, "transpose_b": ON}),
+        ("nn.upsampling", [floats(1, 1, 2, 2)], {}, {"align_corners": OFF}),
+        ("gather", [floats(2, 3), indices(2, 3)], {"axis": 1}, {"in_bounds": OFF}),
+        ("gather_nd", [floats(2, 3), indices(2, 3)], {}, {"in_bounds": OFF}),
+        ("scatter_elements", [floats(2), indices(2), floats(2)], {}, {"distinct": OFF, "in_bounds": OFF}),
+        ("scatter_nd", [floats(2), indices(1, 2), floats(2)], {}, {"distinct": OFF, "in_bounds": OFF}),
+        ("nn.layer_norm", [floats(2, 3), floats(3), floats(3)], {}, {"center": ON, "scale": ON}),
+        ("nn.group_norm", [floats(1, 2, 3), floats(2), floats(2)], {"num_groups": 1}, {"center": ON, "scale": ON}),
+        ("nn.avg_pool2d", [floats(1, 1, 3, 3)], {"pool_size": (2, 2)}, {"ceil_mode": OFF, "count_include_pad": OFF}),
+        ("sum", [floats(2, 3)], {}, {"keepdims": OFF, "exclude": OFF}),
+        ("argmax", [floats(2, 3)], {}, {"keepdims": OFF, "exclude": OFF, "select_last_index": OFF}),
+        ("variance", [floats(2, 3), floats(1, 1)], {}, {"keepdims": OFF, "exclude": OFF, "unbiased": OFF}),
+        ("image.grid_sample", [floats(1, 1, 2, 2), floats(1, 2, 2, 2)], {}, {"align_corners": ON}),
+        ("cumsum", [floats(3)], {}, {"exclusive": OFF}),
+        ("sort", [floats(3)], {}, {"is_ascend": ON}),
+        ("argsort", [floats(3)], {}, {"is_ascend": ON}),
+        ("topk", [floats(3)], {}, {"is_ascend": OFF}),
+        ("searchsorted", [floats(3), floats(2)], {}, {"right": OFF}),
+        ("reshape", [floats(2, 3)], {"newshape": (0, 3)}, {"allowzero": OFF}),
+        ("trilu", [floats(2, 3), indices()], {}, {"upper": ON}),
+        ("vision.roi_align", [floats(1, 1, 4, 4), floats(1, 5)], {"pooled_size": (1, 1), "spatial_scale": 1.0}, {"aligned": OFF}),
+    ],
+)
+def test_flags_are_those_of_relays_documentation_where_they_are_left_out(name: str, operands: Any, required: Any, flags: Any) -> None:
+    """And those of ONNX for what Relay has not."""
+    found = next(c for c in OPS.values() if c.relay_name == name).attribute_values(required)
+    assert {key: value for key, value in found.items() if isinstance(value, bool)} == flags
+    assert shape_after(name, *operands, **required) == shape_after(name, *operands, **required, **flags)

@@ -290,6 +290,51 @@ def test_results_of_at_most_64_kibibytes_are_known(more):
     assert built(from_onnx(model_of([helper.make_node("Neg", ["x"], ["y"])], {}, initializers=initializers))) == ["negative"] * more
 
 
+@pytest.mark.parametrize(
+    ("inputs", "node"),
+    [
+        ("float[2, 3] x, float[2, 3] w", "y = Gemm<transB = 1>(x, w)"),
+        ("float[2, 3] x, float[2, 3] w", "y = Gemm<transA = 1>(x, w)"),
+        ("float[2, 3] x", "y = ReduceSum(x)"),
+        ("float[2, 3] x", "y = ReduceMax(x)"),
+        ("float[2, 3] x", "y = ArgMax(x)"),
+        ("float[2, 3] x", "y = ArgMin(x)"),
+        ("float[2, 3] x, int64 a = {1}", "y = CumSum(x, a)"),
+        ("float[2, 3] x, int64 a = {1}", "y = CumProd(x, a)"),
+        ("float[2, 3] x, int64[1] k = {2}", "y, i = TopK(x, k)"),
+        ("float[2, 3] x, int64 k = {1}", "y = Trilu(x, k)"),
+        ("float[2, 3] x, int64[2] s = {0, 3}", "y = Reshape(x, s)"),
+        ("float[2, 3] x", "y = IsInf(x)"),
+        ("float[2, 3] x", "y = Cast<to = 17>(x)"),
+        ("float[2, 3] x, float8e4m3fn t", "y = CastLike(x, t)"),
+        ("int32[2, 3] x, int32[3] w", "y = Mod(x, w)"),
+        ("float[1, 3, 4] x, float[3] a, float[3] b, float[3] c, float[3] d", "y = BatchNormalization(x, a, b, c, d)"),
+        ("float[1, 3, 4] x", "y = AveragePool<kernel_shape = [2], pads = [1, 1]>(x)"),
+        ("float[1, 3, 4] x", "y = MaxPool<kernel_shape = [2], strides = [2]>(x)"),
+        ("float[1, 2, 3, 4] x", "y = Attention(x, x, x)"),
+        ("float[1, 1, 4, 4] x, float[1, 2, 2, 2] g", "y = GridSample(x, g)"),
+        ("float[1, 2, 3] t, int64[4] s = {1, 1, 4, 4}", "y = AffineGrid(t, s)"),
+        ("float[2, 8, 1] x", "y = DFT(x)"),
+        ("float[1, 16, 1] x, int64 s = {4}, float[8] w", "y = STFT(x, s, w)"),
+        ("float[3] x, float s", "y = QuantizeLinear<output_dtype = 17>(x, s)"),
+        ("float[3, 2, 4] x, float[1, 8, 4] w, float[1, 8, 2] r", "y = LSTM<hidden_size = 2>(x, w, r)"),
+        ("float[3, 2, 4] x, float[1, 6, 4] w, float[1, 6, 2] r", "y = GRU<hidden_size = 2>(x, w, r)"),
+        ("float[2, 3] x, float[3] w", "y = LayerNormalization(x, w)"),
+        ("float[2, 3] x", "y = LpNormalization(x)"),
+        ("float[2, 3] x", "y = SplitToSequence(x)"),
+    ],
+)
+def test_numbers_and_flags_left_out_are_those_of_the_specification(inputs, node):
+    text = f'<ir_version: 10, opset_import: ["" : 26]> main ({inputs}) => (y) {{ {node} }}'
+    model, stated = onnx.parser.parse_model(text), onnx.parser.parse_model(text)
+    (node,) = stated.graph.node
+    given = {a.name for a in node.attribute}
+    defaults = [a.default_value for a in onnx.defs.get_schema(node.op_type, 26).attributes.values()]
+    node.attribute.extend(a for a in defaults if a.type == a.INT and a.name not in given)
+    assert len(node.attribute) > len(given)
+    assert str(from_onnx(model)) == str(from_onnx(stated))
+
+
 # ---- models ---------------------------------------------------------------------------------------------------------------------------
 
 LIGHT = sorted((Path(onnx.__path__[0]) / "backend/test/data/light").glob("*.onnx"))

@@ -4,13 +4,17 @@ from functools import partial
 from math import erf, sqrt
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
-from contrib_models import Arrays, cosines, few_bits, floats, grouped, model, numbers, packed, rng, scaled
+from contrib_models import Arrays, cosines, examples, few_bits, floats, grouped, model, numbers, packed, rng, scaled
+from onnx import helper
+from onnxruntime.capi import onnxruntime_pybind11_state
 from oracle import needs_exact_bytes
 
 import relayc
 from relayc.frontend.onnx import OnnxError, from_onnx
+from relayc.frontend.onnx.converters import CONVERTERS
 from relayc.pipelines.evaluate.relay import RelayInterpreter
 
 
@@ -545,3 +549,23 @@ def test_quantised_attention():
         "w_zero": np.array(0, np.int8),
     }
     check("QAttention", inputs, constants=("w", "b"), num_heads=2, atol=1e-5)
+
+
+SCHEMAS = {s.name: s for s in onnxruntime_pybind11_state.get_all_operator_schema() if s.domain == "com.microsoft"}
+
+
+@pytest.mark.parametrize("name", examples())
+def test_numbers_and_flags_left_out_are_those_of_onnxruntime(name):
+    """A flag without a default is 0."""
+    given = examples()[name]
+    expected = str(from_onnx(given))
+    for node in given.graph.node:
+        if node.domain != "com.microsoft":
+            continue
+        types = CONVERTERS[node.domain, node.op_type][0].attributes
+        for key, attribute in SCHEMAS[node.op_type].attributes.items():
+            default = onnx.AttributeProto.FromString(attribute._default_value)
+            is_number = default.type == onnx.AttributeProto.INT or (not default.name and types.get(key) == (bool,))
+            if is_number and key in types and not any(a.name == key for a in node.attribute):
+                node.attribute.append(helper.make_attribute(key, default.i))
+    assert str(from_onnx(given)) == expected

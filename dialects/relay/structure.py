@@ -285,7 +285,6 @@ class Yield(Op, name="yield"):
     """Ends a region with its result."""
 
     value: Operand
-    pure = True
     terminator = True
     is_structure = True
     result_names = ()

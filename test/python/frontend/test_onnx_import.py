@@ -322,6 +322,7 @@ def test_results_of_at_most_64_kibibytes_are_known(more):
         ("float[2, 3] x, float[3] w", "y = LayerNormalization(x, w)"),
         ("float[2, 3] x", "y = LpNormalization(x)"),
         ("float[2, 3] x", "y = SplitToSequence(x)"),
+        ("float[1, 1, 4, 4] x, float[4] s = {1, 1, 0.5, 0.5}", 'y = Resize<mode = "linear">(x, , s)'),
     ],
 )
 def test_numbers_and_flags_left_out_are_those_of_the_specification(inputs, node):

@@ -285,6 +285,12 @@ NORMALISES = {
     "nn.group_norm": ((IMAGE, normal(2), normal(2)), {"num_groups": 2}),
     "nn.l2_normalize": ((ROWS,), {"eps": 1e-5, "axis": (1,)}),
 }
+VIEWS = {
+    "reshape": ((ROWS,), {"newshape": (8, 4)}),
+    "expand_dims": ((ROWS,), {"axis": 0}),
+    "squeeze": ((IMAGE,), {"axis": (0,)}),
+    "nn.batch_flatten": ((IMAGE,), {}),
+}
 OTHERS = {
     "transpose": ((ROWS,), {}),
     "tile": ((ROWS,), {"reps": (2, 1)}),
@@ -313,12 +319,13 @@ def spread(y):
         ({"transpose": OTHERS["transpose"]}, None, summed, 1),
         (IN_PIECES, None, computed_from, 2),
         ({"tile": OTHERS["tile"]}, None, computed_from, 1),
+        (VIEWS, None, computed_from, 2),
         (MOVES, None, spread, 1),
         ({"exp": OTHERS["exp"]}, None, spread, 2),
         (NORMALISES, computed_from, None, 1),
         ({"nn.lrn": OTHERS["nn.lrn"]}, computed_from, None, 2),
     ],
-    ids=["gathers", "moves-anywhere", "in-pieces", "at-once", "moves-only", "computes", "reads-rows", "reads-windows"],
+    ids=["gathers", "moves-anywhere", "in-pieces", "at-once", "views", "moves-only", "computes", "reads-rows", "reads-windows"],
 )
 def test_operators_are_fused_as_they_say(cases, before, after, kernels):
     for name, (arrays, attrs) in cases.items():
@@ -340,12 +347,17 @@ def test_a_reshape_moves_past_what_computes_rows():
 @pytest.mark.parametrize(
     ("text", "stays"),
     [
-        ('"relay.full"(%s) {shape = array<i64: 4>} : (tensor<f32>)', True),
-        ('"relay.zeros"() {shape = array<i64: 4>, dtype = "float32"} : ()', True),
-        ('"relay.ones"() {shape = array<i64: 4>, dtype = "float32"} : ()', True),
-        ('"relay.arange"() {start = 0.0 : f64, stop = 4.0 : f64, step = 1.0 : f64, dtype = "float32"} : ()', True),
-        ('"relay.broadcast_to"(%s) {shape = array<i64: 4>} : (tensor<f32>)', True),
-        ('"relay.exp"(%x) : (tensor<4xf32>)', False),
+        ('%1 = "relay.full"(%s) {shape = array<i64: 4>} : (tensor<f32>)', True),
+        ('%1 = "relay.zeros"() {shape = array<i64: 4>, dtype = "float32"} : ()', True),
+        ('%1 = "relay.ones"() {shape = array<i64: 4>, dtype = "float32"} : ()', True),
+        ('%1 = "relay.arange"() {start = 0.0 : f64, stop = 4.0 : f64, step = 1.0 : f64, dtype = "float32"} : ()', True),
+        ('%1 = "relay.broadcast_to"(%s) {shape = array<i64: 4>} : (tensor<f32>)', True),
+        (
+            '%k = "relay.sizes"() {values = array<i64: 0, 1, 2, 3>, dtype = "int64"} : () -> tensor<4xi64>\n'
+            '%1 = "relay.cast"(%k) {dtype = "float32"} : (tensor<4xi64>)',
+            True,
+        ),
+        ('%1 = "relay.exp"(%x) : (tensor<4xf32>)', False),
     ],
 )
 def test_what_says_no_more_than_its_operands_stays_in_a_loop(text, stays):
@@ -356,7 +368,7 @@ func.func @main(%c: tensor<i1>, %x: tensor<4xf32>, %s: tensor<f32>) -> tensor<4x
     "relay.yield"(%c) : (tensor<i1>) -> ()
   }}, {{
   ^bb0(%a: tensor<4xf32>):
-    %1 = {text} -> tensor<4xf32>
+    {text} -> tensor<4xf32>
     %2 = "relay.add"(%a, %1) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     "relay.yield"(%2) : (tensor<4xf32>) -> ()
   }}) : (tensor<4xf32>) -> tensor<4xf32>

@@ -322,4 +322,4 @@ def guess(x: Size) -> int:
         return x
     ranges = Ranges.current()
     found = evaluate(x, {name: ranges.of(name).typical for name in symbols_of(x)})
-    return found if found >= 1 else max(found, min(1, bounds(x)[1]))
+    return found if found > 0 else max(found, min(1, bounds(x)[1]))

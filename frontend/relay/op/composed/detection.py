@@ -172,10 +172,9 @@ def regular_non_max_suppression(
     by_class = transpose(strided_slice(scores, [first], [scores.shape[2]], [1], [2]), (0, 2, 1))
     batch, classes, count = by_class.shape
     flat = Term(reshape(by_class, (batch, classes * count)))
-    # The suppression takes any two opposite corners, and scores above a threshold: here wrong corners are a box that overlaps none.
+    # The suppression takes any two opposite corners, and scores above a threshold: here wrong corners are a box without area.
     low, high = Term(boxes).part(2, 0, 2), Term(boxes).part(2, 2, 4)
-    is_box = Term(emit("all", (low <= high).tensor, axis=(2,), keepdims=True))
-    corners = emit("concatenate", low.tensor, is_box.where(high, low).tensor, axis=2)
+    corners = emit("concatenate", low.tensor, high.max(low).tensor, axis=2)
     least = np.nextafter(np.float32(score_threshold), np.float32(-np.inf))
     limits = constant(max_detections_per_class, "int64"), constant(iou_threshold, "float32"), constant(least, "float32")
     found, total = emit("vision.all_class_non_max_suppression", corners, by_class, *limits)
@@ -255,7 +254,7 @@ def multibox_transform_loc(
     score = Term(emit("max", classes.tensor, axis=(1,)))
     label = Term(emit("argmax", classes.tensor, axis=(1,))).cast("float32")
     if keep_background:
-        label = ((label > 0) & (score < threshold)).where(0, label)
+        label = (score < threshold).where(0, label)
         holds = label >= 0
     else:
         holds = ~(score < threshold)

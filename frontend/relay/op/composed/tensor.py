@@ -176,7 +176,7 @@ def matrix_set_diag(
     lengths = np.minimum(rows + np.minimum(number, 0), columns - np.maximum(number, 0))
     right = np.where(number >= 0, super_diag_right_align, sub_diag_right_align)
     place = column - np.maximum(number, 0) + np.where(right, width - lengths, 0)
-    places = np.where((number >= k1) & (number <= k2), (k2 - number) * width + place, 0)
+    places = (k2 - number) * width + place  # outside of the tensor where nothing is replaced
     flat = reshape(diagonal, (*input.shape[:-2], (k2 - k1 + 1) * width))
     values = emit("take", flat, constant(places, "int64"), axis=input.rank - 2, mode="clip")
     return emit("where", constant((number >= k1) & (number <= k2), "bool"), values, input)

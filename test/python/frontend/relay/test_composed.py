@@ -316,6 +316,7 @@ def test_correlation(multiply, sizes, padding, sides, run):
 def test_deformable_convolution():
     x, w = values((1, 4, 6, 7)), values((2, 2, 3, 3), seed=1)
     offset = values((1, 2 * 9 * 2, 6, 7), seed=2) * 0.4
+    offset[:, :, [1, 5]] = 0
     # Places that stay inside are read as ONNX reads them; those outside of the image give nothing here.
     grid = np.indices((6, 7))[:, None] + np.indices((3, 3)).reshape(2, 9, 1, 1) - 1
     at = offset.reshape(2, 9, 2, 6, 7).transpose(0, 2, 1, 3, 4) + grid

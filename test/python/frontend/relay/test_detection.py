@@ -8,6 +8,8 @@ from expressions import both_ways, evaluated, interpreted
 from oracle import values
 
 from relayc import relay
+from relayc.frontend.converter import constant
+from relayc.frontend.relay.op.composed import COMPOSED, composed, detection
 from relayc.symbolic import symbol
 
 CLOSE = {"rtol": 2e-5, "atol": 2e-5}
@@ -95,6 +97,30 @@ def test_boxes_that_overlap_better_ones_are_left_out(top, limit, force, run):
         assert count[entry, 0] == len(kept)
         np.testing.assert_array_equal(found[entry], [*(100 + i for i in kept), *[-1] * (12 - len(kept))])
         np.testing.assert_array_equal(rows[entry], [*boxes[entry][kept], *[[-1] * 6] * (12 - len(kept))])
+
+
+def test_proposals_that_overlap_by_the_threshold_are_kept():
+    """16 of 32 columns; a delta that is added moves a corner to the edge of the image."""
+    scores = np.array([[[[0, 0]], [[0.9, 0.8]]]], np.float32)
+    moves, info = np.zeros((1, 4, 1, 2), np.float32), np.array([[16, 32, 1]], np.float32)
+    moves[0, 0, 0, 1] = -16
+    attrs = {"scales": (1.0,), "ratios": (1.0,), "rpn_post_nms_top_n": 2, "threshold": 0.5, "iou_loss": True}
+    found = interpreted(lambda *tensors: relay.vision.proposal(*tensors, **attrs), scores, moves, info)
+    np.testing.assert_array_equal(found, [[0, 0, 0, 15, 15], [0, 0, 0, 31, 15]])
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_loop_has_as_many_rounds_as_it_says(count):
+    rounds = detection._loop
+
+    @composed("test.rounds")
+    def counted(x):
+        return rounds(constant(count, "int32"), [x], lambda number, total: (total + number + 1,))[0].tensor
+
+    try:
+        assert interpreted(lambda x: relay.op.call("test.rounds", x), np.int32(7)) == 7 + count * (count + 1) // 2
+    finally:
+        del COMPOSED["test.rounds"]
 
 
 def test_prior_boxes():

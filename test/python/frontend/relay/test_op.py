@@ -7,7 +7,8 @@ import pytest
 
 from relayc.dialects.relay.base import OPS, RelayError
 from relayc.frontend.relay import ast as relay
-from relayc.frontend.relay.op import UnsupportedOperator, op, operators, registered, signature
+from relayc.frontend.relay.op import UnsupportedOperator, functions, op, operators, registered, signature
+from relayc.frontend.relay.op.composed import COMPOSED
 from relayc.relay.transform import InferTypeLocal
 
 
@@ -29,6 +30,20 @@ def test_parameters_are_in_relays_order():
     assert names(op.nn.pad) == ["data", "pad_width", "pad_value", "pad_mode"]
     assert inspect.signature(op.nn.batch_matmul).parameters["transpose_b"].default is True
     assert inspect.signature(op.nn.leaky_relu).parameters["alpha"].default == 0.01
+
+
+def test_flags_that_are_set_by_default():
+    """As in Relay; all others are not set."""
+    of_attributes = {
+        *{("matrix_set_diag", "super_diag_right_align"), ("nn.bitserial_conv2d", "unipolar"), ("nn.bitserial_dense", "unipolar")},
+        *{("nn.correlation", "is_multiply"), ("on_device", "constrain_body"), ("qnn.batch_matmul", "transpose_b")},
+        *{("qnn.quantize", "saturate"), ("relay.op.annotation.simulated_quantize", "sign"), ("vision.multibox_transform_loc", "clip")},
+        ("vision.non_max_suppression", "return_indices"),
+    }
+    assert {(name, key) for name, found in COMPOSED.items() for key, value in found.attrs.items() if value is True} == of_attributes
+    own = [(name, inspect.signature(function)) for name, function in vars(functions).items() if inspect.isfunction(function)]
+    of_functions = {(name, key) for name, found in own for key, parameter in found.parameters.items() if parameter.default is True}
+    assert of_functions == {("on_device", "constrain_body"), ("stft", "onesided"), ("trilu", "upper")}
 
 
 def test_attributes_have_one_form():

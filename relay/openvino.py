@@ -141,8 +141,6 @@ def _is_taken(call: Call) -> bool:
     if not all(t is not None and t.dtype == "float32" and all(isinstance(d, int) for d in t.shape) for t in types):
         return False
     attrs: Mapping[str, Any] = call.attrs or {}
-    if str(attrs.get("out_dtype") or "float32") != "float32":
-        return False
     if isinstance(call.op, Op) and call.op.name == "nn.avg_pool2d" and tuple(attrs["dilation"]) != (1, 1):
         return False
     return all(attrs[k] in (v if isinstance(v, tuple) else (v,)) for k, v in _LAYOUTS.items() if k in attrs)
@@ -171,10 +169,8 @@ def pattern_table() -> Sequence[tuple[str, DFPattern, Callable[[Expr], bool]]]:
 
 def _all_taken(expr: Expr) -> bool:
     """Whether all operators of a match, given its last expression, are accepted."""
-    while isinstance(expr, Call) and isinstance(expr.op, Op):
-        if not _is_taken(expr):
-            return False
-        if expr.op.name in ("nn.conv2d", "nn.dense"):
+    while isinstance(expr, Call) and _is_taken(expr):
+        if isinstance(expr.op, Op) and expr.op.name in ("nn.conv2d", "nn.dense"):
             return True
         expr = expr.args[0]
     return False

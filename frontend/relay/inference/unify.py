@@ -86,7 +86,7 @@ class Unifier:
         if len(a.arg_types) != len(b.arg_types):
             self._fail(a, b)
         # What has more type parameters is an instance of the other.
-        kept = b if len(a.type_params) > len(b.type_params) else a
+        kept = min(a, b, key=lambda type_: len(type_.type_params))
 
         def instance(type_: t.FuncType) -> t.FuncType:
             if type_ is kept or not type_.type_params:

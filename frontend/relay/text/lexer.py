@@ -33,8 +33,7 @@ class Source:
     def error(self, offset: int, message: str) -> ParseError:
         """An error that shows the line at an offset, with a mark under the place."""
         line, column = self._place(offset)
-        end = self.text.find("\n", offset)
-        shown = self.text[self._starts[line - 1] : len(self.text) if end < 0 else end]
+        shown = self.text[self._starts[line - 1] :].partition("\n")[0]
         mark = "".join("\t" if c == "\t" else " " for c in shown[: column - 1])
         return ParseError(f"{self.name}:{line}:{column}: {message}\n{shown}\n{mark}^")
 

@@ -45,7 +45,7 @@ def dyn_tile(data: Tensor, reps: Tensor) -> Tensor:
     assert isinstance(count, int)
     if count < data.rank:
         reps = emit("concatenate", _long(_ones(data.rank - count)), _long(reps), axis=0)
-    return Tile(reshape(data, (1,) * (count - data.rank) + data.shape) if count > data.rank else data, _long(reps))
+    return Tile(reshape(data, (1,) * (count - data.rank) + data.shape), _long(reps))
 
 
 def _ones(count: int) -> Tensor:

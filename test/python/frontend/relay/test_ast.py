@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from relayc.frontend.relay import ast as relay
+from relayc.frontend.relay.ast.functor import rebuilt_type
 from relayc.frontend.relay.op import op
 from relayc.symbolic import symbol
 
@@ -83,6 +84,8 @@ def test_variables_of_an_expression():
     assert relay.well_formed(let)
     assert not relay.well_formed(relay.Function([x], relay.Function([x, y], y)))
     assert not relay.well_formed(relay.Function([x, x], x))
+    functions = {relay.GlobalVar("f"): relay.Function([y], y), relay.GlobalVar("g"): relay.Function([x, x], x)}
+    assert not relay.well_formed(relay.IRModule(functions))
 
 
 def test_variables_of_patterns():
@@ -353,3 +356,8 @@ def test_the_results_of_a_call_are_a_tuple_where_an_expression_holds_them():
     assert scope.get().fields == (parts.astuple(), x)
     with pytest.raises(TypeError, match="expected an expression, found int"):
         relay.ScopeBuilder().ret([x, 1])
+
+
+def test_a_type_of_which_one_part_changes():
+    one, two = relay.TensorType((1,)), relay.TensorType((2,))
+    assert rebuilt_type(relay.TupleType([one, two]), lambda part: two) == relay.TupleType([two, two])

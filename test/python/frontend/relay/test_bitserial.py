@@ -119,3 +119,11 @@ def test_errors():
     ):
         with pytest.raises(RelayError, match="pack_dtype: expected one of uint8"):
             relay.transform.InferTypeLocal(call)
+
+
+@pytest.mark.parametrize(("bits", "is_small"), [((8, 7), True), ((9, 7), False), ((8, 8), False)])
+def test_numbers_of_few_bits_are_multiplied_as_bytes(bits, is_small):
+    x, w = (relay.var(name, shape=(3, 32), dtype="int16") for name in "xw")
+    product = relay.nn.bitserial_dense(x, w, data_bits=bits[0], weight_bits=bits[1], out_dtype="int32")
+    text = str(lower(relay.transform.InferType()(relay.IRModule.from_expr(product))).module)
+    assert ("xui8>, tensor<3x32xi8>) -> tensor<3x3xi32>" in text) == is_small

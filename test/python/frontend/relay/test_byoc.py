@@ -291,6 +291,7 @@ def test_a_network_in_openvino():
     z = relay.nn.dense(relay.nn.batch_flatten(relay.nn.global_avg_pool2d(pooled)), d)
     mod = same_as_relayc(relay.Function([x, w, b, d], relay.nn.softmax(z)), values((2, 4, 9, 8), seed=9), params=params)
     assert [f.attrs["Compiler"] for f in partitions(mod).values()] == ["openvino"]
+    assert 'Composite="openvino.conv2d_bias_relu"' in mod.astext()
 
 
 def test_operators_in_openvino():
@@ -323,6 +324,10 @@ def test_what_openvino_does_not_take_is_relaycs():
     image = relay.var("x", shape=(1, 4, 4, 3))
     nhwc = relay.nn.max_pool2d(image, (2, 2), layout="NHWC")
     assert not partitions(openvino.partition_for_openvino(relay.Function([image], nhwc)))
+    product = relay.nn.relu(relay.nn.conv2d(image, relay.var("w", shape=(3, 3, 3, 2)), data_layout="NHWC", kernel_layout="HWIO"))
+    spread = relay.nn.avg_pool2d(image, (2, 2), dilation=(2, 2))
+    mod = openvino.partition_for_openvino(relay.Function(relay.free_vars(product), relay.Tuple([product, spread])))
+    assert list(map(operators, partitions(mod).values())) == [["nn.relu"]] and isinstance(mod["main"].body, relay.Tuple)
 
 
 def test_sizes_that_are_not_known_are_relaycs():

@@ -6,6 +6,7 @@ from expressions import both_ways, evaluated, interpreted
 from oracle import onnx_run, values
 
 from relayc import relay
+from relayc.frontend.relay.lowering import lower
 from relayc.frontend.relay.op.composed import COMPOSED, composed
 from relayc.symbolic import symbol
 
@@ -53,6 +54,7 @@ def test_sizes_and_slices():
     assert evaluated(lambda v: relay.op.ndarray_size(v), x) == 120
     np.testing.assert_array_equal(evaluated(relay.slice_like, x, like), x[:2, :, :3])
     np.testing.assert_array_equal(evaluated(lambda a, b: relay.slice_like(a, b, axes=(-1,)), x, like), x[:, :, :3])
+    assert type_of(relay.slice_like(relay.var("x", shape=(4, 5, 6)), relay.var("y", shape=(2, 3)))) == relay.TensorType((2, 3, 6))
     np.testing.assert_allclose(evaluated(relay.collapse_sum_like, x, like[:1, :, :1]), x.sum((0, 2), keepdims=True), **CLOSE)
     np.testing.assert_allclose(evaluated(lambda v: relay.collapse_sum_to(v, (5, 1)), x), x.sum((0, 2))[:, None], **CLOSE)
     np.testing.assert_array_equal(evaluated(lambda v: relay.reverse_reshape(v, (-1, 0, 3)), x), x.reshape(8, 5, 3))
@@ -540,6 +542,20 @@ def test_missing_bounds_and_sums_of_bools():
 def test_slices_and_windows_that_the_data_have_not(call, message):
     with pytest.raises(relay.TypeInferenceError, match=message):
         type_of(call(relay.var("x", shape=(2, 3))))
+
+
+def test_windows_of_the_size_of_the_data():
+    assert type_of(relay.sliding_window(relay.var("x", shape=(2, 3)), 1, (3,), (1,))) == relay.TensorType((2, 1, 3))
+
+
+@pytest.mark.parametrize(
+    ("call", "count"),
+    [(relay.invert_permutation, 1), (lambda x: relay.unique(x)[0], 1), (lambda x: relay.unique(x, is_sorted=False)[0], 2)],
+)
+def test_positions_that_differ_are_said_to(call, count):
+    """They are written in parallel."""
+    made = relay.IRModule.from_expr(call(relay.var("x", shape=(4,), dtype="int32")))
+    assert str(lower(relay.transform.InferType()(made)).module).count("distinct = true") == count
 
 
 def test_windows_of_an_unknown_size():

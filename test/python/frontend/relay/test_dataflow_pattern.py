@@ -75,6 +75,7 @@ def test_tuples_branches_lets_and_functions():
     assert FunctionPattern(None, wildcard()).match(relay.Function([X], X)) and not FunctionPattern(None, wildcard()).match(X)
     both = is_tuple([is_var("x"), is_constant()])
     assert len(both) == 2 and both[1].match(relay.const(1)) and not both[1].match(X) and len(is_tuple(None)) == 0
+    assert isinstance(both.fields, tuple)
 
 
 def test_types_and_attributes():

@@ -179,7 +179,7 @@ def test_constant_zero_points_of_limits():
     x = drawn((5, 6), "uint8")
     data, numbers = real("x", x, 0.5, 100)
     _, found = converted(quantized(relay.nn.relu(data), 0.5, 100, "uint8"), hard_fail=True)
-    assert operators(found) == ["maximum"]
+    assert operators(found) == ["maximum"] and found["main"].body.args[1].data.shape == ()
     np.testing.assert_array_equal(run(found, {"x": x}), np.maximum(x, 100))
     np.testing.assert_array_equal(run(found, {"x": x}), integers(np.maximum(numbers, 0), 0.5, 100, "uint8"))
 

@@ -60,7 +60,10 @@ def test_several_results_are_taken_apart():
     assert len(op.topk(x)) == 2 and isinstance(op.topk(x, ret_type="values"), relay.Call)
     assert isinstance(op.nn.dropout(x), relay.TupleGetItem)
     norm = op.nn.batch_norm(x, *map(relay.var, "abcd"))
-    assert [field.index for field in norm] == [0, 1, 2]
+    assert [field.index for field in norm] == [0, 1, 2] and norm[-3].index == 0
+    for wrong in (3, -4):
+        with pytest.raises(IndexError, match=f"expected an index of 3 results, found {wrong}"):
+            norm[wrong]
     assert isinstance(op.concatenate([x, x], 0).args[0], relay.Tuple)
 
 

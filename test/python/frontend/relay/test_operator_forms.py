@@ -45,6 +45,8 @@ def test_padding_that_takes_away_from_symbols():
     x = values((5, 3))
     found = evaluated(lambda v: relay.nn.pad(v, ((-1, -2), (0, 1)), 3.0), x, shapes=[(symbol("n"), 3)])
     np.testing.assert_array_equal(found, np.pad(x[1:3], ((0, 0), (0, 1)), constant_values=3))
+    short = relay.nn.pad(relay.var("x", shape=(symbol("n"), 3)), ((-1, -2), (0, 1)), 3.0)
+    assert relay.transform.InferTypeLocal(short) == relay.TensorType((symbol("n") - 3, 4))
 
 
 def test_positions_are_of_any_type():

@@ -37,6 +37,14 @@ def test_recursion_on_known_numbers_ends():
     assert "multiply" in calls(evaluated(COUNT, "open")) and run(evaluated_module(COUNT), np.float32(1.5)).numpy() == 1.5**4
 
 
+def test_recursion_on_numbers_that_come_again_ends():
+    """2 and 0 are followed, and 1 is above what has been there."""
+    text = """def @turn(%x: float32, %n: int32) -> float32 { if (%x > 9f) { %x } else { @turn(%x * 2f, mod(%n + 1, 3)) } }
+    def @main(%x: float32) -> float32 { @turn(%x, 2) }"""
+    assert calls(evaluated(text)).count("multiply") == 2
+    assert run(evaluated_module(text), np.float32(1.5)).numpy() == 12
+
+
 def evaluated_module(text):
     return transform.InferType()(transform.PartialEvaluate()(relay.parse(f'#[version = "0.0.5"]\n{text}')))
 

@@ -148,6 +148,12 @@ def test_positions_by_probabilities(shapes, run):
     assert set(found[0]) == {1, 2, 4} and set(found[1]) == {0, 4}
 
 
+def test_a_number_at_the_end_of_a_share_is_in_the_next_one():
+    (drawn,) = fractions(FRESH, 1, "float32")
+    shares = np.array([drawn, 1 - drawn], np.float32)
+    assert evaluated(lambda k, w: relay.random.multinomial(k, w, 1), array(FRESH), shares)[1] == 1
+
+
 def test_numbers_alone_are_those_of_the_dialect():
     found = evaluated(lambda k: relay.op.call("random.threefry_generate", k, out_shape=(3, 5), dtype="uint64"), array(FRESH)[:8])
     assert found.dtype == "uint64" and found.shape == (3, 5) and len({*found.ravel().tolist()}) == 15

@@ -32,7 +32,7 @@ class Executor:
       mod: the module.
     """
 
-    def __init__(self, mod: RelayModule | None, target: Any, params: Params | None, interprets: bool = False) -> None:
+    def __init__(self, mod: RelayModule | None, target: Any, params: Params | None, interprets: bool) -> None:
         self.mod = mod or RelayModule()
         self._target, self._params, self._interprets = target, params, interprets
 
@@ -67,7 +67,7 @@ class Executor:
 
 def _without_main(module: RelayModule, expr: Expr) -> tuple[RelayModule, Expr]:
     """A module and an expression in which the function main has another name."""
-    name = GlobalVarSupply(module).fresh_global("main", add_prefix=False)
+    name = GlobalVarSupply(module).fresh_global("main")
 
     def renamed(of: Expr) -> Any:
         return rewritten(of, lambda _, new: name if isinstance(new, GlobalVar) and new.name_hint == "main" else new)

@@ -111,7 +111,7 @@ class _Evaluator:
     # ---- references
 
     @contextlib.contextmanager
-    def _branch(self, forgets: bool = False) -> Iterator[None]:
+    def _branch(self, forgets: bool) -> Iterator[None]:
         """Where writes are undone afterwards: code that may run, or not."""
         depth = len(self._store)
         self._store += [None, {}] if forgets else [{}]

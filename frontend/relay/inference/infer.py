@@ -34,7 +34,7 @@ class Inference:
       generalises: whether functions that lets bind are polymorphic in the types that nothing says.
     """
 
-    def __init__(self, module: RelayModule, generalises: bool = False) -> None:
+    def __init__(self, module: RelayModule, generalises: bool) -> None:
         self._module, self._generalises = module, generalises
         self._type_params: dict[e.Expr, tuple[t.TypeVar, ...]] = {}
         self._unifier = Unifier()

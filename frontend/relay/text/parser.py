@@ -461,7 +461,7 @@ class Parser(TypeParser):
 def _split(text: str) -> tuple[str, str, str]:
     """The digits of a number, the letter of its kind, and its bits."""
     for kind in ("f", "i"):
-        at = text.rfind(kind)
-        if at > 0:
-            return text[:at], kind, text[at + 1 :]
+        digits, _, bits = text.rpartition(kind)
+        if digits:
+            return digits, kind, bits
     return text, "", ""

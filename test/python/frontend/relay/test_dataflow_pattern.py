@@ -99,6 +99,7 @@ def test_types_and_attributes():
     softmax = relay.nn.softmax(X, axis=1)
     assert is_op("nn.softmax")(wildcard()).has_attr({"axis": 1}).match(softmax)
     assert not is_op("nn.softmax")(wildcard()).has_attr({"axis": 0}).match(softmax)
+    assert not has_attr({"axis": 1, "TOpPattern": ELEMWISE}).match(softmax)
     assert is_op("exp").has_attr({"TOpPattern": ELEMWISE})(None).match(relay.exp(X))
     function = relay.Function([X], X).with_attr("Composite", "a")
     assert wildcard().has_attr({"Composite": "a"}).match(function) and not wildcard().has_attr({"Composite": "b"}).match(function)
@@ -116,6 +117,8 @@ def test_what_is_computed_of_a_parent_ends_in_a_child():
     assert not is_tuple([pattern, wildcard()]).match(outside)
     own = (is_op("add")(wildcard(), wildcard())).dominates(is_op("nn.dense")(wildcard(), wildcard()), steps)
     assert own.match(total) and not own.match(relay.sqrt(dense) + relay.exp(dense))
+    one = wildcard()  # matches one expression, behind a path too
+    assert is_tuple([own, one, one]).match(relay.Tuple([total, X, X])) and not is_tuple([own, one, one]).match(relay.Tuple([total, X, Y]))
     anything = is_op("add")(wildcard(), wildcard()).dominates(is_op("nn.dense")(wildcard(), wildcard()))
     assert anything.match(relay.sqrt(dense) + relay.exp(dense))
     # A variable or a constant beside the path is no way from elsewhere; something computed is.

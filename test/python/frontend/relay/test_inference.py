@@ -34,6 +34,7 @@ def shape_of(expr: relay.Expr) -> tuple:
         (f"{IDENTITY} (fn (%f: fn (int32) -> int32) {{ %f(1) }})(%id)", "int32"),
         ("let %f = fn (%i, %y) { if (%i < 3) { %f(%i + 1, exp(%y)) } else { %y } }; %f(0, 1f)", "float32"),
         ("let %r = ref(1); ref_write(%r, 2); ref_read(%r)", "int32"),
+        ("let %same = fn (%v) { %v }; let %x = %same(1); %same", "fn (int32) -> int32"),
         ("(fn (%x) { %x + 1f }) (2f)", "float32"),
     ],
 )

@@ -73,6 +73,8 @@ def test_attributes_that_are_defaults_are_left_out():
     assert str(op.nn.softmax(x)) == "free_var %x;\nnn.softmax(%x)"
     assert "axis=2" in round_trip(op.nn.softmax(x, axis=2))
     assert "transpose_b=True" in round_trip(op.nn.batch_matmul(x, x))
+    assert "unipolar=False" in round_trip(op.nn.bitserial_dense(x, x, unipolar=False))
+    assert "let %z = exp(%x);" in round_trip(relay.Let(relay.var("z"), op.exp(x), op.tanh(x)))
     round_trip(op.nn.pad(x, ((0, 0), (1, 2))))
     round_trip(op.clip(x, -np.inf, 1e-7))
     round_trip(op.cast(x, "int8"))

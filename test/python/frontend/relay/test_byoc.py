@@ -325,8 +325,10 @@ def test_what_openvino_does_not_take_is_relaycs():
     nhwc = relay.nn.max_pool2d(image, (2, 2), layout="NHWC")
     assert not partitions(openvino.partition_for_openvino(relay.Function([image], nhwc)))
     product = relay.nn.relu(relay.nn.conv2d(image, relay.var("w", shape=(3, 3, 3, 2)), data_layout="NHWC", kernel_layout="HWIO"))
+    mixed = relay.nn.dense(relay.var("a", shape=(2, 3)), relay.var("b", shape=(4, 3)), out_dtype="float64")
     spread = relay.nn.avg_pool2d(image, (2, 2), dilation=(2, 2))
-    mod = openvino.partition_for_openvino(relay.Function(relay.free_vars(product), relay.Tuple([product, spread])))
+    found = relay.Tuple([product, spread, mixed])
+    mod = openvino.partition_for_openvino(relay.Function(relay.free_vars(found), found))
     assert list(map(operators, partitions(mod).values())) == [["nn.relu"]] and isinstance(mod["main"].body, relay.Tuple)
 
 

@@ -21,6 +21,7 @@ from relayc.frontend.relay.dataflow_pattern import (
     is_tuple,
     is_tuple_get_item,
     is_var,
+    partition,
     rewrite,
     wildcard,
 )
@@ -185,6 +186,7 @@ def test_matches_become_functions():
     expected = relay.Function([p, q, r], relay.nn.relu(relay.nn.dense(p, q) + r))
     same(relay.Function(found.op.params, found.op.body), expected)
     assert pattern.partition(relay.nn.relu(relay.nn.dense(X, w)), check=lambda e: False).op.name == "nn.relu"
+    assert isinstance(partition(pattern, relay.nn.relu(relay.nn.dense(X, w))).op, relay.Function)
 
 
 def test_functions_of_matches_of_any_parts():

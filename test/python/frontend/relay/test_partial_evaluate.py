@@ -59,6 +59,11 @@ def test_matches_on_known_data_choose_their_clause():
 def test_references_are_followed_until_unknown_code_may_write():
     known = "def @main(%x: float32) -> float32 { let %r = ref(%x); ref_write(%r, ref_read(%r) * 2f); ref_read(%r) }"
     assert calls(evaluated(known)) == ["multiply"] and "ref_read" not in evaluated(known).astext()
+    late = """def @main(%c: bool, %x: float32) -> float32 {
+      let %r = ref(%x);
+      let %f = if (%c) { fn () -> float32 { ref_read(%r) } } else { fn () -> float32 { 0f } };
+      ref_write(%r, %x * 2f); %f() }"""
+    assert run(evaluated_module(late), True, np.float32(3)).numpy() == 6
     read = "def @main(%c: bool, %x: float32) -> float32 { let %r = ref(%x); if (%c) { ref_read(%r) + 1f } else { %x } }"
     assert "ref_read" not in evaluated(read).astext()
     branch = """def @main(%c: bool, %x: float32) -> float32 {

@@ -372,6 +372,8 @@ RULES = {
         "NCHW4c NHWC C C C C C C",
         ("NCHW4c", "NCHW1c", *"CCCCCC", "NCHW4c", {}),
     ),
+    "an axis from the end": (relay.topk(relay.var("x"), 1, -4).astuple(), "NCHW", "NHWC", ("NHWC", "NHWC", "NHWC", {"axis": 0})),
+    "an axis behind a layout": (relay.topk(relay.var("x"), 1, 4).astuple(), "NCHW", "NHWC", None),
     "slices of blocks": sliced([0, 4], [2, 12], ([0, 1], [2, 3])),
     "slices of blocks by ends": sliced([0], [2, 8], ([0, 0], [2, 2])),
     "slices of blocks by beginnings": sliced([0, 4, 1], [2], ([0, 1, 1], [2, 4, 6])),

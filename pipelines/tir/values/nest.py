@@ -9,7 +9,7 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var, even_runs
 from relayc.pipelines.te.read.graph import NotStructured
 from relayc.pipelines.tir.values.evaluator import Evaluator
-from relayc.symbolic import Size, ceil_div, guess, proves
+from relayc.symbolic import Size, bounds, ceil_div, guess, proves
 
 
 @contextmanager
@@ -35,18 +35,21 @@ def parallel(variables: Sequence[Var], evaluator: Evaluator, body: Callable[[], 
 def tasks(
     variables: Sequence[Var],
     evaluator: Evaluator,
-    is_parallel: bool,
     body: Callable[[], None],
+    work: Size,
+    grain: int,
     begin: Callable[[], None] = lambda: None,
-    work: Size = 0,
-    grain: int = 0,
+    is_parallel: bool | None = None,
 ) -> None:
     """Independent iterations over a box, in one parallel loop (of at least one variable) if `is_parallel`.
 
     Args:
-      begin: emitted first in the code of each thread, to create buffers.
       work, grain: if `work` is a symbolic size, the loop is parallel only from `grain` on.
+      begin: emitted first in the code of each thread, to create buffers.
+      is_parallel: whether the work may reach the grain, by default.
     """
+    if is_parallel is None:
+        is_parallel = bounds(work)[1] >= grain
     if is_parallel and variables:
 
         def inside() -> None:

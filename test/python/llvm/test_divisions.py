@@ -177,6 +177,24 @@ def test_divisors_that_a_condition_chooses() -> None:
             assert is_safe(f"{text}\n{division}") == expected, (choice, name)
 
 
+def test_intervals_of_constants_and_of_choices() -> None:
+    """From the least element or alternative to the greatest, wherever they are."""
+    text = """
+    func.func @f(%is: i1) {
+      %v = arith.constant dense<[3, -2, 7, 5]> : vector<4xi64>
+      %c4 = arith.constant 4 : i64
+      %c9 = arith.constant 9 : i64
+      %up = arith.select %is, %c4, %c9 : i64
+      %down = arith.select %is, %c9, %c4 : i64
+      return
+    }"""
+    with make_context():
+        module = ir.Module.parse(text)
+        v, _, _, *choices, _ = module.body.operations[0].regions[0].blocks[0].operations
+        assert Proofs().interval(v.operation.results[0]) == (-2, 7)
+        assert [Proofs().interval(op.operation.results[0]) for op in choices] == [(4, 9), (4, 9)]
+
+
 def test_a_division_by_a_symbol_in_an_index_is_guarded() -> None:
     text = """
     func.func @f(%i: index, %n: index, %m: index, %out: memref<3xindex>) {

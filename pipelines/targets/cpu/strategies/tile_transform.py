@@ -23,7 +23,7 @@ from relayc.pipelines.tir.strategy.tuning import Tuning, grains
 from relayc.pipelines.tir.values import nest, vectors
 from relayc.pipelines.tir.values.buffers import local_buffer
 from relayc.pipelines.tir.values.evaluator import Evaluator
-from relayc.symbolic import Size, bounds, minimum, proves
+from relayc.symbolic import Size, minimum, proves
 
 PARALLEL_GRAIN = 1 << 15
 """Elements written below which the kernel stays on one thread."""
@@ -69,8 +69,7 @@ class _TransformKernel:
         inner = outer.pop() if outer else None
         variables = [Var.below(extents[d], name="p") for d in outer]
         point = {d: Index.of(v) for d, v in zip(outer, variables, strict=True)}
-        work = self.work
-        nest.tasks(variables, self.evaluator, bounds(work)[1] >= grain, lambda: self._task(point, inner), work=work, grain=grain)
+        nest.tasks(variables, self.evaluator, lambda: self._task(point, inner), self.work, grain)
 
     def _task(self, point: dict[int, Index], inner: int | None) -> None:
         is_static = all(isinstance(extent, int) for extent in self.structured.extents)

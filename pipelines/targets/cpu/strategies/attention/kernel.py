@@ -96,8 +96,7 @@ class AttentionKernel(AttentionCode, ABC):
                 self._task(row, Index.of(block) if blocks != 1 else Index())
 
         grain = tuning.number("grain", PARALLEL_GRAIN, lambda: grains(PARALLEL_GRAIN, work)) if variables else 0
-        is_parallel = bool(variables) and not proves(lambda: work < grain)
-        nest.tasks(variables, self.evaluator, is_parallel, task, work=work, grain=grain)
+        nest.tasks(variables, self.evaluator, task, work, grain)
 
     def _load(self, name: str, offset: Index) -> ir.Value:
         """Element(s) of a buffer of the thread."""

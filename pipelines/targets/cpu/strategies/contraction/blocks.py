@@ -57,8 +57,8 @@ def block_values(contraction: Contraction, tile: RegisterTile, in_place: bool) -
         return [getattr(p, field) for p in possible if p.fitted(contraction, tile, in_place) == p]
 
     tiles = part_sizes(ceil_div(typical_rows(contraction), tile.rows))
-    panels = part_sizes(max(1, ceil_div(guess(contraction.column_extent), tile.width)))
-    chunks = part_sizes(max(1, guess(contraction.reduction[0].extent)))
+    panels = part_sizes(ceil_div(guess(contraction.column_extent), tile.width))
+    chunks = part_sizes(guess(contraction.reduction[0].extent))
     return {
         "block_tiles": lambda blocks: fitting(blocks, "tiles", tiles),
         "block_panels": lambda blocks: fitting(blocks, "panels", panels),
@@ -106,7 +106,7 @@ def default_blocks(
         in_blocks = a in (OperandSource.MEMORY, OperandSource.TABLE) and step != inner
         is_near = not packs and isinstance(contraction.row_extent, int) and (in_blocks or tiles * sums <= KEPT_SUMS)
         if is_near:
-            most_rows = max(1, KEPT_SUMS // sums)
+            most_rows = KEPT_SUMS // sums
         chunk_bytes = target.l1_bytes * 3 // 4 if is_near else target.l2_bytes // 2
         steps = max(1, chunk_bytes // (tile.width * item * inner))
         chunk = ceil_div(outer, ceil_div(outer, steps)) if isinstance(contraction.reduction[0].extent, int) else steps
@@ -162,4 +162,4 @@ def _balanced(tiles: int, most_rows: int, panels: int, most_panels: int, others:
 def _part_sizes(count: int, most: int) -> list[int]:
     """Sizes of at most `most` that cut `count` in parts of about the same size, at most 64 of them."""
     fewest = ceil_div(count, most)
-    return sorted({ceil_div(count, parts) for parts in range(fewest, min(count, fewest + 64) + 1)})
+    return sorted({ceil_div(count, parts) for parts in range(fewest, fewest + 65)})

@@ -118,11 +118,11 @@ class ContractionNest(ABC):
         nest.tasks(
             variables,
             self.evaluator,
-            self.plan.is_parallel,
             lambda: body(point),
-            begin,
             self.plan.work if work is None else work,
             self.plan.grain,
+            begin,
+            self.plan.is_parallel,
         )
 
     def _panel_code(self, panel: Index, point: Point, code: Callable[[Index, Columns, Point], None]) -> None:

@@ -19,7 +19,7 @@ from relayc.pipelines.targets.cpu.strategies.dense_blocks.operands import SCALES
 from relayc.pipelines.tir.memory import align
 from relayc.pipelines.tir.values import nest, vectors
 from relayc.pipelines.tir.values.buffers import view
-from relayc.symbolic import Size, bounds
+from relayc.symbolic import Size
 
 DIGIT_BITS = 8
 LANES = 16
@@ -75,7 +75,7 @@ class DigitSums:
             with nest.serial([block], self.evaluator):
                 self._split(Index.of(row), Index.of(block))
 
-        nest.tasks([row], self.evaluator, bounds(work)[1] >= grain, of_row, work=work, grain=grain)
+        nest.tasks([row], self.evaluator, of_row, work, grain)
 
     def _split(self, row: Index, block: Index) -> None:
         """Digits, the scale, and the sum of a block of a row."""

@@ -123,7 +123,7 @@ class FloatPanels:
     def __init__(self, operands: Operands, vectors: int, rows: int, depth: int) -> None:
         self.o, self.evaluator, self.rows = operands, operands.evaluator, rows
         self.strips = max(1, vectors // operands.in_strip)
-        self.step = min(operands.blocks, max(1, depth // operands.block_size))
+        self.step = operands.whole_blocks(depth)
 
     def prepare(self, work: Size, grain: int) -> None:
         """Data are read where they lie."""

@@ -70,6 +70,10 @@ class Operands:
         self.float = ir.F32Type.get()
         self.vector = emit.vector_of(self.width, self.float)
 
+    def whole_blocks(self, depth: int) -> int:
+        """How many blocks are so many elements of the depth: less than a block is a block, more than all of them are all."""
+        return min(self.blocks, max(1, depth // self.block_size))
+
     def vectors(self, columns: Columns) -> Vectors:
         """Strip and first lane of each vector."""
         return [(columns.first + s, v * self.width) for s in range(columns.count) for v in range(self.in_strip)]

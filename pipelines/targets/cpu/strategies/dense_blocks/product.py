@@ -27,7 +27,7 @@ from relayc.pipelines.te.read.graph import Kernel
 from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
 from relayc.pipelines.tir.strategy.tuning import Tuning, distinct, grains, part_sizes, powers_of_two
 from relayc.pipelines.tir.values import nest
-from relayc.symbolic import Dim, Size, bounds, ceil_div, maximum, minimum, proves
+from relayc.symbolic import Dim, Size, ceil_div, maximum, minimum, proves
 
 PARALLEL_GRAIN = 1 << 17
 """Multiply-adds below which the kernel stays on one thread."""
@@ -65,8 +65,8 @@ def default_parameters(target: Target, is_scaled: bool) -> BlockParameters:
     """Sums of a tile in three quarters of the registers, the buffer of weights in two thirds of the first-level cache. `is_scaled`: for
     `ScaledPanels`."""
     vectors = 4
-    rows = max(1, target.num_vector_registers * 3 // 4 // vectors)
-    depth = max(1, target.l1_bytes * 2 // 3 // (vectors * target.vector_bytes))
+    rows = target.num_vector_registers * 3 // 4 // vectors
+    depth = target.l1_bytes * 2 // 3 // (vectors * target.vector_bytes)
     return BlockParameters(vectors, rows, depth, task_rows=256 if is_scaled else 192)
 
 
@@ -225,7 +225,7 @@ class _Product:
             most = each if isinstance(each, int) else self.p.task_rows
             task(row, size, most, Columns(strip, count))
 
-        nest.tasks(variables, self.evaluator, bool(variables) and bounds(work)[1] >= grain, body, work=work, grain=grain)
+        nest.tasks(variables, self.evaluator, body, work, grain)
 
     def _few(self, first: Index, size: Count, most: int, columns: Columns) -> None:
         """Tiles that read the weights where they lie."""

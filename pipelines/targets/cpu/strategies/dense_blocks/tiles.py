@@ -22,7 +22,7 @@ from relayc.pipelines.targets.cpu.strategies.dense_blocks.operands import SCALES
 from relayc.pipelines.te.read.dense_blocks import DenseBlocks
 from relayc.pipelines.tir.values import nest, vectors
 from relayc.pipelines.tir.values.buffers import local_buffer, view
-from relayc.symbolic import Size, bounds, ceil_div
+from relayc.symbolic import Size, ceil_div
 
 TASK_STRIPS = 32
 """Strips of a task, at most: so many meet the data of a piece once these have come from memory."""
@@ -61,7 +61,7 @@ class TilePanels:
         self.strips = max(1, min(TASK_STRIPS, ceil_div(operands.strips, 2 * threads)))
         self.bf16, self.i32 = ir.BF16Type.get(), ir.IntegerType.get_signless(32)
         self.step = MAX_STEP if operands.block_size % MAX_STEP == 0 else MAX_STEP // 2
-        self.blocks = min(operands.blocks, max(1, self.piece // operands.block_size))
+        self.blocks = operands.whole_blocks(self.piece)
         self.data = view(memory, 0, bytes_of(operands.c.rows, operands.depth, parts) // 2, self.bf16)
         self.together = 2 if self.blocks % 2 == operands.blocks % 2 == 0 else 1
         self.tiles = AmxSums(SumBlock(MAX_ROWS, 1, 1), self.step)
@@ -79,7 +79,7 @@ class TilePanels:
                 with emit.for_loop(0, o.block_size, COLUMNS, at), self.evaluator.scope():
                     self._split(Index.of(row), Index.of(block), Index.of(at))
 
-        nest.tasks([row], self.evaluator, bounds(work)[1] >= grain, of_row, work=work, grain=grain)
+        nest.tasks([row], self.evaluator, of_row, work, grain)
 
     def _split(self, row: Index, block: Index, depth: Index) -> None:
         """The parts of as many neighbours as there are lanes."""

@@ -172,12 +172,11 @@ class Nest:
             with nest.serial(across_tiles, self.evaluator), emit.for_loop(0, tiles, 1, inner), self.evaluator.scope():
                 block()
 
-        work, grain = self.plan.work, self.parameters.parallel_grain
         together, across_tiles = [*variables, chunks, tile], []
         if turned is not self.plan.turned and variables:
             # There is too little in a small tile for the divisions that find its place in the box of all.
             together, across_tiles = [*variables, chunks], [tile]
-        nest.tasks(together, self.evaluator, self.is_parallel, chunk_of_lanes, work=work, grain=grain)
+        nest.tasks(together, self.evaluator, chunk_of_lanes, self.plan.work, self.parameters.parallel_grain)
 
     def _chunked(self, outer: list[MergedLoop], last: MergedLoop) -> None:
         """The lane loop itself cut in blocks that run in parallel; what is left over runs after them."""

@@ -176,8 +176,7 @@ class _ChannelKernel:
             else:
                 self.symbolic.choose(self.evaluator, lambda columns: self._rows(point, rows, vectors, columns))
 
-        work = prod(w.structured.extents)
-        nest.tasks(variables, self.evaluator, bounds(work)[1] >= p.grain, task, work=work, grain=p.grain)
+        nest.tasks(variables, self.evaluator, task, prod(w.structured.extents), p.grain)
 
     def _rows(self, point: Point, rows: Bounds, vectors: Bounds, columns: Columns) -> None:
         """The output rows of a task."""

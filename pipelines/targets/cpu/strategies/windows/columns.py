@@ -30,7 +30,7 @@ from relayc.pipelines.tir.values import nest
 from relayc.pipelines.tir.values.buffers import local_buffer
 from relayc.pipelines.tir.values.evaluator import Evaluator
 from relayc.pipelines.tir.values.windows import at_tap, other_inputs, padding_vector, store_result
-from relayc.symbolic import bounds, ceil_div
+from relayc.symbolic import ceil_div
 
 Places = Sequence[tuple[int, int]]
 """Vectors of sums: the output row of the tile, and the column of each."""
@@ -111,9 +111,8 @@ class _ColumnKernel:
             loops = [*self.w.planes, block] if self.plan.blocks > 1 else self.w.planes
             variables = [Var(0, v.high, name=v.name) for v in loops]
             point = {v: Index.of(copy) for v, copy in zip(loops, variables, strict=True)}
-            work, grain = prod(self.w.structured.extents), self.parameters.grain
             task = lambda: self._task(point, point.get(block, Index()))  # noqa: E731
-            nest.tasks(variables, self.evaluator, bounds(work)[1] >= grain, task, self._allocate, work, grain)
+            nest.tasks(variables, self.evaluator, task, prod(self.w.structured.extents), self.parameters.grain, self._allocate)
         return Scheduled(body.function)
 
     def _allocate(self) -> None:

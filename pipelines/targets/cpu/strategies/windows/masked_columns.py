@@ -102,8 +102,7 @@ class _MaskedColumnKernel:
             def task() -> None:
                 self._rows_of_columns(point, run_bounds(point.get(run, Index()), height, w.rows.outputs))
 
-            work, grain = prod(w.structured.extents), self.parameters.grain
-            nest.tasks(variables, self.evaluator, bounds(work)[1] >= grain, task, work=work, grain=grain)
+            nest.tasks(variables, self.evaluator, task, prod(w.structured.extents), self.parameters.grain)
         return Scheduled(body.function)
 
     def _rows_of_columns(self, point: Point, rows: Bounds) -> None:

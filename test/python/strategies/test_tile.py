@@ -13,7 +13,19 @@ from relayc.pipelines.driver.compile import compile
 from relayc.pipelines.targets.cpu.strategies.contraction.cover import Heights
 from relayc.pipelines.targets.cpu.strategies.contraction.plan import FEWEST_PANELS
 from relayc.pipelines.targets.cpu.strategies.contraction.strategy import _long_rows
-from relayc.pipelines.targets.cpu.strategies.contraction.tile import NO_WAITS, RegisterTile, column_vectors, cycles, default_tile
+from relayc.pipelines.targets.cpu.strategies.contraction.tile import (
+    NO_WAITS,
+    RegisterTile,
+    column_vectors,
+    cycles,
+    default_tile,
+    lanes_of,
+    panel_fits,
+    sets_of_sums,
+    stream_waits,
+    typical_rows,
+)
+from relayc.symbolic import minimum, symbol
 
 CORE = Target("cpu", mcpu="x86-64-v4", num_threads=1, l1_bytes=48 << 10, l2_bytes=2 << 20)
 
@@ -130,3 +142,18 @@ def test_vectors_cover_columns(masks: bool) -> None:
         rest = lanes[columns // 8 :]
         wanted = {1: (1,), 2: (2,), 3: (4,), 4: (4,), 5: (8,), 6: (8,), 7: (8,), 0: ()} if masks else {}
         assert rest == wanted.get(columns % 8, tuple(n for n in (4, 2, 1) if columns & n))
+
+
+def test_rows_of_a_call_are_taken_to_be_many() -> None:
+    """64 at least, but no more than there can be."""
+    n = symbol("n")
+    rows = [5, n, minimum(n, 5), minimum(n, 65), n // 100, minimum(n // 100, 63)]
+    assert [typical_rows(contraction(extent, 1, 1)) for extent in rows] == [5, 128, 5, 65, 64, 63]
+
+
+def test_numbers_of_a_core() -> None:
+    """Twelve vectors of sums are in flight, of which an element has four at most; a line or less comes as fast as a line."""
+    assert [sets_of_sums(sums) for sums in (1, 3, 4, 5, 6, 7, 12, 13, 24)] == [4, 4, 3, 2, 2, 1, 1, 1, 1]
+    assert stream_waits(32) == stream_waits(64) == tuple(wait / 2 for wait in stream_waits(128)) == (12.5, 11.5, 10.5, 9.5)
+    given, tile = contraction(8, 288, 32), RegisterTile(8, 2, 16)
+    assert lanes_of(given, CORE) == 16 and panel_fits(given, tile, CORE) and not panel_fits(contraction(8, 289, 32), tile, CORE)

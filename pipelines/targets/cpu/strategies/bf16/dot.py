@@ -30,8 +30,8 @@ GAIN = 1.3
 
 
 def _cycles(block: SumBlock) -> float:
-    """One product a cycle, two loads a cycle, and no sum sooner than its last value."""
-    return max(block.rows * block.column_tiles, (block.rows + block.column_tiles) / 2, LATENCY)
+    """One product a cycle, of at most two loads, and no sum sooner than its last value."""
+    return max(block.rows * block.column_tiles, LATENCY)
 
 
 def _block(rows: int, outer: int, columns: int) -> SumBlock:

@@ -143,12 +143,12 @@ class Dots:
         return max(1, min(MAX_ROWS, (self.registers - self.spare - width) // width))
 
     def cycles(self, block: SumBlock) -> float:
-        """One product of a group a cycle, two loads a cycle, and no sum sooner than its last value; what widens B is mostly hidden. Nearly
-        all sorted groups are taken to fit."""
+        """A product of a group, of two loads at most, a cycle, and no sum sooner than its last value; what widens B is mostly hidden.
+        Nearly all sorted groups are taken to fit."""
         width = block.column_tiles * COLUMNS // self.lanes
         products = {FOURS: 1, PAIRS: 1.5, HALVES: 2, SORTED: 1.6}[self.products] * block.rows * width
         widening = (block.rows + 2 * width) / 4 if self.products == HALVES else 0
-        return max(products + widening, (block.rows + width) / 2, LATENCY)
+        return max(products + widening, LATENCY)
 
     def block(self, rows: int, outer: int, columns: int) -> SumBlock:
         """The tile of fewest cycles, then of fewest loads."""

@@ -74,9 +74,8 @@ class RowsCopy:
 
     def _at(self, point: list[Index], level: int) -> None:
         """What one iteration of the outer loops copies; the padding where an index is outside from axis `level` on."""
-        while level < len(point) and not self.axes[level].is_padded:
-            level += 1
-        if level < len(point):
+        level = next((n for n in range(level, len(point)) if self.axes[n].is_padded), len(point))
+        if level != len(point):
             axis = self.axes[level]
             rest = prod(a.pitch for a in self.axes[len(point) :])
             nest.when(

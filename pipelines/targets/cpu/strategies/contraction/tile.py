@@ -33,7 +33,7 @@ def typical_rows(contraction: Contraction) -> int:
     """The number of innermost rows for which sizes are chosen. If it depends on the call, it is assumed to suffice for full tiles: fewer
     rows have separate tiles (`cover`)."""
     extent = contraction.row_extent
-    return extent if isinstance(extent, int) else max(1, min(bounds(extent)[1], max(guess(extent), TYPICAL_ROWS)))
+    return extent if isinstance(extent, int) else min(bounds(extent)[1], max(guess(extent), TYPICAL_ROWS))
 
 
 TYPICAL_ROWS = 64
@@ -130,7 +130,7 @@ def _candidates(contraction: Contraction, target: Target) -> list[tuple[int, int
 
 def lanes_of(contraction: Contraction, target: Target) -> int:
     """Lanes of a vector of sums."""
-    return max(1, target.vector_bytes * 8 // contraction.node.element.width)
+    return target.vector_bytes * 8 // contraction.node.element.width
 
 
 def column_vectors(columns: int, lanes: int, masks: bool) -> list[tuple[int, int]]:

@@ -78,7 +78,7 @@ def schedule_window_channels(kernel: Kernel, target: Target, tuning: Tuning) -> 
     if lanes < 2 or window.output_offset().coefficient(window.channel) != 1 or window.columns.taps > MAX_ROW_OF_TAPS:
         return None
     accumulators = target.num_vector_registers // 2
-    vectors = max(1, LINE // target.vector_bytes) if window.channels > lanes else 1
+    vectors = LINE // target.vector_bytes if window.channels > lanes else 1
     parameters = ChannelParameters(lanes, columns=accumulators // vectors, vectors=vectors)
     names = ("columns", "vectors", "unrolled", "grain", "tasks")
     return _ChannelKernel(kernel, window, tuning.replace(parameters, names, values=_values(window, target)), target).emit()

@@ -118,7 +118,7 @@ class ColumnPlan:
         if most >= self.output_rows:
             return self.output_rows
         size = ceil_div(self.output_rows, ceil_div(self.output_rows, most))
-        return min(self.output_rows, ceil_div(size, self.tile_rows) * self.tile_rows)
+        return ceil_div(size, self.tile_rows) * self.tile_rows
 
     @property
     def blocks(self) -> int:

@@ -85,7 +85,7 @@ class _MaskedColumnKernel:
         # Maximum elements of padding, and columns at the end whose windows touch it.
         self.before, self.behind = max(0, bounds(columns.low)[1]), max(0, bounds(columns.high)[1])
         self.touched_behind = ceil_div(self.behind, columns.stride)
-        self.vectors = max(1, VECTORS if columns.taps <= VECTORS else VECTORS // 2)
+        self.vectors = VECTORS if columns.taps <= VECTORS else VECTORS // 2
 
     def emit(self) -> Scheduled:
         """The kernel in tir, at the ambient insertion point."""

@@ -10,7 +10,7 @@ Point = dict[Var, Index]
 
 def run_length(extent: int, pieces: int) -> int:
     """Length of the runs that cut `extent` in about `pieces`."""
-    return ceil_div(extent, max(1, min(extent, pieces)))
+    return ceil_div(extent, max(1, pieces))
 
 
 def run_bounds(run: Index, length: int, extent: Size) -> Bounds:

@@ -175,7 +175,7 @@ class SizeChecks:
                 self.program.size(larger)
                 self.program.size(less)
                 self.program.demand(Do.AT_LEAST, self.error(f"{name} is %lld{where}, expected at {word} {bound}", [value]))
-        if self.entry.arena >= 0:
+        if self.entry.arena != -1:
             self.memory(self.entry.arena)
 
     def equal(self, tensor: int, axis: int, d: Dim, places: Mapping[str, SymbolSource]) -> None:

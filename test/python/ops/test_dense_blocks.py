@@ -1,5 +1,7 @@
 """nn.dense_blocks: products with weights of a few bits, against the same weights as floats."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from oracle import values
@@ -10,6 +12,7 @@ from tekernels import changed_kernels
 import relayc
 from relayc.dialects.operations import find_operations
 from relayc.dialects.relay import RelayError, build
+from relayc.pipelines.targets.cpu.strategies.dense_blocks.operands import Operands
 from relayc.pipelines.te.read.dense_blocks import match
 
 BLOCK = 32
@@ -326,3 +329,9 @@ def test_wrong_scales_and_zeros_are_refused(which, shape, message):
     operands[which] = np.ones(shape, operands[which].dtype)
     with pytest.raises(RelayError, match=message):
         program(product(operands, 40, 4), [values((1, 64), "float32"), *map(Const, operands)])
+
+
+def test_whole_blocks_of_a_depth() -> None:
+    """One at least, and no more than there are."""
+    operands = SimpleNamespace(blocks=4, block_size=BLOCK)
+    assert [Operands.whole_blocks(operands, depth) for depth in (1, 31, 32, 63, 64, 127, 128, 160)] == [1, 1, 1, 1, 2, 3, 4, 4]

@@ -290,3 +290,11 @@ def test_lists_of_values():
     assert distinct([1, 2, 3, 4], 4, lambda n: n % 2) == [4, 1]
     assert grains(100, 50) == [100, 1] and grains(100, 200) == [100, 201] and grains(100, 50, 200) == [100, 1, 201]
     assert grains(64, symbol("n")) == [1, 8, 64, 512, 4096]
+
+
+def test_loops_have_numbers_of_chunks_from_the_grain_on() -> None:
+    """32,768 operations, two on each element; fewer of them stay on one thread."""
+    for size in (16383, 16384):
+        te = relayc.compile(program(lambda x: [build("abs", x)], [values((size,))]), stop_after="te")
+        (space,) = relayc.tuning_space(te, "cpu -mcpu=x86-64-v4 -num-threads=4")
+        assert space.strategy == "loops" and len(space.values["grain"]) == 2 and (len(space.values["chunks"]) > 1) == (size == 16384)

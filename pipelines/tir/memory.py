@@ -55,8 +55,7 @@ def _place(wanted: Sequence[tuple[int, int, int]], tensors: Sequence[Tensor] = (
             if begin <= last and first <= end:
                 if offset + size <= low:
                     break
-                if high > offset:
-                    offset = high
+                offset = max(offset, high)
         insort(placed, (offset, offset + size, first, last))
         total = max(total, offset + size)
         if tensors:
@@ -96,7 +95,7 @@ def _cases(tensors: Sequence[Tensor]) -> list[dict[str, int]]:
     """Values of the symbols: all typical, all small, all large, and one small or large among typical ones."""
     names, ranges = sorted({s for t in tensors for s in symbols_of(t.size)}), Ranges.current()
     typical = {name: ranges.of(name).typical for name in names}
-    small = {name: min(max(ranges.of(name).low, 1), ranges.of(name).high) for name in names}
+    small = {name: max(ranges.of(name).low, 1) for name in names}
     large = {name: min(8 * max(typical[name], 1), ranges.of(name).high) for name in names}
     found = [typical, small, large]
     for name in names:

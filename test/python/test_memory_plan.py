@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relayc.pipelines.tir.memory import Tensor, align, plan
+from relayc.pipelines.tir.memory import Tensor, _cases, _Known, _place_in_slots, align, plan
 from relayc.symbolic import Range, Ranges, evaluate, expressions, maximum, minimum, symbol
 
 NAMES = "nmk"
@@ -66,3 +66,39 @@ def test_an_arena_is_near_what_is_alive_together(monkeypatch, most_depth):
         rng = np.random.default_rng(0)
         for _ in range(5):
             check(tensors, arena, {name: int(rng.integers(1, 4097)) for name in names})
+
+
+def test_a_tensor_is_where_it_just_fits():
+    """Below the second tensor are 320 bytes that the first one no longer needs; the last tensor ends where the second one begins."""
+    tensors = [Tensor(320, 0, 0), Tensor(256, 0, 5), Tensor(192, 1, 5), Tensor(128, 1, 5)]
+    assert plan(tensors) == 576 and [t.offset for t in tensors] == [0, 320, 0, 192]
+    tensors = [Tensor(64, 0, 1), Tensor(128, 1, 2), Tensor(1, 2, 2), Tensor(64, 3, 3)]
+    assert plan(tensors) == 192 and [t.offset for t in tensors] == [128, 0, 128, 0]
+
+
+def test_plans_are_for_typical_small_and_large_sizes():
+    n, m = symbol("n"), symbol("m")
+    with Ranges({"n": Range(0, 100, 20), "m": Range(4, 5000, 50)}):
+        found = [(case["m"], case["n"]) for case in _cases([Tensor(n * m, 0, 0)])]
+    assert found == [(50, 20), (4, 1), (400, 100), (4, 20), (400, 1), (50, 1), (4, 100)]
+    with Ranges({"n": Range(0, 100, 0)}):
+        assert _cases([Tensor(n, 0, 0)]) == [{"n": 0}, {"n": 1}, {"n": 8}]
+
+
+def test_plans_may_have_cases_without_bytes():
+    n = symbol("n")
+    with Ranges({"n": Range(0, 100, 0)}):
+        assert plan([Tensor(64 * n, 0, 1), Tensor(64 * n, 1, 2)]) == 128 * n
+
+
+def test_a_tensor_has_the_slot_whose_size_stays_simple():
+    n, m = symbol("n"), symbol("m")
+    with Ranges({"n": Range(0, 100), "m": Range(0, 100)}):
+        tensors = [Tensor(64 * n, 0, 1), Tensor(64 * m, 1, 1), Tensor(64 * n, 2, 2), Tensor(64 * m, 2, 2)]
+        assert _place_in_slots(tensors, _Known(_cases(tensors)), 0) == 64 * (n + m)
+
+
+def test_a_size_is_at_most_itself():
+    n = symbol("n")
+    known = _Known([{"n": 4}, {"n": 8}])
+    assert known.at_most(n, n) and known.at_most(n, n + 1) and not known.at_most(n + 1, n) and not known.at_most(n, 4)

@@ -97,7 +97,7 @@ def _text(value: Any) -> str:
 def powers_of_two(least: int, most: int) -> list[int]:
     """The powers of two from `least` to `most`."""
     first = power_of_two_from(least)
-    return [first << i for i in range(max(0, (most // first).bit_length()))] if most >= first else []
+    return [first << i for i in range((most // first).bit_length())]
 
 
 def power_of_two_from(number: int) -> int:
@@ -129,5 +129,5 @@ def grains(default: int, *work: Size) -> list[int]:
 
 def part_sizes(count: int) -> list[int]:
     """Sizes that split a number of items into 1, 2, 3, 4, 6, 8, 12, 16, ... parts of about the same size."""
-    parts = [n for power in powers_of_two(1, max(1, count)) for n in (power, power * 3 // 2) if n <= count]
+    parts = [n for power in powers_of_two(1, count) for n in (power, power * 3 // 2) if n <= count]
     return sorted({-(-count // n) for n in parts})

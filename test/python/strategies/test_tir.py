@@ -5,7 +5,7 @@ import pytest
 from relayc.pipelines.emission.index import even_parts
 from relayc.pipelines.te.read.graph import NotStructured
 from relayc.pipelines.tir.values import nest, vectors
-from relayc.symbolic import ceil_div
+from relayc.symbolic import Range, Ranges, ceil_div, symbol
 
 
 @pytest.mark.parametrize(("a", "b", "quotient"), [(0, 3, 0), (1, 3, 1), (3, 3, 1), (4, 3, 2), (-4, 3, -1)])
@@ -43,8 +43,9 @@ def test_equal_tiles_are_one_run_where_all_of_them_are_inside():
     assert runs(10, 5, lambda start, size, count: (0, count)) == [(0, 5, 2, True)]
     assert runs(10, 5, lambda start, size, count: (count, count)) == [(0, 5, 1, False), (5, 5, 1, False)]
     assert runs(0, 4, inside) == []
-    with pytest.raises(NotStructured, match="4096 tiles that a padding touches"):
-        list(nest.tile_runs(4096, 1, lambda start, size, count: (count, count)))
+    assert len(runs(nest.MOST_EDGES, 1, lambda start, size, count: (count, count))) == nest.MOST_EDGES
+    with pytest.raises(NotStructured, match="1025 tiles that a padding touches"):
+        list(nest.tile_runs(nest.MOST_EDGES + 1, 1, lambda start, size, count: (count, count)))
 
 
 @pytest.mark.parametrize("step", [-3, -1, 1, 2])
@@ -58,3 +59,12 @@ def test_tiles_inside_are_those_whose_indices_all_are(step, low, high):
 @pytest.mark.parametrize(("extents", "wanted", "count"), [([2, 3, 4], 6, 2), ([2, 3, 4], 7, 3), ([8], 4, 1), ([1, 1], 4, 2), ([], 4, 0)])
 def test_leading_loops_are_as_few_as_give_enough_iterations(extents, wanted, count):
     assert nest.leading(extents, wanted) == count
+
+
+@pytest.mark.parametrize(("low", "high", "is_enough"), [(0, 4, False), (5, 9, True)])
+def test_sizes_that_are_known_to_be_enough_need_no_branch(low, high, is_enough):
+    taken = list[bool]()
+    with Ranges({"n": Range(low, high)}):
+        # Without a branch the evaluator has no scope of its own, and nothing is emitted.
+        nest.at_least([(5, 5), (symbol("n"), 5)], None, lambda: taken.append(True), lambda: taken.append(False))
+    assert taken == [is_enough]

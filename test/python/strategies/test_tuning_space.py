@@ -12,7 +12,7 @@ import relayc
 from relayc import Target
 from relayc.dialects.relay import build
 from relayc.pipelines.tir.strategy.table import tuning_for
-from relayc.pipelines.tir.strategy.tuning import Tuning, distinct, grains, part_sizes, powers_of_two
+from relayc.pipelines.tir.strategy.tuning import Tuning, distinct, grains, part_sizes, power_of_two, power_of_two_from, powers_of_two
 from relayc.symbolic import symbol
 
 
@@ -286,9 +286,14 @@ def test_values_are_asked_for_only_by_those_who_search():
 
 def test_lists_of_values():
     assert powers_of_two(1, 9) == [1, 2, 4, 8] and powers_of_two(3, 4) == [4] and powers_of_two(5, 4) == []
+    assert powers_of_two(4, 7) == [4] and powers_of_two(4, 8) == [4, 8] and powers_of_two(1, 0) == []
+    assert [power_of_two_from(n) for n in range(6)] == [1, 1, 2, 4, 4, 8]
+    assert [power_of_two(n, 2, 8) for n in (0, 1, 2, 3, 7, 8, 15, 16)] == [2, 2, 2, 2, 4, 8, 8, 8]
     assert part_sizes(12) == [1, 2, 3, 4, 6, 12] and part_sizes(1) == [1]
     assert distinct([1, 2, 3, 4], 4, lambda n: n % 2) == [4, 1]
     assert grains(100, 50) == [100, 1] and grains(100, 200) == [100, 201] and grains(100, 50, 200) == [100, 1, 201]
+    assert grains(50, 50) == [50, 51] and grains(51, 50) == [51, 1]  # a nest is parallel if its work is not below the grain
+    assert grains(4, symbol("n")) == [1, 1, 4, 32, 256]
     assert grains(64, symbol("n")) == [1, 8, 64, 512, 4096]
 
 

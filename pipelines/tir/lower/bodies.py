@@ -273,8 +273,7 @@ class Bodies:
             self.evaluator.store(value, memory.buffer, self._placed(base + memory.offset, slot))
 
     def _placed(self, base: Index, slot: Slot) -> Index:
-        first, width = slot
-        return base + first + (Index.of(self.evaluator.lane) if width > 1 else 0)
+        return base + slot[0] + self.evaluator.lane_index
 
     def written_slots(self, use: Use, state: State, is_init: bool) -> list[tuple[ir.Value, Slot]]:
         """The slots of registers that a block writes.

@@ -188,7 +188,7 @@ class DeviceFunction(Function):
                 made = view(self.workspace, self.offsets[buffer], region.size, buffer.type.element_type)
                 self.storage[buffer] = Memory(made, region.extents, region.lows)
         for found in self.launches:
-            if not any(proves(lambda: loop.extent <= 0) for use in found.uses[:1] for loop in found.blocks):  # noqa: B023
+            if all(loop.extent != 0 for loop in found.blocks):
                 self._launch(found)
 
     def _launch(self, found: NestLaunch) -> None:

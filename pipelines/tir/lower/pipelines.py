@@ -45,7 +45,7 @@ class Pipelined(LoopNode):
 def pipelined(loop: Loop, inside: Sequence[Node], scope: Callable[[ir.Value], str]) -> Pipelined | None:
     """The software pipelined loop of a loop and its contents; None if it has no such annotation. Raises ScheduleError."""
     stages = _numbers(loop, STAGES)
-    if stages is None or (loop.extent == 1 and not any(True for _ in boxes_in(inside))):
+    if stages is None or (loop.extent == 1 and not list(boxes_in(inside))):
         return None
     where = f"loop {loop.name}: annotation {STAGES}"
     if loop.kind != Kind.SERIAL:

@@ -8,7 +8,7 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.gpu.launch import WARP, barrier, shared_type, shuffle
 from relayc.pipelines.tir.tree.members import Loop
-from relayc.pipelines.tir.values import nest
+from relayc.pipelines.tir.values import nest, vectors
 from relayc.pipelines.tir.values.evaluator import Evaluator
 
 Combine = Callable[[ir.Value, ir.Value], ir.Value]
@@ -60,8 +60,6 @@ class ThreadGroup:
     def _in_warps(self, value: ir.Value, size: int, combine: Combine) -> ir.Value:
         """Reduces within each warp; then each thread combines the results of the warps."""
         value = self._in_warp(value, WARP, combine)
-        if size == WARP:
-            return value
         memory = self._memory(value.type)
         linear = self.linear()
         warp, lane = (self._divided(linear, WARP, name) for name in ("divui", "remui"))
@@ -78,10 +76,7 @@ class ThreadGroup:
         for i in range(count):
             at = emit.arith("addi", start, emit.index_constant(i)) if i else start
             found.append(emit.create("memref.load", [type_], [memory, at]))
-        while len(found) > 1:
-            pairs = [combine(a, b) for a, b in zip(found[::2], found[1::2], strict=False)]
-            found = pairs + found[len(pairs) * 2 :]
-        return found[0]
+        return vectors.pairwise(found, combine)
 
     def _in_memory(self, value: ir.Value, axes: Sequence[str], size: int, combine: Combine) -> ir.Value:
         """Tree reduction in shared memory: half of the threads combine two parts each, then a quarter, and so on."""

@@ -267,7 +267,7 @@ class _Printer:
             elif not len(op.results):
                 text = self.renderer.by_name(op)
                 self._settle()
-                self._name_pending(lambda text: text.loads)
+                self._name_loads()
                 self._line(text.text)
             elif not self.renderer.is_index_arithmetic(op.results[0]):
                 text = self.renderer.operation(op)
@@ -276,7 +276,6 @@ class _Printer:
                     pending[op.results[0]] = text
                 else:
                     self._name(op.results[0], text)
-        self._name_pending(lambda text: True)
         self.renderer = outer
 
     def _store(self, op: ir.Operation) -> None:
@@ -285,7 +284,7 @@ class _Printer:
         element = self.renderer.element(buffer, indices)
         self._settle()
         # Values loaded before the store are also loaded before it in the script.
-        self._name_pending(lambda text: text.loads)
+        self._name_loads()
         self._line(f"{element} = {text}")
 
     def _stored(self, value: ir.Value, buffer: ir.Value) -> str:
@@ -301,10 +300,10 @@ class _Printer:
             self.renderer.pending.pop(value, None)
         self.renderer.used.clear()
 
-    def _name_pending(self, which: object) -> None:
-        assert callable(which)
+    def _name_loads(self) -> None:
+        """Writes the pending values that were loaded."""
         for value, text in list(self.renderer.pending.items()):
-            if which(text):
+            if text.loads:
                 del self.renderer.pending[value]
                 self._name(value, text)
 

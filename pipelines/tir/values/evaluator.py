@@ -152,7 +152,7 @@ class Evaluator:
         if stride == -1:
             value = self._load_vector(buffer, type_, first - (self.width - 1))
             return vectors.shuffle(value, value, range(self.width - 1, -1, -1))
-        if stride == 2 and self.width > 1:
+        if stride == 2:
             return self._load_pairs(buffer, type_, first)
         places = [self.placed(first + i * stride) for i in range(self.width)]
         return vectors.from_elements([emit.create("memref.load", [element], [buffer, at]) for at in places])

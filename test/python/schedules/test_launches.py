@@ -461,6 +461,19 @@ def test_a_loop_of_one_iteration_takes_no_axis_from_another_one() -> None:
     lower(written(f"for i in T.thread_binding(1, {X}):\n  {J}    B: B[vi, vj] = A[vi, vj]"))
 
 
+def test_a_nest_without_blocks_is_not_launched() -> None:
+    text = """
+def main(A: T.Buffer((64, EXTENT), "float32"), B: T.Buffer((64, EXTENT), "float32")):
+    for j in T.thread_binding(EXTENT, "blockIdx.x"):
+        for i in range(64):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj]
+"""
+    for extent in range(2):
+        assert lower(from_source(text.replace("EXTENT", str(extent)))).count("gpu.launch ") == extent
+
+
 def test_an_intrinsic_of_one_thread_is_computed_by_each_thread() -> None:
     head = 'def main(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):\n'
     doubled = '    for i in range(4):\n        with T.block("y"):\n            v = T.axis.S(4, i)\n            y[v] = x[v] * 2.0\n'

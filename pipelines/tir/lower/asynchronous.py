@@ -51,9 +51,9 @@ def _start(use: Use, bodies: Bodies, state: State, buffer: ir.Value, indices: tu
     local = [substitute(i, use.point) - low for i, low in zip(indices, storage.lows, strict=True)]
     offset = bodies.at(weighted(local, storage.strides), state.point) + storage.offset
     lane = bodies.evaluator.lane
-    if width > 1 and (offset.coefficient(lane) != 1 or offset.without(lane).has_vector()):
+    start = offset.without(lane)
+    if width > 1 and (offset.coefficient(lane) != 1 or start.has_vector()):
         raise ScheduleError(f"{use.block}: {_WANTED}, of elements side by side, found lanes at {offset}")
-    start = offset.without(lane) if width > 1 else offset
     if not is_multiple(start, width):
         apart = ", ".join(map(str, storage.strides))
         raise ScheduleError(f"{use.block}: {_WANTED}, between multiples of {width} elements, found neighbours {apart} elements apart")

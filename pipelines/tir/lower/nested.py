@@ -139,7 +139,7 @@ class _Trees:
             if intrin.starts and not use.reduction_loops and not use.is_mixed:
                 accumulates = False
             else:
-                zero = Tensorized(intrin, match, True, self.target, {}, is_start=True) if intrin.fragments else None
+                zero = Tensorized(intrin, match, accumulates, self.target, {}, is_start=True) if intrin.fragments else None
                 start = self._init(use, around, zero)
         elif not accumulates and not intrin.starts:
             inner, loops = nest_in(block)

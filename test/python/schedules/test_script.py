@@ -404,3 +404,18 @@ def main(A: T.Buffer(("n",), "float32"), B: T.Buffer((30,), "float32")):
     with pytest.raises(ScriptError, match=f"a loop from {found}: expected a number that is not negative") if found else nullcontext():
         s = Schedule(from_source(text))
         assert [str(loop.extent) for loop in s.nest.loops().values()] == ["0" if "5" in bounds else "n"]
+
+
+def test_only_what_is_loaded_has_a_name_before_a_store() -> None:
+    mod = from_source("""
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            number = T.cast(v + 1, "float32")
+            old = A[v]
+            B[v] = 1.0
+            C[v] = number + old
+""")
+    *_, loaded, first, second = script(mod).rstrip().splitlines()
+    assert (loaded.strip(), first.strip()) == ("x = A[vi]", "B[vi] = 1.0") and second.endswith('"float32") + x')

@@ -487,14 +487,13 @@ def _swapped(value: ir.Value, rw: Rewriter) -> ir.Value | None:
 def transposed_operand(op: Op, rw: Rewriter) -> Found:
     """A product of a transposed operand -> the product with its flag turned."""
     operands, attrs = list(op.operation.operands), op.attrs()
-    if min(_type(v).rank for v in operands) != max(_type(v).rank for v in operands):
+    if len({_type(v).rank for v in operands}) != 1:
         return None  # a matmul of more than one matrix
-    changed = False
     for i, flag in enumerate(("transpose_a", "transpose_b")):
         source = _swapped(operands[i], rw)
         if source is not None:
-            operands[i], attrs[flag], changed = source, not attrs[flag], True
-    return build(op.relay_name, *operands, **attrs) if changed else None
+            operands[i], attrs[flag] = source, not attrs[flag]
+    return None if operands == list(op.operation.operands) else build(op.relay_name, *operands, **attrs)
 
 
 @RULES.on("nn_dense")

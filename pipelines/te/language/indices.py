@@ -42,9 +42,9 @@ class Atom(Nonlinear):
             return tuple(None if end is None else end // divisor for end in left)  # type: ignore[return-value] # of two ends
         if self.operation == "floor_mod":
             low, high = left
-            if low is not None and high is not None and proves(lambda: low >= 0 and high < divisor):
-                return left
-            return 0, divisor - 1 if high is None or low is None or not proves(lambda: low >= 0) else minimum(divisor - 1, high)
+            if low is None or high is None or not is_at_least(low, 0):
+                return 0, divisor - 1
+            return left if is_at_least(divisor - 1, high) else (0, minimum(divisor - 1, high))
         return None, None
 
 

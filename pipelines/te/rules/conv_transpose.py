@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from relayc.dialects.mlir import arith, ir
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.conv import ConvGeometry
+from relayc.dialects.relay.layout import Layout
 from relayc.dialects.relay.types import TensorType
 from relayc.dialects.relay.window import extent
 from relayc.pipelines.te.rules import scalar
@@ -69,10 +70,10 @@ def transposed_convolution(op: Op, data: Value, weight: Value) -> Value:
         for axis, stride, dilation, (before, _) in zip(g.spatial, g.strides, g.dilation, g.pads, strict=True)
     }
     data, weight = _padded_data(data, g, phases, dtype), _padded_weight(weight, g, phases, dtype)
-    parts = [_result_part(axis, n, g.groups, phases) for axis, n in zip(g.out_layout.axes, out.sizes, strict=True)]
+    parts = _by_phase(g.out_layout, by_group(g.out_layout, "C", out.sizes, g.groups), {axis: p.count for axis, p in phases.items()}, phases)
     wide = accumulator(out.dtype)
     sums = TensorType(tuple(n for part in parts for n in part), wide)
-    found = merge(_phase_convolution(g, phases, data, weight, sums, dtype), [len(part) for part in parts])
+    found = merge(_phase_convolution(g, phases, parts, data, weight, sums, dtype), [len(part) for part in parts])
     low = [phases[axis].skip if axis in phases else 0 for axis in g.out_layout.axes]
     high = [n - skipped - kept for n, skipped, kept in zip(shape(found), low, out.sizes, strict=True)]
     return narrowed(crop(found, low, high), out, wide)
@@ -115,34 +116,31 @@ def _padded_weight(weight: Value, g: ConvGeometry, phases: dict[str, Phases], dt
     ]
     weight = pad(weight, [0] * len(lengths), [b - a for a, b in zip(shape(weight), lengths, strict=True)], 0, dtype)
     parts = by_group(g.kernel_layout, "I", shape(weight), g.groups)
-    for position, axis in enumerate(g.kernel_layout.axes):
-        if axis in phases and phases[axis].stride > 1:
-            parts[position] = [phases[axis].taps, phases[axis].stride]
-    return split(weight, parts)
+    return split(weight, _by_phase(g.kernel_layout, parts, {axis: p.taps for axis, p in phases.items()}, phases))
 
 
-def _result_part(axis: str, length: Size, groups: int, phases: dict[str, Phases]) -> list[Size]:
-    """Dimensions of the sums for `axis` of the result."""
-    if axis == "C":
-        return [groups, length // groups] if groups > 1 else [length]
-    if axis not in phases:
-        return [length]
-    return [phases[axis].count, phases[axis].stride] if phases[axis].stride > 1 else [phases[axis].count]
+def _by_phase(layout: Layout, parts: list[list[Size]], counts: dict[str, Size], phases: dict[str, Phases]) -> list[list[Size]]:
+    """Sizes that the axes are split into, with the spatial ones split into [count, phase]."""
+    found = {axis: [n, phases[axis].stride] if phases[axis].stride > 1 else [n] for axis, n in counts.items()}
+    return [found.get(axis, part) for axis, part in zip(layout.axes, parts, strict=True)]
 
 
-def _phase_convolution(g: ConvGeometry, phases: dict[str, Phases], data: Value, weight: Value, out: TensorType, operand: str) -> Value:
-    """Loops: the dimensions of the result, then input channel and taps."""
+def _phase_convolution(
+    g: ConvGeometry,
+    phases: dict[str, Phases],
+    parts: list[list[Size]],
+    data: Value,
+    weight: Value,
+    out: TensorType,
+    operand: str,
+) -> Value:
+    """Loops: the dimensions of the result, which are parts of its axes, then input channel and taps."""
     loops = Loops()
-    group: list[ir.AffineExpr] = []
-    result: dict[str, list[ir.AffineExpr]] = {}
-    for axis in g.out_layout.axes:
-        if axis == "C" and g.groups > 1:
-            group = [loops.new()]
-        strided = axis in phases and phases[axis].stride > 1
-        result[axis] = [loops.new(), loops.new()] if strided else [loops.new()]
+    result = {axis: [loops.new() for _ in part] for axis, part in zip(g.out_layout.axes, parts, strict=True)}
+    *group, out_channel = result["C"]
     channel = loops.new()
     of_data = {"N": result["N"], "C": [*group, channel]}
-    of_weight = {"O": result["C"], "I": [*group, channel]}
+    of_weight = {"O": [out_channel], "I": [*group, channel]}
     for axis, phase in phases.items():
         tap, (q, *r) = loops.new(), result[axis]
         of_data[axis] = [q + phase.reach - tap * phase.step]
@@ -151,5 +149,5 @@ def _phase_convolution(g: ConvGeometry, phases: dict[str, Phases], data: Value, 
         affine_map(loops.count, [e for axis in g.data_layout.axes for e in of_data[axis]]),
         affine_map(loops.count, [e for axis in g.kernel_layout.axes for e in of_weight[axis]]),
     ]
-    of_out = [e for axis in g.out_layout.axes for e in (group if axis == "C" else []) + result[axis]]
+    of_out = [e for axis in g.out_layout.axes for e in result[axis]]
     return contract(data, weight, maps, affine_map(loops.count, of_out), out, (operand, operand))

@@ -74,7 +74,7 @@ def take(op: Op, data: Value, indices: Value) -> Value:
     if known is not None and op.mode == "clip":
         known = max(int(known), 0)
     if known is not None and isinstance(size, int):
-        at = int(known) % size if op.mode == "wrap" else min(max(int(known) + size * (known < 0), 0), size - 1)
+        at = int(known) % size if op.mode == "wrap" else _at(int(known), size)
         return moved(data, out.dtype, out.sizes, [at if d is None else dim(d) for d in loops])
     if known is not None and op.mode != "wrap":
         line = [i == axis for i in range(source.rank)]

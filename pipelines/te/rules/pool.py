@@ -178,7 +178,7 @@ def _count(g: PoolGeometry, out: TensorType, sizes: Sequence[Size], include_pad:
         # The counted range along this axis, as positions in data.
         low, high = (-before, sizes[i] + after) if include_pad else (0, sizes[i])
         last = (out.sizes[position] - 1) * g.strides[i] - before + extent(g.pool_size[i], g.dilation[i])
-        if -before >= low and bounds(high - last)[0] >= 0:
+        if low == -before and bounds(high - last)[0] >= 0:
             constant *= g.pool_size[i]
             continue
         here = _count_along(linalg.IndexOp(position).result, g.pool_size[i], g.strides[i], g.dilation[i], before, low, high)

@@ -29,7 +29,9 @@ func.func @main(%x: tensor<1x3x8x8xui8>) -> tensor<1x3x7x7xui8> {
 // CHECK: func.func private @fused_avg_pool2d(
 // CHECK: linalg.pooling_nchw_sum {dilations = dense<1> : tensor<2xi64>, strides = dense<2> : tensor<2xi64>} ins({{.*}} : tensor<1x3x8x8xf32>, tensor<2x2xf32>) outs({{.*}} : tensor<1x3x4x4xf32>) -> tensor<1x3x4x4xf32>
 // CHECK: linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins({{.*}} : tensor<1x3x4x4xf32>) outs({{.*}} : tensor<1x3x4x4xf32>)
-// CHECK: arith.divf {{.*}} : f32
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: arith.constant 4.000000e+00 : f32
+// CHECK-NEXT: arith.divf {{.*}} : f32
 func.func @main(%x: tensor<1x3x8x8xf32>) -> tensor<1x3x4x4xf32> {
   %0 = "relay.nn_avg_pool2d"(%x) {pool_size = array<i64: 2, 2>, strides = array<i64: 2, 2>} : (tensor<1x3x8x8xf32>) -> tensor<1x3x4x4xf32>
   return %0 : tensor<1x3x4x4xf32>
@@ -37,11 +39,11 @@ func.func @main(%x: tensor<1x3x8x8xf32>) -> tensor<1x3x4x4xf32> {
 
 // -----
 
-// Padding that does not count: the number of elements depends on the position.
+// Padding that does not count: the number of elements depends on the position, and is 1 or more.
 // CHECK: func.func private @fused_avg_pool2d(
-// CHECK: tensor.pad {{.*}} low[0, 0, 1, 0] high[0, 0, 1, 0]
-// CHECK: linalg.pooling_nchw_sum {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>} ins({{.*}} : tensor<1x3x10x8xf32>, tensor<3x1xf32>) outs({{.*}} : tensor<1x3x8x8xf32>) -> tensor<1x3x8x8xf32>
-// CHECK: linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins({{.*}} : tensor<1x3x8x8xf32>) outs({{.*}} : tensor<1x3x8x8xf32>)
+// CHECK: tensor.pad {{.*}} low[0, 0, 2, 0] high[0, 0, 2, 0]
+// CHECK: linalg.pooling_nchw_sum {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>} ins({{.*}} : tensor<1x3x12x8xf32>, tensor<3x1xf32>) outs({{.*}} : tensor<1x3x10x8xf32>) -> tensor<1x3x10x8xf32>
+// CHECK: linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins({{.*}} : tensor<1x3x10x8xf32>) outs({{.*}} : tensor<1x3x10x8xf32>)
 // CHECK: arith.muli {{.*}} : index
 // CHECK: arith.subi {{.*}} : index
 // CHECK: arith.subi {{.*}} : index
@@ -51,13 +53,14 @@ func.func @main(%x: tensor<1x3x8x8xf32>) -> tensor<1x3x4x4xf32> {
 // CHECK: arith.maxsi {{.*}} : index
 // CHECK: arith.minsi {{.*}} : index
 // CHECK: arith.subi {{.*}} : index
-// CHECK: arith.index_cast {{.*}} : index to i32
+// CHECK-NEXT: arith.constant 1.000000e+00 : f32
+// CHECK-NEXT: arith.index_cast {{.*}} : index to i32
 // CHECK: arith.sitofp {{.*}} : i32 to f32
 // CHECK: arith.mulf {{.*}} : f32
 // CHECK: arith.divf {{.*}} : f32
-func.func @main(%x: tensor<1x3x8x8xf32>) -> tensor<1x3x8x8xf32> {
-  %0 = "relay.nn_avg_pool2d"(%x) {pool_size = array<i64: 3, 1>, padding = array<i64: 1, 0, 1, 0>} : (tensor<1x3x8x8xf32>) -> tensor<1x3x8x8xf32>
-  return %0 : tensor<1x3x8x8xf32>
+func.func @main(%x: tensor<1x3x8x8xf32>) -> tensor<1x3x10x8xf32> {
+  %0 = "relay.nn_avg_pool2d"(%x) {pool_size = array<i64: 3, 1>, padding = array<i64: 2, 0, 2, 0>} : (tensor<1x3x8x8xf32>) -> tensor<1x3x10x8xf32>
+  return %0 : tensor<1x3x10x8xf32>
 }
 
 // -----
@@ -67,7 +70,9 @@ func.func @main(%x: tensor<1x3x8x8xf32>) -> tensor<1x3x8x8xf32> {
 // CHECK: tensor.pad {{.*}} low[0, 0, 1, 0] high[0, 0, 1, 0]
 // CHECK: linalg.pooling_nchw_sum {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>} ins({{.*}} : tensor<1x3x10x8xf32>, tensor<3x1xf32>) outs({{.*}} : tensor<1x3x8x8xf32>) -> tensor<1x3x8x8xf32>
 // CHECK: linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins({{.*}} : tensor<1x3x8x8xf32>) outs({{.*}} : tensor<1x3x8x8xf32>)
-// CHECK: arith.divf {{.*}} : f32
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: arith.constant 3.000000e+00 : f32
+// CHECK-NEXT: arith.divf {{.*}} : f32
 func.func @main(%x: tensor<1x3x8x8xf32>) -> tensor<1x3x8x8xf32> {
   %0 = "relay.nn_avg_pool2d"(%x) {pool_size = array<i64: 3, 1>, padding = array<i64: 1, 0, 1, 0>, count_include_pad = true} : (tensor<1x3x8x8xf32>) -> tensor<1x3x8x8xf32>
   return %0 : tensor<1x3x8x8xf32>

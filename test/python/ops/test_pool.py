@@ -160,6 +160,21 @@ def test_windows_that_lie_in_the_padding(dtype):
     np.testing.assert_array_equal(largest[..., 2:4], pairs.max(-1))
 
 
+def test_one_window_lies_in_the_padding():
+    x = values((1, 2, 5))
+    # The first one, then the last one.
+    paddings = ((2, 1), (1, 2))
+    calls = [
+        (name, {"pool_size": (2,), "strides": (2,), "padding": padding})
+        for padding in paddings
+        for name in ("nn.avg_pool1d", "nn.max_pool1d")
+    ]
+    before, largest_before, after, largest_after = run_each(calls, x)
+    for first, last, outside in ((before, after, 0), (largest_before, largest_after, np.finfo(np.float32).min)):
+        np.testing.assert_array_equal(first[..., [0, -1]], np.stack([np.full((1, 2), outside, "float32"), x[..., 4]], -1))
+        np.testing.assert_array_equal(last[..., [0, -1]], np.stack([x[..., 0], np.full((1, 2), outside, "float32")], -1))
+
+
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint8"])
 def test_means_of_integers_are_cut_off(dtype):
     x = values((2, 3, 6, 6), dtype, limit=20)

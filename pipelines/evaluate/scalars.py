@@ -173,11 +173,9 @@ def _to_integer(is_unsigned: bool, dtype: np.dtype) -> Function:
     limits = np.iinfo(f"u{dtype.itemsize}" if is_unsigned else dtype)
 
     def convert(x: Any) -> Any:
-        wide = np.trunc(np.float64(x))
-        inside = (wide >= float(limits.min)) & (wide < float(limits.max) + (limits.bits < 64))
-        found = np.where(inside, wide, 0).astype(limits.dtype)
-        nearest = np.where(wide < 0, limits.dtype.type(limits.min), limits.dtype.type(limits.max))
-        return np.where(inside | np.isnan(wide), found, nearest)
+        wide = np.maximum(np.trunc(np.where(np.isnan(x), 0.0, np.float64(x))), limits.min)
+        fits = wide < float(limits.max) + (limits.bits < 64)
+        return np.where(fits, np.where(fits, wide, 0).astype(limits.dtype), limits.dtype.type(limits.max))
 
     return convert
 

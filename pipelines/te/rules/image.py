@@ -203,13 +203,13 @@ class _Sampler:
         up, down = exact(axis.out, axis.size), exact(axis.size, axis.out)
         if isinstance(up, int) and axis.scale == up:
             # Index 0 if both lengths are 1.
-            follows = up > 1 and self.sampling.mode == "pytorch_half_pixel"
+            follows = up == 1 or self.sampling.mode == "pytorch_half_pixel"
             alike = replace(axis, size=_MANY, out=_MANY * up)
         elif isinstance(down, int) and axis.scale == 1 / down:
             follows, alike = False, replace(axis, size=_MANY * down, out=_MANY)
         else:
             return None
-        return alike if follows or up == 1 or self.sampling.mode in _BY_SCALE_ONLY else None
+        return alike if follows or self.sampling.mode in _BY_SCALE_ONLY else None
 
     def taps(self, index: Value) -> tuple[list[Tap], Value | None]:
         """The taps, and whether the position is outside data (None if irrelevant)."""

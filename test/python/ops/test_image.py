@@ -157,6 +157,16 @@ def test_a_third_of_a_symbolic_length_is_each_third_element():
     np.testing.assert_array_equal(module["main"](x), x[..., 1::3])
 
 
+def test_a_length_of_one_gets_the_first_element():
+    made, type_ = relayc.Program(), relayc.TensorType((1, 2, "3*w"), "float32")
+    attrs = {"method": "nearest_neighbor", "coordinate_transformation_mode": "pytorch_half_pixel"}
+    made.function(lambda x: made.op.image.resize1d(x, size=("w",), **attrs), name="main", x=type_)
+    module = relayc.compile(made, cache=False)
+    for size, first in ((3, 0), (6, 1)):
+        x = values((1, 2, size))
+        np.testing.assert_array_equal(module["main"](x), x[..., first::3])
+
+
 def test_upsampling():
     x = values((1, 2, 5, 6))
     nearest, linear, corners = run_each(

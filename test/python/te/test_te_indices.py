@@ -94,3 +94,14 @@ def test_a_remainder_by_a_size_is_no_more_than_its_dividend():
     for size in (1, 4, 9):
         found = np.arange(6) % size
         assert (evaluate(low, {"n": size}), evaluate(high, {"n": size})) == (found.min(), found.max())
+
+
+def test_bounds_of_a_multiple_by_a_size_are_those_of_its_sign():
+    (i,) = te.compute((6,), lambda i: 0).op.axis
+    n = te.var("n")
+    with Ranges({"n": Range(0, 100)}):
+        (low, high), (least, most) = interval(linear(i * n)), interval(linear(i * -n))
+        assert interval(linear(i * (n - 1))) == (None, None)
+    for size in (0, 9):
+        ends = [evaluate(end, {"n": size}) for end in (low, high, least, most)]
+        assert ends == [0, 5 * size, -5 * size, 0]

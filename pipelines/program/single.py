@@ -164,8 +164,7 @@ def _call(mod: IRModule, kernel: ir.OpView, params: Mapping[int, np.ndarray], pr
     function.attributes["arg_attrs"] = ir.ArrayAttr.get(
         [*value_names([arguments[i] or f"arg{i}" for i in inputs]), *symbol_attributes(symbols)]
     )
-    if all(results):
-        function.attributes["res_attrs"] = value_names([text for text in results if text])
+    function.attributes["res_attrs"] = value_names([text or f"output{i}" for i, text in enumerate(results)])
     block = function.add_entry_block()
     with ir.InsertionPoint(block):
         values = dict(zip(inputs, list(block.arguments)[: len(inputs)], strict=True))

@@ -19,7 +19,7 @@ from relayc.pipelines.context.instruments import KernelSchedule
 from relayc.pipelines.context.passes import ModulePass
 from relayc.pipelines.evaluate import equivalence
 from relayc.pipelines.evaluate.cases import _LARGE, Case, cases_of, random_array, sizes_of
-from relayc.pipelines.evaluate.equivalence import _difference, check
+from relayc.pipelines.evaluate.equivalence import _difference, _same, check
 from relayc.pipelines.evaluate.errors import Outside, Refused, Unknown
 from relayc.pipelines.evaluate.relay import RelayInterpreter
 from relayc.pipelines.evaluate.structured import access, grid
@@ -319,6 +319,9 @@ def test_schedules_of_many_points_are_not_checked(most, count, monkeypatch: pyte
     assert len(found.differences) == count and "memref.loads" in found.unchecked[-1]
 
 
+NARROW = numpy_dtype("float8_e4m3fn")
+
+
 @pytest.mark.parametrize(
     ("expected", "found", "allowed", "difference"),
     [
@@ -332,6 +335,9 @@ def test_schedules_of_many_points_are_not_checked(most, count, monkeypatch: pyte
         ([np.uint8([0])], [np.uint8([255])], 9, (0, "", 255.0, 0.0)),
         ([np.float32([1]), np.float32([1])], [np.float32([2]), np.float32([4])], 0, (1, "", 3.0, 0.0)),
         ([np.float32([1]), np.float32([1])], [np.float32([4]), np.float32([2])], 0, (0, "", 3.0, 0.0)),
+        ([np.float32([1]), np.float32([1])], [np.float32([4]), np.float32([4])], 0, (0, "", 3.0, 0.0)),
+        ([np.array([1], NARROW)], [np.array([1.25], NARROW)], 0, None),
+        ([np.array([1], NARROW)], [np.array([1.5], NARROW)], 0.5, None),
         ([np.float32([1])], [], 0, (0, "expected 1 results, found 0", np.inf, 0.0)),
         ([np.float32([1])], [np.float32([[1]])], 0, (0, "expected float32 of shape (1,), found float32 of (1, 1)", np.inf, 0.0)),
         ([np.float32([1])], [np.float64([1])], 0, (0, "expected float32 of shape (1,), found float64 of (1,)", np.inf, 0.0)),
@@ -479,3 +485,10 @@ def test_sizes_of_data_that_the_interpreter_refuses(sizes, fits) -> None:
     else:
         with pytest.raises(Refused, match=f"expected 0 to {(1 << 31) - 1}, found {sizes[1] if sizes[1] < 0 else sizes[0]}"):
             run("main", [np.array(sizes)])
+
+
+def test_programs_are_the_same_where_their_parameters_are() -> None:
+    x, y = np.zeros(2), np.zeros(2)
+    assert _same(("f", {}), ("f", {})) and _same(("f", {"a": x, "b": y}), ("f", {"a": x, "b": y}))
+    others = (("g", {"a": x, "b": y}), ("f", {"a": x}), ("f", {"a": x, "b": x}))
+    assert not any(_same(("f", {"a": x, "b": y}), other) for other in others)

@@ -115,6 +115,20 @@ def test_symbols_have_the_values_of_the_shapes_of_a_call():
 
 
 @pytest.mark.parametrize(
+    ("names", "expected"), [(("", ""), ("output0", "output1")), (("", "y"), ("output0", "y")), (("y", "z"), ("y", "z"))]
+)
+def test_results_without_a_name_have_their_number(names, expected):
+    results = ", ".join("tensor<4xf32>" + (f' {{relay.name = "{name}"}}' if name else "") for name in names)
+    kernel = relayc.compile_kernel(f"""
+func.func @twice(%x: tensor<4xf32>) -> ({results}) {{
+  %e = tensor.empty() : tensor<4xf32>
+  %0 = linalg.add ins(%x, %x : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  return %0, %0 : tensor<4xf32>, tensor<4xf32>
+}}""")
+    assert f"-> {expected[0]}: float32[4], {expected[1]}: float32[4], " in repr(kernel)
+
+
+@pytest.mark.parametrize(
     ("kernel", "options", "message"),
     [
         ("func.func @f(%x: tensor<4xf32>) {", {}, "compile_kernel: expected MLIR text of the te stage"),

@@ -447,3 +447,24 @@ func.func @main(%x: tensor<3x20xi32>, %y: tensor<i32>) -> tensor<i32> {
     monkeypatch.setattr(te, "reduced", noted)
     x = np.random.default_rng(0).permutation(60).reshape(3, 20).astype(np.int32)
     assert run(text, x, np.array(-1, np.int32))[0] == 59 and found == {points}
+
+
+def test_what_a_loop_writes_leaves_the_tensor_for_the_next_time() -> None:
+    (found,) = run(
+        """
+func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %n = arith.constant 3 : index
+  %e = tensor.empty() : tensor<3xf32>
+  %f = linalg.add ins(%x, %x : tensor<3xf32>, tensor<3xf32>) outs(%e : tensor<3xf32>) -> tensor<3xf32>
+  %r = scf.for %i = %zero to %n step %one iter_args(%last = %x) -> tensor<3xf32> {
+    %v = tensor.extract %x[%i] : tensor<3xf32>
+    %w = tensor.insert %v into %f[%i] : tensor<3xf32>
+    scf.yield %w : tensor<3xf32>
+  }
+  return %r : tensor<3xf32>
+}""",
+        np.arange(3, dtype=np.float32) + 1,
+    )
+    assert found.tolist() == [2, 4, 3]

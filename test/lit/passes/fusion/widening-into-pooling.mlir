@@ -37,3 +37,13 @@ func.func @others(%x: tensor<1x8x12x12xi16>, %y: tensor<1x8x12x12xui8>, %s: tens
   %6 = "relay.nn_dense"(%5, %w) {units = 3 : i64} : (tensor<4x8xf32>, tensor<3x8xf32>) -> tensor<4x3xf32>
   return %1, %4, %6 : tensor<1x8x6x6xf32>, tensor<1x8x6x6xf32>, tensor<4x3xf32>
 }
+
+// Not of images of unknown heights.
+// CHECK-LABEL: func.func @heights
+// CHECK: "relay.cast"
+// CHECK-NEXT: "relay.yield"
+func.func @heights(%x: tensor<1x8x?x12xui8, ["h"]>) -> tensor<1x8x?x6xf32, ["h"]> {
+  %0 = "relay.cast"(%x) {dtype = "float32"} : (tensor<1x8x?x12xui8, ["h"]>) -> tensor<1x8x?x12xf32, ["h"]>
+  %1 = "relay.nn_avg_pool2d"(%0) {pool_size = array<i64: 1, 2>, strides = array<i64: 1, 2>} : (tensor<1x8x?x12xf32, ["h"]>) -> tensor<1x8x?x6xf32, ["h"]>
+  return %1 : tensor<1x8x?x6xf32, ["h"]>
+}

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import zipfile
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ import tvm_ffi
 import relayc
 from relayc import relay
 from relayc.dialects.relay.errors import RelayError
+from relayc.pipelines.control.kernels import is_on_tensors
+from relayc.runtime.artifact import TensorSpec
 from relayc.runtime.values import ConstructorValue, RefValue
 from relayc.tools.runtime_wheel import write_runtime_wheel
 
@@ -562,3 +565,11 @@ def test_functions_of_python_go(calls):
     used()
     before = used()
     assert abs(used() - before) < 60_000  # the arguments take 200,000
+
+
+@pytest.mark.parametrize(
+    ("given", "made", "expected"), [("float32", "bool", True), ("string", "bool", False), ("float32", "string", False)]
+)
+def test_strings_are_not_taken_for_tensors(given, made, expected):
+    program = SimpleNamespace(inputs=[TensorSpec("x", (2,), given)], outputs=[TensorSpec("y", (2,), made)])
+    assert is_on_tensors(program) == expected

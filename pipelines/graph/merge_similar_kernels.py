@@ -77,7 +77,7 @@ def _sizes_in(op: ir.OpView) -> dict[str, Size | Sizes]:
     for spec in op.attr_specs.values():
         if spec.says_sizes and spec.key in op.attributes:
             value = spec.read(op.attributes)
-            if all(isinstance(v, (int, Dim)) for v in _flat(value)):
+            if not isinstance(value, float):
                 found[spec.key] = value
     if OWN_FLOPS.on(op):
         found[OWN_FLOPS.name] = OWN_FLOPS.of(op)

@@ -63,3 +63,13 @@ func.func @main(%i: tensor<i32>, %x: tensor<?xf32, ["n"]>) -> tensor<?xf32, ["m"
   %2 = "relay.tuple_get_item"(%1) {index = 1} : (tuple<tensor<i32>, tensor<?xf32, ["m"]>>) -> tensor<?xf32, ["m"]>
   return %2 : tensor<?xf32, ["m"]>
 }
+
+// -----
+
+// MLIR does not know that a tensor of 0 and an unknown number of rows has no elements.
+// CHECK: tensor.collapse_shape {{.*}} : tensor<?x?xf32, ["0", "n"]> into tensor<?xf32, ["0"]>
+// CHECK: tensor.expand_shape {{.*}} : tensor<?xf32, ["0"]> into tensor<?x?x?xf32, ["0", "n", "3"]>
+func.func @main(%x: tensor<0x?xf32, ["n"]>) -> tensor<0x?x3xf32, ["n"]> {
+  %0 = "relay.reshape"(%x) {newshape = [0, "n", 3]} : (tensor<0x?xf32, ["n"]>) -> tensor<0x?x3xf32, ["n"]>
+  return %0 : tensor<0x?x3xf32, ["n"]>
+}

@@ -1,4 +1,5 @@
 // RUN: relayc-opt %s --passes alter-op-layout,dead-code-elimination | filecheck %s
+// RUN: relayc-opt %s --passes alter-op-layout | filecheck %s --check-prefix ALTERED
 
 // What lies between two convolutions is a region; its convolutions read and write the program's own layout outside.
 // CHECK-LABEL: func.func @region
@@ -109,4 +110,20 @@ func.func @leaves(%x: tensor<1x64x16x16xf32>) -> tensor<1x64x16x16xf32> {
   %0 = "relay.nn_conv2d"(%x, %w) {padding = array<i64: 1, 1, 1, 1>} : (tensor<1x64x16x16xf32>, tensor<64x64x3x3xf32>) -> tensor<1x64x16x16xf32>
   %1 = "relay.nn_softmax"(%0) : (tensor<1x64x16x16xf32>) -> tensor<1x64x16x16xf32>
   return %1 : tensor<1x64x16x16xf32>
+}
+
+// What is rebuilt in another layout is erased by the pass itself.
+// ALTERED-LABEL: func.func @pooled
+// ALTERED: "relay.nn_global_avg_pool2d"({{.*}}) {layout = "NCHW{{.*}}c"}
+// ALTERED-NOT: relay.nn_
+// ALTERED: return
+func.func @pooled(%x: tensor<1x3x8x8xf32>) -> tensor<1x32x1x1xf32> {
+  %w0 = "relay.constant"() {value = dense<1.0> : tensor<16x3x1x1xf32>} : () -> tensor<16x3x1x1xf32>
+  %w1 = "relay.constant"() {value = dense<1.0> : tensor<32x16x1x1xf32>} : () -> tensor<32x16x1x1xf32>
+  %0 = "relay.nn_conv2d"(%x, %w0) : (tensor<1x3x8x8xf32>, tensor<16x3x1x1xf32>) -> tensor<1x16x8x8xf32>
+  %1 = "relay.nn_relu"(%0) : (tensor<1x16x8x8xf32>) -> tensor<1x16x8x8xf32>
+  %2 = "relay.nn_conv2d"(%1, %w1) : (tensor<1x16x8x8xf32>, tensor<32x16x1x1xf32>) -> tensor<1x32x8x8xf32>
+  %3 = "relay.nn_relu"(%2) : (tensor<1x32x8x8xf32>) -> tensor<1x32x8x8xf32>
+  %4 = "relay.nn_global_avg_pool2d"(%3) : (tensor<1x32x8x8xf32>) -> tensor<1x32x1x1xf32>
+  return %4 : tensor<1x32x1x1xf32>
 }

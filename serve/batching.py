@@ -76,7 +76,7 @@ class Batcher:
             raise Refused(f"queue full: {self._waiting} requests wait for a worker (max_queue {self._limits.max_queue})", 503)
         most = self._limits.max_batch_size
         rows = len(next(iter(inputs.values()))) if most > 1 else 1
-        key = tuple((array.dtype.str, array.shape[1:]) for array in inputs.values()) if most > 1 else ()
+        key = tuple((array.dtype.str, array.shape[1:]) for array in inputs.values())
         batch = self._open.get(key)
         if batch is None or batch.rows + rows > most:
             if batch is not None:

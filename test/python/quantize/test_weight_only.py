@@ -120,11 +120,16 @@ def test_zero_points_are_bytes_where_they_fit(zero, dtype):
     assert re.search(r"\((.*)\) -> ", line)[1].endswith(f"x{dtype}>")
 
 
-def test_tables_have_the_sensitivity_of_layers_where_any_is_known():
-    layers = [LayerReport(name, "MatMul", "int8", 40.0, None, known, 8000, 2000, None, None) for name, known in (("a", 0.25), ("b", None))]
-    for chosen, cells in ((layers, ["25.00%", "", ""]), (layers[1:], None)):
+def test_tables_have_the_sensitivity_and_the_times_of_layers_where_any_is_known():
+    known = ("a", (0.25, None, None)), ("b", (None, 2e-6, 1e-6))
+    layers = [LayerReport(name, "MatMul", "int8", 40.0, None, rate, 8000, 2000, *times) for name, (rate, *times) in known]
+    for chosen, rates, times in (
+        (layers, ["25.00%", "", ""], ["", "2.0", ""]),
+        (layers[:1], ["25.00%", ""], None),
+        (layers[1:], None, ["2.0", ""]),
+    ):
         columns = {column.header: [*column.cells] for column in Quantized(onnx.ModelProto(), chosen).table().columns}
-        assert columns.get("sensitivity") == cells and columns["bytes"][-1] == f"{8 * len(chosen)}.0 k" and "us" not in columns
+        assert (columns.get("sensitivity"), columns.get("us")) == (rates, times) and columns["bytes"][-1] == f"{8 * len(chosen)}.0 k"
 
 
 @pytest.mark.parametrize("zero", [-100, 127])

@@ -126,6 +126,16 @@ def test_a_model_needs_no_parameters(tmp_path: Any, monkeypatch: pytest.MonkeyPa
     assert given.max_batch_size == 0
 
 
+@pytest.mark.parametrize(
+    ("given", "threads"), [({}, None), ({"workers": 1}, 7), ({"workers": 2}, 3), ({"workers": 8}, 1), ({"workers": 8, "threads": 5}, 5)]
+)
+def test_workers_share_the_cores(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, given: dict[str, int], threads: int | None) -> None:
+    monkeypatch.setattr(settings.os, "sched_getaffinity", lambda pid: set(range(7)))
+    (tmp_path / settings.FILES[0]).touch()
+    parameters = {"uri": str(tmp_path), "extra": given}
+    assert settings.take_settings(settings.ModelSettings(name="m", implementation=object, parameters=parameters)).threads == threads
+
+
 def test_a_folder_has_one_model(tmp_path: Any) -> None:
     given = settings.ModelSettings(name="m", implementation=object, parameters={"uri": str(tmp_path)})
     with pytest.raises(ValueError, match=rf"model m: expected one of .* in {tmp_path}, found none"):

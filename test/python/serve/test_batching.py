@@ -75,10 +75,13 @@ def test_requests_that_wait_for_a_worker_are_joined_meanwhile() -> None:
     assert [shape[0] for shape in worker.shapes] == [2, 2, 2]
 
 
-def test_without_a_batch_size_each_request_runs_alone() -> None:
+@pytest.mark.parametrize("most", [0, 1])
+def test_without_a_batch_size_each_request_runs_alone(most: int) -> None:
+    """Its inputs need no first size then."""
     worker = Doubler()
-    run_all(worker, Limits(), rows(2), rows(2))
-    assert worker.shapes == [(2, 3), (2, 3)]
+    found = run_all(worker, Limits(max_batch_size=most), rows(2), rows(2), np.array(3), np.array(4))
+    assert worker.shapes == [(2, 3), (2, 3), (), ()]
+    assert [each["y"].sum() for each in found] == [2 * rows(2).sum()] * 2 + [6, 8]
 
 
 def test_a_request_that_fails_does_not_fail_those_it_is_joined_with() -> None:

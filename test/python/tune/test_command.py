@@ -246,20 +246,32 @@ def test_times_that_are_left(seconds, text):
 
 
 @pytest.mark.parametrize(
-    ("trials", "seconds", "text"),
+    ("trials", "seconds", "text", "share"),
     [
-        ((3, 10), (6.0, None), "3 trials, 0:14 left"),
-        ((3, 10), (6.0, 9.0), "3 trials, 0:03 left"),
-        ((3, None), (6.0, 66.0), "3 trials, 1:00 left"),
+        ((3, 10), (6.0, None), "3 trials, 0:14 left", (3, 10)),
+        ((3, 10), (6.0, 9.0), "3 trials, 0:03 left", (6.0, 9.0)),
+        ((9, 10), (6.0, 9.0), "9 trials, 0:01 left", (9, 10)),
+        ((3, None), (6.0, 66.0), "3 trials, 1:00 left", (6.0, 66.0)),
+        ((3, None), (6.0, None), "3 trials, 0:00 left", (0, None)),
     ],
 )
-def test_progress_says_the_time_to_the_nearer_limit(monkeypatch, trials, seconds, text):
+def test_progress_says_the_time_to_the_nearer_limit(monkeypatch, trials, seconds, text, share):
     shown, times = [], iter([100.0, 106.0])
     monkeypatch.setattr(action, "time", SimpleNamespace(perf_counter=lambda: next(times)))
-    monkeypatch.setattr(action.Progress, "update", lambda self, task, **fields: shown.append(fields["description"]))
+    monkeypatch.setattr(action.Progress, "update", lambda self, task, **fields: shown.append(fields))
     with action._shown(SimpleNamespace(quiet=True)) as show:
         show(Status("k", "c", trials, seconds, 1.25))
-    assert shown == [f"{text}, gain 1.250"]
+    (found,) = shown
+    assert (found["description"], found["completed"], found["total"]) == (f"{text}, gain 1.250", *share)
+
+
+def test_progress_is_a_line_of_standard_error_that_goes(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "120")
+    with action._shown(SimpleNamespace(quiet=False)) as show:
+        show(Status("k", "loops order=[bold]", (3, 10), (6.0, None), 1.25))
+    out, error = capsys.readouterr()
+    assert "k: loops order=[bold]" in error and error.endswith("\x1b[1A\x1b[2K") and not out
 
 
 def test_charts_show_the_best_so_far_and_what_failed():

@@ -168,7 +168,7 @@ class GroupNest:
     def _turns(self, number: Index) -> tuple[ir.Value, ir.Value]:
         """The range of turns of a tile, by its number: its first turn, and the turn after its last."""
         rows, columns = self.grid
-        split = divided(divided(number, rows * columns)[0], self.tile.splits)[1] if self.tile.splits > 1 else Index()
+        split = divided(divided(number, rows * columns)[0], self.tile.splits)[1]
         return turns_of(split, self.turns, self.tile.splits)
 
     def _start(self) -> list[ir.Value]:

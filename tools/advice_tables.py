@@ -1,18 +1,17 @@
 """The output of `relayc advise`: the bound of a model, its slowest kernels, and recommendations."""
 
-import io
 import math
 import os
 from collections.abc import Iterator
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 
 from relayc.runtime.profile import COMPUTE, LATENCY, MEMORY, OVERHEAD, THREADS, marked, peak_text, share_texts
 from relayc.runtime.threads import usable_cpus
 from relayc.tools.advise import Advice, Trial
 from relayc.tools.inputs import sizes_text
-from relayc.tools.tables import NUMBER, OneLine, make_table, shortened
+from relayc.tools.tables import NUMBER, OneLine, make_table, parts_text, shortened
 from relayc.tools.timing import SAME, SLOWER
 
 _PAGE = "docs/why-slow.md"
@@ -30,11 +29,7 @@ _SHOWN = 8
 
 def advice_text(advice: Advice) -> str:
     """All that is known, as text."""
-    file = io.StringIO()
-    console = Console(file=file, width=160, highlight=False)
-    for part in advice_parts(advice):
-        console.print(part, markup=False, soft_wrap=isinstance(part, str))
-    return file.getvalue()
+    return parts_text(advice_parts(advice))
 
 
 def advice_parts(advice: Advice) -> Iterator[RenderableType]:

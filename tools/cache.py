@@ -6,7 +6,7 @@ import time
 from rich.console import Console
 
 from relayc.runtime.cache import Cache, default_folder
-from relayc.tools.tables import NUMBER, make_table, scaled
+from relayc.tools.tables import NUMBER, make_table, print_parts, scaled
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
     cache = Cache.default() or Cache(default_folder())
     if arguments.what == "clear":
         count = cache.clear()
-        console.print(f"removed {count} program{'s' * (count != 1)} from {cache.folder}", markup=False)
+        print_parts(console, f"removed {count} program{'s' * (count != 1)} from {cache.folder}")
         return
     entries = cache.entries()
     table = make_table(f"{cache.folder}", program={}, model={"overflow": "fold"}, **{"last used": {"no_wrap": True}, "bytes": NUMBER})

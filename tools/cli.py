@@ -71,7 +71,7 @@ from relayc.tools.inputs import (
 from relayc.tools.progress import progress_bar
 from relayc.tools.reference import compare, run_onnxruntime, tolerance
 from relayc.tools.settings import pass_context
-from relayc.tools.tables import kernel_table, operators_table, profile_table, scaled, space_table, stage_table, why_table
+from relayc.tools.tables import kernel_table, operators_table, print_parts, profile_table, scaled, space_table, stage_table, why_table
 from relayc.tools.visualize.command import add_options as add_visualize_options
 
 COMMANDS = ("relayc.tune.command",)
@@ -108,7 +108,7 @@ def _trace(module: Module, inputs: dict[str, np.ndarray], folder: Path, console:
     """Writes the results of each kernel call of a run, and its time."""
     executor = GraphExecutorDebug(module, sizes=sizes_of_call(module, inputs), dump_root=folder)
     executor.run(**inputs)
-    console.print(f"wrote {len(executor.times)} calls to {folder}", markup=False, soft_wrap=True)
+    print_parts(console, f"wrote {len(executor.times)} calls to {folder}")
 
 
 def _print_profile(module: Module, inputs: dict[str, np.ndarray], arguments: argparse.Namespace, console: Console) -> None:
@@ -129,7 +129,7 @@ def _print_profile(module: Module, inputs: dict[str, np.ndarray], arguments: arg
 def _print_saved(profile: Profile, console: Console) -> None:
     saved = saved_text(profile.total())
     if saved:
-        console.print(saved, markup=False)
+        print_parts(console, saved)
 
 
 def _sum_text(profile: Profile) -> str:
@@ -195,7 +195,7 @@ def inspect(arguments: argparse.Namespace, console: Console) -> None:
     module = _compile_with_reasons(arguments) if arguments.why else module_of(arguments)
     for kind, specs in (("input", module.inputs), ("output", module.outputs)):
         for spec in specs:
-            console.print(f"{kind} {spec.name}: {spec}", markup=False)
+            print_parts(console, f"{kind} {spec.name}: {spec}")
     _print_precision(module, arguments, console)
     lacking = ", ".join(module.lacking) if module.device.exists else f"the device {module.device}"
     profile = None if lacking else module.profile(inputs_of(module, arguments, console))
@@ -299,7 +299,7 @@ def bisect(arguments: argparse.Namespace, console: Console) -> None:
     from relayc.tools.bisect.compiling import Compiler
 
     def report(line: str) -> None:
-        console.print(line, markup=False)
+        print_parts(console, line)
 
     parts = {"target": arguments.target, "opt_level": arguments.opt_level, "precision": arguments.precision}
     whole = {**parts, "shapes": dict(arguments.shape), "dims": dict(arguments.dim), "specialize": arguments.specialize}

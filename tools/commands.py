@@ -27,6 +27,7 @@ from relayc.tools.inputs import (
 )
 from relayc.tools.progress import import_progress
 from relayc.tools.settings import add_pass_options
+from relayc.tools.tables import plain_console, print_parts
 
 
 class CommandError(Exception):
@@ -36,7 +37,7 @@ class CommandError(Exception):
 def make_console(to_stderr: bool = False) -> Console:
     """Standard output, or standard error where the former is for a file; in a file or pipe lines have room for a table."""
     stream = sys.stderr if to_stderr else sys.stdout
-    return Console(highlight=False, stderr=to_stderr, width=None if stream.isatty() else 160)
+    return plain_console(stderr=to_stderr, width=None if stream.isatty() else 160)
 
 
 def compile_with_progress(model: Any, quiet: bool = False, **options: Any) -> Module:
@@ -93,7 +94,7 @@ def inputs_of(module: Module, arguments: argparse.Namespace, console: Console) -
 def say(text: str, arguments: argparse.Namespace, console: Console) -> None:
     """Prints information that is not requested by an option; --quiet suppresses it."""
     if not arguments.quiet:
-        console.print(text, markup=False, soft_wrap=True)
+        print_parts(console, text)
 
 
 def parse_count(text: str) -> int:

@@ -14,6 +14,7 @@ from relayc.runtime import Module
 from relayc.tools.commands import add_model_options, inputs_of
 from relayc.tools.inputs import output_file, parse_seconds, written
 from relayc.tools.settings import pass_context
+from relayc.tools.tables import print_parts
 
 
 def add_advise_options(parser: argparse.ArgumentParser) -> None:
@@ -105,8 +106,7 @@ def _status(arguments: argparse.Namespace) -> Iterator[Callable[[str], None]]:
 
 def _print_parts(parts: Iterator[Any], data: Mapping[str, Any], arguments: argparse.Namespace, console: Console) -> None:
     """Prints lines and tables, and writes data as --json says."""
-    for part in parts:
-        console.print(part, markup=False, soft_wrap=isinstance(part, str))
+    print_parts(console, *parts)
     if arguments.json is not None:
         with written(arguments.json) as file:
             file.write(f"{json.dumps(data, indent=1)}\n".encode())

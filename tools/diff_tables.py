@@ -1,15 +1,14 @@
 """The output of `relayc diff`."""
 
-import io
 import math
 from collections.abc import Iterator, Sequence
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 
 from relayc.tools.diff import Change, Diff, seconds_of
 from relayc.tools.record import Call
-from relayc.tools.tables import NUMBER, make_table, scaled
+from relayc.tools.tables import NUMBER, make_table, parts_text, scaled
 
 _SHOWN = 30
 """Changes in the table."""
@@ -17,11 +16,7 @@ _SHOWN = 30
 
 def diff_text(found: Diff) -> str:
     """All that changed, as text."""
-    file = io.StringIO()
-    console = Console(file=file, width=160, highlight=False)
-    for part in diff_parts(found, texts=False):
-        console.print(part, markup=False, soft_wrap=isinstance(part, str))
-    return file.getvalue()
+    return parts_text(diff_parts(found, texts=False))
 
 
 def diff_parts(found: Diff, texts: bool) -> Iterator[RenderableType]:

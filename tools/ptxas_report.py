@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import PRECISIONS, compile
 from relayc.pipelines.targets.cuda.architectures import ARCHITECTURES
@@ -21,6 +19,7 @@ from relayc.pipelines.targets.cuda.device.code import compile_kernels
 from relayc.pipelines.targets.cuda.device.figures import KernelFigures, kernel_figures, uses_tensor_cores
 from relayc.pipelines.targets.cuda.device.ptxas import Report
 from relayc.pipelines.targets.cuda.target import CudaTarget
+from relayc.tools.commands import make_console
 from relayc.tools.device_code import figures_table
 from relayc.tools.tables import NUMBER, make_table
 
@@ -83,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--precision", choices=PRECISIONS, default="f32", help="of products and convolutions (default: f32)")
     parser.add_argument("--all", action="store_true", help="print every kernel")
     arguments = parser.parse_args(argv)
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+    console = make_console()
     reports = [report_model(model, arch, arguments.precision) for model in arguments.models for arch in arguments.arch or ARCHS]
     for report in reports:
         shown = report.figures if arguments.all else report.faulty

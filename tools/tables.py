@@ -1,11 +1,12 @@
 """Tables of stages and kernels, printed by commands."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
@@ -28,6 +29,24 @@ def make_table(title: str, **columns: dict[str, Any]) -> Table:
     for name, options in columns.items():
         table.add_column(name, **options)
     return table
+
+
+def plain_console(**options: Any) -> Console:
+    """A console with rich's options, on which texts are as they are: names of models may look like markup."""
+    return Console(highlight=False, markup=False, **options)
+
+
+def print_parts(console: Console, *parts: RenderableType) -> None:
+    """Prints tables, and lines, which are not wrapped."""
+    for part in parts:
+        console.print(part, soft_wrap=isinstance(part, str))
+
+
+def parts_text(parts: Iterable[RenderableType]) -> str:
+    """Tables and lines as text."""
+    file = io.StringIO()
+    print_parts(plain_console(file=file, width=160), *parts)
+    return file.getvalue()
 
 
 def scaled(value: float | Dim) -> str:

@@ -25,7 +25,7 @@ from relayc.tools.bisect.search import REFUSED, Fault, Search
 from relayc.tools.bisect.symptoms import symptom_of
 from relayc.tools.inputs import save_outputs, tensors_of
 from relayc.tools.reference import Agreement, run_onnxruntime, tolerance
-from relayc.tools.tables import make_table
+from relayc.tools.tables import make_table, print_parts
 
 if TYPE_CHECKING:
     from relayc.pipelines.evaluate.equivalence import Equivalence
@@ -243,9 +243,9 @@ def chosen_reference(arguments: argparse.Namespace) -> str:
 def show_passes(found: "Equivalence", console: Console) -> None:
     """Prints the passes that change the results of a model."""
     for reason in dict.fromkeys(found.unchecked):
-        console.print(f"not compared: {reason}", markup=False, soft_wrap=True)
+        print_parts(console, f"not compared: {reason}")
     for difference in found.differences:
-        console.print(str(difference), markup=False, soft_wrap=True)
+        print_parts(console, str(difference))
     if not found.differences:
         console.print("every pass that was compared keeps what the model gives")
 
@@ -266,9 +266,9 @@ def show(answer: Answer, question: Question, folder: Path, console: Console) -> 
     table.add_row("allowed", tolerance(question.precision))
     console.print(table)
     for path in written:
-        console.print(f"wrote {path}", markup=False, soft_wrap=True)
+        print_parts(console, f"wrote {path}")
     if (folder / "model.onnx").exists():
-        console.print(f"again: relayc run {folder / 'model.onnx'} --inputs {folder / 'inputs.npz'} --check", markup=False, soft_wrap=True)
+        print_parts(console, f"again: relayc run {folder / 'model.onnx'} --inputs {folder / 'inputs.npz'} --check")
 
 
 def show_failure(failure: Failure, folder: Path, console: Console) -> None:
@@ -284,8 +284,8 @@ def show_failure(failure: Failure, folder: Path, console: Console) -> None:
     (folder / "model.txt").write_text(onnx.printer.to_text(model) + "\n")
     save_outputs(folder / "inputs.npz", failure.part.inputs)
     (folder / "fault.json").write_text(json.dumps({"kind": "failure", "name": failure.symptom}, indent=1) + "\n")
-    console.print(f"{len(failure.part.nodes)} nodes fail in the same way: {folder / 'model.onnx'}", markup=False, soft_wrap=True)
-    console.print(f"again: relayc run {folder / 'model.onnx'} --inputs {folder / 'inputs.npz'}", markup=False, soft_wrap=True)
+    print_parts(console, f"{len(failure.part.nodes)} nodes fail in the same way: {folder / 'model.onnx'}")
+    print_parts(console, f"again: relayc run {folder / 'model.onnx'} --inputs {folder / 'inputs.npz'}")
 
 
 def write(answer: Answer, folder: Path) -> list[Path]:

@@ -17,7 +17,10 @@ from relayc.tools.tables import (
     _slowest,
     bytes_text,
     kernel_table,
+    make_table,
     operators_table,
+    parts_text,
+    plain_console,
     profile_table,
     scaled,
     shortened,
@@ -169,6 +172,18 @@ def test_what_is_too_long_for_a_line_is_left_out(width, head, line):
 def test_lines_may_shrink_to_six_characters(text, least, most):
     console = Console(width=80)
     assert OneLine(text, 0).__rich_measure__(console, console.options) == Measurement(least, most)
+
+
+def test_texts_are_as_they_are():
+    """Names of a model may look like rich's markup, and a line is one line, however long."""
+    line = "block[bold] 1 [/attention] " * 9
+    table = make_table("[title]", **{"[name]": {}, "n": {}})
+    table.add_row("[a]b[/c]", "7")
+    found = [text.rstrip() for text in parts_text([line, table]).splitlines()]
+    assert found == [line.rstrip(), "[title]", "[name]    n", "\u2500" * 11, "[a]b[/c]  7"]
+    console = plain_console(file=io.StringIO(), force_terminal=True)
+    console.print("1 'x'")
+    assert console.file.getvalue() == "1 'x'\n"
 
 
 def test_strategies_that_declined_follow_the_one_that_takes_the_kernel():

@@ -182,15 +182,15 @@ def test_memory_is_freed_after_a_call_on_another_stream(driver):
 def test_memory_of_a_stream_that_was_destroyed_is_freed_without_its_handle(driver):
     x = values((4, 4))
     module = compile(program(lambda a: [build("exp", a)], [x]), target=TARGET)
-    stream = driver.make_stream()
+    stream, given = driver.make_stream(), Device("cuda").tensor(x)
     with on_stream(stream):
-        result = module["main"](Device("cuda").tensor(x))
+        result = module["main"](given)
     before = driver.allocated[0]
     driver.push(driver.context(0))
     driver.destroy_stream(stream)
     driver.pop()
-    del result
-    assert driver.allocated[0] == before - x.nbytes and not driver.misused
+    del result, given
+    assert driver.allocated[0] == before - 2 * x.nbytes and not driver.misused
 
 
 class Framework(Producer):

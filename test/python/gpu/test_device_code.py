@@ -182,6 +182,13 @@ def test_too_much_shared_memory_is_an_error() -> None:
         device_code(kernel)
 
 
+@pytest.mark.parametrize(("count", "static", "dynamic"), [(12288, 49152, 0), (12289, 0, 49156), (41728, 0, 166912)])
+def test_the_largest_shared_memory(count: int, static: int, dynamic: int) -> None:
+    body = f"%v = memref.load %s[%t] : memref<{count}xf32, {WG}>\nmemref.store %v, %y[%b, %t] : memref<64x512xf32>"
+    (kernel,) = device_code(launched(ROWS, body, threads=1024, workgroup=f"%s : memref<{count}xf32, {WG}>")).images.kernels.values()
+    assert (kernel.static_shared_bytes, kernel.dynamic_shared_bytes) == (static, dynamic)
+
+
 def test_too_many_threads_are_an_error() -> None:
     with pytest.raises(DeviceCodeError, match=r"kernel k: expected at most 1024 threads of a block, found 2048"):
         device_code(launched(ROWS, COPY, threads=2048))

@@ -160,6 +160,17 @@ def beside_constants():
     return case(nodes, (1, 4, 5, 5), k=constant(1, 4, 5, 5), l=constant(1, 4, 5, 5), **weights)
 
 
+def beside_floats():
+    """An image is added to floats that no convolution gives."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"]),
+        helper.make_node("Exp", ["x"], ["b"]),
+        helper.make_node("Add", ["a", "b"], ["c"]),
+        helper.make_node("Conv", ["c", "u"], ["y"]),
+    ]
+    return case(nodes, (1, 4, 5, 5), w=constant(4, 4, 1, 1), u=constant(4, 4, 1, 1))
+
+
 def read_by_others(model, name):
     model.graph.node.append(helper.make_node("Exp", [name], ["z"]))
     model.graph.output.append(onnx.ValueInfoProto(name="z"))
@@ -258,6 +269,7 @@ def test_what_is_between_convolutions_is_computed_in_bytes(model, kernels, activ
         (enlarged, "x a bdef c", "", "ef", "abcdef"),  # what is enlarged and joined has one scale, as has x * sigmoid(x) for its operand
         (activated, "x a bc d e g h i m", "", "c", "abcdegh"),
         (beside_constants, "x b d", "", "", ""),
+        (beside_floats, "x c", "", "", ""),
         (lambda: read_by_others(activated(), "h"), "x a bc d e g h i m", "", "c", "abcdegh"),  # the gate of a quantised product
         (lambda: read_by_others(pooled(), "d"), "x bc fg h j", "f", "cgi", "cg"),  # others read what the limits would cut off
     ],

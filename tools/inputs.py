@@ -215,7 +215,7 @@ def load_inputs(path: Path, specs: Sequence[TensorSpec]) -> dict[str, np.ndarray
     """
     try:
         with open_file(path) as stream:
-            file = np.load(stream, allow_pickle=False)
+            file = np.load(stream)
             if not isinstance(file, np.lib.npyio.NpzFile):
                 raise ValueError("one bare array")
             arrays = {name: file[name] for name in file.files}

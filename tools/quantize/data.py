@@ -210,7 +210,7 @@ def _folder(path: Path, inputs: Sequence[ValueInfoProto]) -> Iterator[Sample]:
 
 def _load(file: Path) -> Any:
     with _readable(file):
-        found = np.load(file, allow_pickle=False)
+        found = np.load(file)
         if isinstance(found, np.ndarray):
             return found
         with found:

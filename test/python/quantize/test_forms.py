@@ -302,6 +302,14 @@ def test_channels_are_smoothed_by_the_roots_of_their_largest_values():
         np.testing.assert_allclose(found.constants[name], expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize(("given", "written"), [(4, 8), (8, 8), (9, 9)])
+def test_what_is_written_has_version_8_of_the_ir_or_its_own(given, written):
+    model = normalised()
+    model.ir_version = given
+    graph = Graph(model)
+    assert graph.copy(graph.nodes, {}).ir_version == written
+
+
 def test_the_inside_of_a_function_is_not_rounded():
     """Of x * sigmoid(x) the second factor."""
     found = [node.input[0] for node in quantised(activated()).model.graph.node if node.op_type == "QuantizeLinear"]

@@ -357,7 +357,7 @@ def test_times_and_tables():
     "options,what",
     [
         ({"method": "entropie"}, "method: expected minmax or percentile or entropy or mse, found entropie; did you mean entropy"),
-        ({"percentile": 20}, "percentile: expected a number above 50"),
+        ({"percentile": 50}, "percentile: expected a number above 50"),
         ({"smooth": 2}, "smooth: expected a number from 0 to 1, found 2"),
         ({"weight_only": 3}, "weight_only: expected None or 4 or 8, found 3"),
         ({"weight_only": 4, "block_size": 24}, "block_size: expected a power of two, 16 or more, found 24"),

@@ -242,7 +242,8 @@ def test_files_keep_arrays_that_numpy_has_no_type_for(tmp_path):
     assert load_inputs(tmp_path / "raw.npz", specs)["b"].dtype == np.uint8
     np.save(tmp_path / "bare.npy", arrays["f"])
     (tmp_path / "text.npz").write_text("text")
-    for name in ("bare.npy", "text.npz"):
+    np.savez(tmp_path / "objects.npz", b=np.array([{}], object))  # a pickle, which could execute anything
+    for name in ("bare.npy", "text.npz", "objects.npz"):
         with pytest.raises(ValueError, match=r"expected an \.npz file of numeric arrays"):
             load_inputs(tmp_path / name, specs)
     with pytest.raises(ValueError, match="found an output that is a value of type int"):

@@ -10,7 +10,7 @@ import pytest
 PROGRAM = """
 from relayc.tools.progress import import_progress, progress_bar, tracked
 
-print(list(tracked("ab", "letters", 2)))
+print(list(tracked("ab", "letters[bold]", 2)))
 with progress_bar("searching") as show:
     show("halving")
     print("found")
@@ -34,7 +34,8 @@ def shown(program, out=subprocess.PIPE):
 def test_a_terminal_shows_bars_and_standard_output_has_none_of_them():
     out, text = shown(PROGRAM.replace("QUIET", "False"))
     assert out == "['a', 'b']\nfound\n"
-    assert all(word in text for word in ("letters", "2/2", "halving", "compiling")) and "found" not in text
+    assert all(word in text for word in ("letters[bold]", "2/2", "halving", "compiling")) and "found" not in text
+    assert text.endswith("\x1b[1A\x1b[2K")  # nothing is left of the last bar
 
 
 def test_quiet_shows_no_bar():

@@ -391,6 +391,7 @@ def test_kernels_that_the_user_schedules_are_left_alone(tmp_path):
 
 def test_all_strategies(tmp_path):
     fake = Fake(lambda task, candidate: 0.5 if candidate.strategy == "loops" else 2.0, 1.0)
+    assert not tune_model.Options().all_strategies
     found = tune(tmp_path / "t.sqlite", fake, all_strategies=True)
     assert found.settings[found.states[0].task.name]["strategy"] == "loops"
     with relayc.tune.ApplyHistoryBest(tmp_path / "t.sqlite"):

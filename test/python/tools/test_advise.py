@@ -215,6 +215,25 @@ def test_bounds_keep_what_is_known_of_sizes(model):
     assert not any("bounded" in c.name for c in advising.candidates(build, module, {"batch": 9}))
 
 
+@pytest.mark.parametrize(
+    ("known", "size", "bound"),
+    [({}, 0, None), ({}, 1, (1, 1)), ({"n": (0, 5)}, 4, (1, 4)), ({"n": (3, 5)}, 4, (3, 4)), ({"n": (0, 5)}, 5, None)],
+)
+def test_sizes_are_bounded_by_those_of_the_call(known, size, bound):
+    """From 1 on, unless the range is known."""
+    found = advising._of_shapes(SimpleNamespace(specialized=[{"n": size}], ranges=known), {"n": size})
+    assert [c.change.keywords["dims"]["n"] for c in found] == [size, *([bound] if bound else [])]
+
+
+def test_the_first_of_the_changes_that_help_most_is_combined():
+    gains = [(False, "a", 9), (True, "a", 1.5), (True, "a", 2), (True, "a", 2), (True, "batch", 3), (True, "b", 1.1)]
+    trials = [
+        SimpleNamespace(at=at, helps=helps, candidate=SimpleNamespace(kind=kind), comparison=SimpleNamespace(ratio=ratio))
+        for at, (helps, kind, ratio) in enumerate(gains)
+    ]
+    assert [trial.at for trial in advising._best_by_kind(trials)] == [2, 5]
+
+
 def test_a_program_without_symbols_has_no_sizes_to_change(model):
     build = Build.of(model, {"dims": {"batch": 4}})
     assert not {"shapes", "batch"} & {c.kind for c in advising.candidates(build, build.compile(), {})}

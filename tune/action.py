@@ -75,7 +75,7 @@ def _records(arguments: argparse.Namespace, database: Database, console: Console
 def _shown(arguments: argparse.Namespace) -> Iterator[Callable[[Status], None]]:
     """Shows a line on a terminal: the progress of the search, the gain, and the current measurement."""
     console = Console(stderr=True)
-    columns = [TextColumn("{task.description}", markup=False), BarColumn(bar_width=20), TextColumn("{task.fields[what]}", markup=False)]
+    columns = [TextColumn("{task.description}"), BarColumn(bar_width=20), TextColumn("{task.fields[what]}", markup=False)]
     is_quiet = arguments.quiet or not console.is_terminal
     with Progress(*columns, console=console, disable=is_quiet, transient=True, redirect_stdout=sys.stdout.isatty()) as progress:
         task = progress.add_task("compiling", total=None, what="")

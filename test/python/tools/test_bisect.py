@@ -33,6 +33,7 @@ from relayc.tools.bisect.parts import NoPart
 from relayc.tools.bisect.search import Search, first_failing
 from relayc.tools.bisect.symptoms import HANGS, symptom, symptom_of
 from relayc.tools.reference import compare
+from relayc.tools.tables import plain_console
 
 MODEL = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -133,7 +134,7 @@ def test_a_pass_that_changes_what_the_model_gives_is_named(model, tmp_path, caps
 def test_differences_and_reasons_are_shown_as_they_are():
     shown = io.StringIO()
     found = SimpleNamespace(unchecked=["x[red]: no", "x[red]: no"], differences=["pass A, @main[bold]: 3"])
-    command.show_passes(found, Console(file=shown, width=20))
+    command.show_passes(found, plain_console(file=shown, width=20))
     assert shown.getvalue() == "not compared: x[red]: no\npass A, @main[bold]: 3\n"
 
 

@@ -162,3 +162,13 @@ def test_one_memory_in_two_shapes_has_one_name():
     flat = Packing("columns", (12,), ((0, 4, 1),), (3, 4), (1, 4, 8), (("batch", 0),))
     square = Packing("columns", (3, 4), ((0, 1, 0), (0, 0, 1)), (3, 4), (1, 4, 8), (("batch", 0),))
     assert flat.name == square.name
+
+
+def test_a_layout_of_parts_that_do_not_divide_a_dimension_ends_in_zeros():
+    around = np.arange(1, 9, dtype=np.uint32)  # the two elements after the parameter are not its own
+    found = np.empty((2, 4), np.uint32)
+    with make_context():
+        layout = ir.AffineMapAttr.parse("affine_map<(i) -> (i floordiv 4, i mod 4)>").value
+        of_parts = Packing.layout(layout, (6,), found.shape)
+    of_parts.pack(around[:6], found)
+    np.testing.assert_array_equal(found, [[1, 2, 3, 4], [5, 6, 0, 0]])

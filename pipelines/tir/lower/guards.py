@@ -59,10 +59,6 @@ class Guards:
         """The guards of a block that are not proved to hold everywhere."""
         return self.guards[use.block.name]
 
-    def has_any(self, node: LoopNode) -> bool:
-        """Whether a block in a loop has guards."""
-        return any(self.of(use) or (use.tensor is not None and use.tensor.guards) for use in node.uses)
-
     def at_start(self, use: Use, init: Init | None) -> Sequence[Guard]:
         """The guards of a block, or of its init, which runs even if the reduction has no iterations."""
         if init is None:

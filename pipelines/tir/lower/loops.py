@@ -242,9 +242,6 @@ class LoopEmitter(BlockEmitter):
 
     def _serial(self, node: LoopNode, state: State, init: Init | None) -> None:
         loop, extent = node.loop, node.loop.extent
-        if not self.guards.has_any(node):
-            self._run(node, state, init, 0, Index(extent), Var(0, extent - 1, name=loop.name))
-            return
         end = self.guards.end(node, state, init)
         if end is not None:
             index, fact = end
@@ -269,7 +266,7 @@ class LoopEmitter(BlockEmitter):
     def _strip_of(self, node: LoopNode, state: State, init: Init | None) -> tuple[Strip, LaneCover] | None:
         """The elements of vectorized loops that a guard bounds, and how vectors cover them; None without such a guard, or if a loop carries
         registers of fixed elements."""
-        if init is not None or state.lanes is not None or node.kind not in (Kind.SERIAL, Kind.VECTORIZED) or not self.guards.has_any(node):
+        if init is not None or state.lanes is not None or node.kind not in (Kind.SERIAL, Kind.VECTORIZED):
             return None
         strip, width = self.guards.strip(node, state, Kind.VECTORIZED), self._width(node)
         if strip is None or width == 1 or strip.tile % width:

@@ -474,6 +474,24 @@ def main(A: T.Buffer((64, EXTENT), "float32"), B: T.Buffer((64, EXTENT), "float3
         assert lower(from_source(text.replace("EXTENT", str(extent)))).count("gpu.launch ") == extent
 
 
+def test_divisions_keep_their_guards() -> None:
+    """Threads beyond a guard compute what nobody reads, unless it may fail: a division by 0 does."""
+    text = """
+def main(A: T.Buffer((32,), "int32"), B: T.Buffer((32,), "int32")):
+    r = T.alloc_buffer((32,), "int32", scope="local")
+    for j in T.thread_binding(32, "threadIdx.x"):
+        with T.block("r"):
+            v = T.axis.spatial(32, j)
+            T.where(j < 20)
+            r[v] = VALUE
+        with T.block("B"):
+            v = T.axis.spatial(32, j)
+            B[v] = r[v]
+"""
+    for value, branches in (("A[v] + 1", 0), ("T.truncdiv(7, A[v]) + 1", 1)):
+        assert lower(from_source(text.replace("VALUE", value))).count("scf.if") == branches
+
+
 def test_an_intrinsic_of_one_thread_is_computed_by_each_thread() -> None:
     head = 'def main(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):\n'
     doubled = '    for i in range(4):\n        with T.block("y"):\n            v = T.axis.S(4, i)\n            y[v] = x[v] * 2.0\n'

@@ -419,3 +419,19 @@ def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), C: T.Buffer
 """)
     *_, loaded, first, second = script(mod).rstrip().splitlines()
     assert (loaded.strip(), first.strip()) == ("x = A[vi]", "B[vi] = 1.0") and second.endswith('"float32") + x')
+
+
+def test_a_point_whose_bounds_are_not_reached_is_no_error() -> None:
+    """From i - i // 2 follow the bounds -3 and 7, but its values are 0 to 4."""
+    text = """
+def main(A: T.Buffer((5, 2), "float32"), B: T.Buffer((5, 2), "float32")):
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(5, POINT)
+            B[v, 0] = A[v, 0]
+"""
+    from_source(text.replace("POINT", "i - i // 2"))
+    with pytest.raises(ScriptError):
+        from_source(text.replace("POINT", "i - 3"))
+    with pytest.raises(ScriptError, match="A: expected an element, found a slice"):
+        from_source(text.replace("POINT", "i - i // 2").replace("A[v, 0]", "A[v, 0:1]"))

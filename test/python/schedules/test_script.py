@@ -435,3 +435,8 @@ def main(A: T.Buffer((5, 2), "float32"), B: T.Buffer((5, 2), "float32")):
         from_source(text.replace("POINT", "i - 3"))
     with pytest.raises(ScriptError, match="A: expected an element, found a slice"):
         from_source(text.replace("POINT", "i - i // 2").replace("A[v, 0]", "A[v, 0:1]"))
+
+
+def test_a_grid_has_extents() -> None:
+    with pytest.raises(ScriptError, match=r"T\.grid: expected extents, found none"):
+        from_source('def main(A: T.Buffer((5,), "float32")):\n    for i in T.grid():\n        pass\n')

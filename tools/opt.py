@@ -82,7 +82,8 @@ class _ListPasses(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         load_passes()
         for flag, pass_ in sorted(PASSES.items()):
-            print(f"{flag:32}{(pass_.__doc__ or '').strip().splitlines()[0]}")
+            summary = (pass_.__doc__ or "").strip().partition("\n")[0]
+            print(f"{flag:32}{summary}".rstrip())
         parser.exit()
 
 

@@ -91,6 +91,7 @@ def _is_small(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None])
         found = onnx.shape_inference.infer_node_outputs(schema, node, types, values, opset_imports=imports)
     except Exception:
         return False  # the converter reports the error
+    # An element has a byte at least; what is computed is measured again.
     return node.op_type in _SELECTS or sum(_num_elements(found.get(name)) for name in node.output if name) <= _MAX_OUTPUT_BYTES
 
 

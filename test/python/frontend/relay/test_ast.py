@@ -85,7 +85,7 @@ def test_variables_of_an_expression():
     assert not relay.well_formed(relay.Function([x], relay.Function([x, y], y)))
     assert not relay.well_formed(relay.Function([x, x], x))
     functions = {relay.GlobalVar("f"): relay.Function([y], y), relay.GlobalVar("g"): relay.Function([x, x], x)}
-    assert not relay.well_formed(relay.IRModule(functions))
+    assert not relay.well_formed(relay.RelayModule(functions))
 
 
 def test_variables_of_patterns():

@@ -250,7 +250,7 @@ class _Function:
         with function_sizes(self.function):
             for op, start, pitch, given in places:
                 home = self.homes.get(op)
-                first = Index(start) if home is None else Index.of(Var(0, home.count - 1, home.number)) * pitch + start
+                first = Index(start) if home is None else Index.of(Var.below(home.count, home.number)) * pitch + start
                 with ir.InsertionPoint(op) if home is None else ir.InsertionPoint.at_block_begin(home.body), op.location:
                     operands = [workspace, emit.materialize(first), *map(emit.index_constant, given)]
                     made = emit.create("memref.view", [op.results[0].type], operands)

@@ -135,7 +135,7 @@ def emit_total(scan: Scan, made: Launch, threads: int, part: Part, values: Mappi
     Args:
       values: what is used in the place of values around the loop.
     """
-    first = Var(0, scan.level.count - 1, step=threads, name="first")
+    first = Var.below(scan.level.count, step=threads, name="first")
     with emit.for_loop(part.begin, part.end, threads, first, [scan.neutral]) as loop:
         number = emit.materialize(Index.of(made.thread) + first)
         element = _read(scan, number, emit.compare("ult", number, part.end), values)
@@ -166,7 +166,7 @@ def emit_scan(scan: Scan, made: Launch, threads: int, part: Part | None = None) 
     """
     level, body = scan.level, operations_of(scan.loop)
     begin, end = (emit.index_constant(0), emit.index_constant(level.count)) if part is None else (part.begin, part.end)
-    first = Var(0, level.count - 1, step=threads, name="first")
+    first = Var.below(level.count, step=threads, name="first")
     init = scan.loop.operands[3] if part is None else _before(scan, made, threads, part)
     lane = _lane(made)
     with emit.for_loop(begin, end, threads, first, [init]) as loop:

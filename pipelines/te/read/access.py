@@ -100,7 +100,7 @@ class Analysis:
         point = structured.loop_point(node.position, indices)
         if node.is_reduction:
             variables = self.reduction_vars.setdefault(
-                id(structured), [Var(0, structured.extents[d] - 1, name=f"r{d}") for d in structured.reduction_dims]
+                id(structured), [Var.below(structured.extents[d], name=f"r{d}") for d in structured.reduction_dims]
             )
             for d, var in zip(structured.reduction_dims, variables, strict=True):
                 point[d] = Index.of(var)

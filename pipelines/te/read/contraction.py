@@ -183,7 +183,7 @@ def match(kernel: Kernel, keeps_pads: bool = False, fills: bool = False, broadca
         return []
     structured = node.structured
     variables = [
-        Var(0, e - 1, name=f"{kind[0]}{i}") for i, (e, kind) in enumerate(zip(structured.extents, structured.iterators, strict=True))
+        Var.below(e, name=f"{kind[0]}{i}") for i, (e, kind) in enumerate(zip(structured.extents, structured.iterators, strict=True))
     ]
     # Reduction loops of one step stay: a padding may be all that they read.
     point = [
@@ -323,7 +323,7 @@ def _roles(node: Node, root: Node, variables: list[Var], a: ProductOperand, b: P
 def _merged_dims(node: Node, root: Node) -> list[int | None] | None:
     """See Contraction.merged: found if each dimension of the contraction is one or several whole dimensions of the result along which all
     accesses of the result are contiguous."""
-    variables = [Var(0, e - 1) for e in root.shape]
+    variables = [Var.below(e) for e in root.shape]
     analysis = Analysis([node])
     analysis.visit(root, [Index.of(v) for v in variables])
     store = linearize([Index.of(v) for v in variables], root.shape)

@@ -198,7 +198,7 @@ def windowed_reduction(kernel: Kernel) -> WindowedReduction | None:
     structured = node.structured
     if len(structured.inits) != 1 or structured.inits[0].kind != "splat" or structured.captured or 0 in structured.extents:
         return None
-    variables = [Var(0, e - 1, name=f"d{i}") for i, e in enumerate(structured.extents)]
+    variables = [Var.below(e, name=f"d{i}") for i, e in enumerate(structured.extents)]
     point = [Index() if v.extent == 1 else Index.of(v) for v in variables]
     reduced = {v for v, kind in zip(variables, structured.iterators, strict=True) if kind == "reduction" and v.extent != 1}
     reads: list[list[Index] | None] = []

@@ -101,7 +101,7 @@ def _are_apart(nest: Nest, loop: Loop, blocks: Sequence[Block], buffer: ir.Value
     """Whether different iterations of a loop access disjoint elements of a buffer in the given blocks."""
     still = still_in(loop)
     region = region_of_blocks(nest, buffer, blocks, still)
-    accessed = [found.low + Index.of(Var(0, found.extent - 1)) for found in region or ()]
+    accessed = [found.low + Index.of(Var.below(found.extent)) for found in region or ()]
     return tell(accessed, [loop.var], still - {loop.var})
 
 

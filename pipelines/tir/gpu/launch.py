@@ -80,7 +80,7 @@ def launch(grid: Sequence[Size], threads: int | Sequence[int], shared: Sequence[
 
 def _numbers(sizes: Sequence[Size], arguments: Sequence[ir.Value]) -> tuple[Var, Var, Var]:
     """The numbers along the axes of a grid or a block."""
-    x, y, z = (Var(0, size - 1, value, name=axis) for size, value, axis in zip(sizes, arguments, "xyz", strict=False))
+    x, y, z = (Var.below(size, value, name=axis) for size, value, axis in zip(sizes, arguments, "xyz", strict=False))
     return x, y, z
 
 

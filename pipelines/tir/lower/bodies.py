@@ -151,7 +151,7 @@ class Bodies:
     def lanes_of(self, width: int) -> Lanes:
         """The lanes of vectors of a width. The object is cached, so that values computed for one vector are reused for another."""
         if width not in self._lanes:
-            self._lanes[width] = Lanes(Var(0, width - 1, name="lane"), width)
+            self._lanes[width] = Lanes(Var.below(width, name="lane"), width)
         return self._lanes[width]
 
     def along(self, lanes: Lanes | None) -> "_Along":

@@ -188,7 +188,7 @@ class LaunchEmission(LoopEmitter):
 
     def _serial(self, node: LoopNode, state: State, init: Init | None) -> None:
         if init is None and self.barriers.stands_in(node):
-            self._run(node, state, init, 0, Index(node.loop.extent), Var(0, node.loop.extent - 1, name=node.loop.name))
+            self._run(node, state, init, 0, Index(node.loop.extent), Var.below(node.loop.extent, name=node.loop.name))
         else:
             super()._serial(node, state, init)
 
@@ -200,7 +200,7 @@ class LaunchEmission(LoopEmitter):
         index = ir.IndexType.get()
         self._rings[node] = File(Registers(index), [2], [Index()], ())
         self._rings[node].registers.values = {TURN: emit.index_constant(0), FREE: emit.index_constant(node.ahead)}
-        self._run(node, state, None, 0, Index(node.loop.extent), Var(0, node.loop.extent - 1, name=node.loop.name))
+        self._run(node, state, None, 0, Index(node.loop.extent), Var.below(node.loop.extent, name=node.loop.name))
         if node.is_asynchronous:
             wait_for_copies(0)  # empty groups
 
@@ -244,7 +244,7 @@ class LaunchEmission(LoopEmitter):
         if node.loop.extent == 1:
             self._contents(node, self._at(state, node, Index()), None)
         else:
-            self._run(node, state, None, 0, Index(node.loop.extent), Var(0, node.loop.extent - 1, name=node.loop.name))
+            self._run(node, state, None, 0, Index(node.loop.extent), Var.below(node.loop.extent, name=node.loop.name))
         self._finish(0)
         self._unfinished = before
 

@@ -174,7 +174,7 @@ class LoopEmitter(BlockEmitter):
             if child.kind != Kind.PARALLEL and child.loop.extent != 1:
                 break
             chain.append(child)
-        made: dict[Var, Var] = {n.loop.var: Var(0, n.loop.extent - 1, name=n.loop.name) for n in chain if n.loop.extent != 1}
+        made: dict[Var, Var] = {n.loop.var: Var.below(n.loop.extent, name=n.loop.name) for n in chain if n.loop.extent != 1}
         point: dict[Var, Point] = {n.loop.var: Index.of(made[n.loop.var]) if n.loop.var in made else Index() for n in chain}
         inside = replace(state, point={**state.point, **point}, run=object())
 
@@ -214,7 +214,7 @@ class LoopEmitter(BlockEmitter):
             inside(state)
             return
         var = next(iter(value.terms))
-        first, last = Var(0, full - 1, var.value, name=var.name), Var(full, var.high, var.value, name=var.name)
+        first, last = Var.below(full, var.value, name=var.name), Var(full, var.high, var.value, name=var.name)
 
         def last_iterations() -> None:
             tail = self._tail(node, state, init)
@@ -245,14 +245,14 @@ class LoopEmitter(BlockEmitter):
         end = self.guards.end(node, state, init)
         if end is not None:
             index, fact = end
-            self._run(node, replace(state, facts=state.facts | {fact}), init, 0, index, Var(0, extent - 1, name=loop.name))
+            self._run(node, replace(state, facts=state.facts | {fact}), init, 0, index, Var.below(extent, name=loop.name))
             return
         full = self.guards.full_iterations(node, state, init)
         if full is None:
-            self._run(node, state, init, 0, Index(extent), Var(0, extent - 1, name=loop.name))
+            self._run(node, state, init, 0, Index(extent), Var.below(extent, name=loop.name))
             return
         if not proves(lambda: full <= 0):
-            self._run(node, state, init, 0, Index(full), Var(0, full - 1, name=loop.name))
+            self._run(node, state, init, 0, Index(full), Var.below(full, name=loop.name))
         tail = self._tail(node, state, init)
         if isinstance(full, int) and isinstance(extent, int) and extent - full == 1:
             self.emit(node.children, self._at(state, node, Index(full)), init)
@@ -306,7 +306,7 @@ class LoopEmitter(BlockEmitter):
         inside: Callable[[State], None] = lambda state: self.emit(node.children, state) if over_tiles else self._each(node, state, None)  # noqa: E731
         if left.is_constant and isinstance(left.const, int):
             full = min(left.const // tile, int(node.loop.extent)) if over_tiles else 0
-            self._run(node, state, None, 0, Index(full), Var(0, full - 1, name=node.loop.name))
+            self._run(node, state, None, 0, Index(full), Var.below(full, name=node.loop.name))
             if rest := vectors.pieces(left.const % tile, lanes.width):
                 inside(self._part(strip, rest, self._at(state, node, Index(full)) if over_tiles else state))
             return

@@ -91,7 +91,7 @@ def shape_in(amap: ir.AffineMap, shape: Sequence[Size]) -> list[Size]:
     if amap.n_dims != len(shape) or amap.n_symbols:
         raise ScheduleError(f"index_map: expected one of {len(shape)} indices, found {amap}")
     found: list[Size] = []
-    for index in mapped(amap, [Index.of(Var(0, d - 1)) for d in shape]):
+    for index in mapped(amap, [Index.of(Var.below(d)) for d in shape]):
         low, high = index.bounds()
         if not proves(lambda low=low: low >= 0):  # type: ignore[misc] # it is the value of now
             raise ScheduleError(f"index_map: expected indices of 0 or more, found {amap}")

@@ -48,7 +48,7 @@ class Evaluator:
     def lanes(self, width: int, mask: ir.Value | None = None) -> Iterator[Var]:
         """A scope in which `lane` runs over `width` lanes; with a mask only active lanes are loaded and stored."""
         saved = self.lane, self.width, self.mask
-        self.lane, self.width, self.mask = Var(0, width - 1, name="lane"), width, mask
+        self.lane, self.width, self.mask = Var.below(width, name="lane"), width, mask
         with self.scope():
             yield self.lane
         self.lane, self.width, self.mask = saved

@@ -79,7 +79,7 @@ def box(
       begin: emitted first in the code of each thread, to create buffers.
       work, grain: if `work` is a symbolic size, the loop is parallel only from `grain` on.
     """
-    variables = [Var(0, extent - 1, name=f"d{d}") for d, extent in enumerate(extents)]
+    variables = [Var.below(extent, name=f"d{d}") for d, extent in enumerate(extents)]
     together, rest = ([v for v in some if v.extent != 1] for some in (variables[:parallel_loops], variables[parallel_loops:]))
 
     def inside() -> None:
@@ -143,7 +143,7 @@ def blocks(extent: Size, size: int, evaluator: Evaluator) -> Iterator[Index]:
     """A loop over blocks of `size` that cover an extent; the last block overlaps the previous one instead of exceeding the extent. Yields
     the start of a block."""
     count = ceil_div(extent, size)
-    var = Var(0, count - 1, name="block")
+    var = Var.below(count, name="block")
     with emit.for_loop(0, count, 1, var):
         start = emit.at_most(Index.of(var) * size, extent - size)
         with evaluator.scope():

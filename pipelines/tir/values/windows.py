@@ -41,7 +41,7 @@ def add_rows_of_taps(
         high = emit.arith("maxsi", high, low)
         loops = [(0, low, True), (high, taps, True), (low, high, False)]
     for start, end, is_outside in loops:
-        var = Var(0, taps - 1, name="k")
+        var = Var.below(taps, name="k")
         with emit.for_loop(start, end, 1, var, sums) as loop, evaluator.scope():
             emit.yield_values(add(Index.of(var), is_outside, list(loop.inner_iter_args)))
         sums = list(loop.results)

@@ -54,7 +54,7 @@ def takes_part(lanes: WarpExchange, lane: ir.Value) -> ir.Value:
 
 def over_lanes(lanes: WarpExchange, initial: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
     """Combines the participating lanes, first to last: `combine` gets the result so far, and the number of a lane (an i64)."""
-    lane = Var(0, WARP - 1)
+    lane = Var.below(WARP)
     with emit.for_loop(0, WARP, 1, lane, [initial]) as loop:
         number, so_far = to_word(lane.value), loop.inner_iter_args[0]
         taken = emit.select(takes_part(lanes, number), combine(so_far, number), so_far)

@@ -125,7 +125,7 @@ def move_of(node: Node, memory: Sequence[Node]) -> Move | None:
     """The transposed reads of an elementwise result that is not empty; None without such reads. `memory` are the kernel's arguments."""
     if node.size == 0:
         return None
-    variables = [Var(0, e - 1, name=f"d{i}") for i, e in enumerate(node.shape)]
+    variables = [Var.below(e, name=f"d{i}") for i, e in enumerate(node.shape)]
     point = [Index.of(v) for v in variables]
     analysis = Analysis(memory)
     analysis.visit(node, point)

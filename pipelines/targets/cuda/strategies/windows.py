@@ -146,7 +146,7 @@ class _WindowKernel:
                     self._thread(number, extents)
                 else:
                     inside = emit.below(number, total)
-                    number = Index.of(Var(0, total - 1, emit.materialize(number), name="number"))
+                    number = Index.of(Var.below(total, emit.materialize(number), name="number"))
                     nest.when(inside, self.evaluator, lambda: self._thread(number, extents))
         return Scheduled(body.function, packings)
 

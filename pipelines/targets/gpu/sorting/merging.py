@@ -93,7 +93,7 @@ def sort_group(order: Order, shared: Sequence[ir.Value], group: Group, items: Se
       items: of the thread, as many for each.
     """
     found, own, rounds = sort_registers(order, items), group.own, group.threads.bit_length() - 1
-    round_ = Var(0, rounds - 1, name="round")
+    round_ = Var.below(rounds, name="round")
     with emit.for_loop(0, rounds, 1, round_, flattened(found)) as loop:
         store_items(order_items(order, loop.inner_iter_args), shared, own)
         barrier()

@@ -101,7 +101,7 @@ class BlockAttention(GpuAttention):
 
     def _fill(self, buffer: ir.Value, count: int, value: Callable[[Index, Index, int], ir.Value]) -> None:
         """Writes `count` rows of vectors along the depth: `value(row, first element, lanes)`, zeros behind the last element."""
-        item = Var(0, count * self.steps - 1, name="item")
+        item = Var.below(count * self.steps, name="item")
         with emit.for_loop(self.thread.value, count * self.steps, self.threads, item), self.evaluator.scope():
             row, step = self.evaluator.quotient_and_rest(Index.of(item), self.steps)
             place = row * self.pitch + step * self.lanes
@@ -134,7 +134,7 @@ class BlockAttention(GpuAttention):
         whole = self.width % self.lanes == 0
         lanes = self.lanes if whole else 1
         steps = self.width // lanes
-        item = Var(0, self.p.keys * steps - 1, name="item")
+        item = Var.below(self.p.keys * steps, name="item")
         with emit.for_loop(self.thread.value, self.p.keys * steps, self.threads, item), self.evaluator.scope():
             row, step = self.evaluator.quotient_and_rest(Index.of(item), steps)
             point = [*head, emit.at_most(first + row, self.keys - 1)]

@@ -67,7 +67,7 @@ class TileCopy(ABC):
         self.buffer = shared.elements(self.source.element)
         count, size = self.stages
         for chunk in range(self.chunks, self.tile.chunks):
-            item = Var(0, count * self.tile.lines - 1, name="item")
+            item = Var.below(count * self.tile.lines, name="item")
             with emit.for_loop(thread.value, count * self.tile.lines, self.threads, item), evaluator.scope():
                 stage, line = divided(Index.of(item), self.tile.lines)
                 place = self.tile.place(emit.materialize(line), emit.index_constant(chunk))
@@ -147,7 +147,7 @@ class GatheredTiles(TileCopy):
 
     def _copy(self, first: Index, stage: ir.Value, is_whole: bool) -> None:
         count = self.tile.lines * self.chunks
-        item = Var(0, count - 1, name="item")
+        item = Var.below(count, name="item")
         with emit.for_loop(self.thread.value, count, self.threads, item), self.evaluator.scope():
             inner = self.tile.lines if self.by_key else self.chunks
             outer, place = map(hoisted, divided(Index.of(item), inner))
@@ -164,7 +164,7 @@ class GatheredTiles(TileCopy):
 def copy_of(node: Node, is_asynchronous: bool, is_padded: bool, keys: int, threads: int, start: int, stages: tuple[int, int]) -> TileCopy:
     """The copies of the second operand of a product: asynchronous where the target has such, and the operand lies in chunks."""
     structured = node.structured
-    variables = [Var(0, extent - 1) for extent in structured.extents]
+    variables = [Var.below(extent) for extent in structured.extents]
     point = [Index() if v.high == 0 else Index.of(v) for v in variables]
     rest = (node, is_padded, keys, threads, start, stages)
     try:

@@ -256,7 +256,7 @@ class Splits(GpuAttention):
 
         nest.when(emit.below(place, self.group), self.evaluator, write)
         barrier()
-        item = Var(0, rows * self.width - 1, name="item")
+        item = Var.below(rows * self.width, name="item")
         with emit.for_loop(made.thread.value, rows * self.width, self.threads, item), self.evaluator.scope():
             row, element = self.evaluator.quotient_and_rest(Index.of(item), self.width)
             at = emit.at_most(first + row, self.rows - 1)
@@ -304,7 +304,7 @@ class Splits(GpuAttention):
         """An element of the result, of the parts that the splits left."""
         rest, element = self.evaluator.quotient_and_rest(item, self.width)
         head, row = self.evaluator.quotient_and_rest(rest, self.rows)
-        split = Var(0, self.p.splits - 1, name="split")
+        split = Var.below(self.p.splits, name="split")
         start = [self._initial(n) for n in (self.a.context, self.a.largest, self.a.total)]
         with emit.for_loop(0, self.p.splits, 1, split, start) as loop, self.evaluator.scope():
             at = self._partial_row(Index.of(split), head, row)

@@ -274,7 +274,7 @@ class TensorBlocks(GpuAttention):
         for start, end, all_seen in ((0, whole, True), (whole, tiles, False)):
             if start is end:
                 continue
-            turn = Var(0, ceil_div(self.keys, self.p.keys) - 1, name="turn")
+            turn = Var.below(ceil_div(self.keys, self.p.keys), name="turn")
             with emit.for_loop(start, end, 1, turn, values) as loop, self.evaluator.scope():
                 emit.yield_values(self._turn(turn, list(loop.inner_iter_args), all_seen))
             values = list(loop.results)
@@ -297,7 +297,7 @@ class TensorBlocks(GpuAttention):
 
     def _issue(self, turn: ir.Value, stage: ir.Value) -> None:
         """Starts the copies of a turn, where there is one."""
-        first = hoisted(Index.of(Var(0, ceil_div(self.keys, self.p.keys) - 1, turn, name="turn")) * self.p.keys)
+        first = hoisted(Index.of(Var.below(ceil_div(self.keys, self.p.keys), turn, name="turn")) * self.p.keys)
 
         def copy() -> None:
             for each in self.copies:

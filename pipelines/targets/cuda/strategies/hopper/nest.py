@@ -136,7 +136,7 @@ class GroupNest:
             if tile.moves_registers:
                 hopper.registers("increase", GROUP_REGISTERS)
             value = emit.create("arith.index_cast", [ir.IndexType.get()], [group])
-            self._multiply(Index.of(Var(0, tile.groups - 1, value, name="group")), hoisted(warp), hoisted(lane))
+            self._multiply(Index.of(Var.below(tile.groups, value, name="group")), hoisted(warp), hoisted(lane))
 
         nest.when(brings, self.evaluator, bring, multiply)
 
@@ -179,12 +179,12 @@ class GroupNest:
     def _bring(self, maps: list[ir.Value]) -> None:
         tile = self.tile
         addresses = [bulk.address_of(m) for m in maps]
-        number = Var(0, self.tiles - 1, name="tile")
+        number = Var.below(self.tiles, name="tile")
         step = emit.index_constant(minimum(self.tiles, self.blocks))
         with emit.for_loop(self.first.value, self.tiles, step, number, self._start()) as tiles, self.evaluator.scope():
             matrix, row, column = self._place(Index.of(number))
             places = self.a.place(row * tile.rows, matrix.batch), self.b.place(column * tile.columns, matrix.batch)
-            turn = Var(0, self.turns - 1, name="turn")
+            turn = Var.below(self.turns, name="turn")
             with emit.for_loop(*self._turns(Index.of(number)), 1, turn, tiles.inner_iter_args) as turns:
                 ring = _Ring(*turns.inner_iter_args)
                 bulk.wait(self._barrier(ring.stage, True), emit.arith("xori", ring.phase, emit.number(1, ring.phase.type)))
@@ -203,7 +203,7 @@ class GroupNest:
         self.group, self.warp, self.lane = group, warp, lane
         # A wait covers the products of the executing threads only (PTX ISA, "wgmma.wait_group"): each warp frees a stage for itself.
         self.leads = emit.compare("eq", emit.materialize(lane), emit.index_constant(0))
-        number = Var(0, self.tiles - 1, name="tile")
+        number = Var.below(self.tiles, name="tile")
         step = emit.index_constant(minimum(self.tiles, self.blocks))
         with emit.for_loop(self.first.value, self.tiles, step, number, self._start()) as tiles, self.evaluator.scope():
             sums, ring = self._sum(_Ring(*tiles.inner_iter_args), *self._turns(Index.of(number)))
@@ -213,7 +213,7 @@ class GroupNest:
     def _sum(self, start: _Ring, first: ir.Value, end: ir.Value) -> tuple[ir.Value, _Ring]:
         """The sums of some turns, at least one, and the position in the ring after them."""
         tile = self.tile
-        turn = Var(0, self.turns - 1, name="turn")
+        turn = Var.below(self.turns, name="turn")
         begin = [hopper.no_sums(tile.columns, self.problem.sums), start.stage, start.phase, start.stage]
         with emit.for_loop(first, end, 1, turn, begin) as loop:
             sums, stage, phase, last = loop.inner_iter_args
@@ -262,7 +262,7 @@ class GroupNest:
                     place = own + (quad + 8 * half) * STRIP_PITCH + pair * 2 + eight * 8
                     store(two, self.strips, emit.materialize(place))
             warp_barrier()
-            unit = Var(0, units - 1, name="unit")
+            unit = Var.below(units, name="unit")
             with emit.for_loop(emit.materialize(self.lane), units, WARP, unit), self.evaluator.scope():
                 outer, part = divided(Index.of(unit), (STRIP if along else STRIP_ROWS) // lanes)
                 in_row, in_column = (outer, part * lanes) if along else (part * lanes, outer)
@@ -276,7 +276,7 @@ class GroupNest:
         def inside() -> None:
             value = load_run(self.strips, place, lanes, 1 if along else STRIP_PITCH)
             # Behind the last row or column there would be indices that are not there.
-            at = [Index.of(Var(0, n - 1, emit.materialize(i), name="at", step=s)) for i, n, s in self._bounded(row, column, lanes)]
+            at = [Index.of(Var.below(n, emit.materialize(i), name="at", step=s)) for i, n, s in self._bounded(row, column, lanes)]
             self.destination.store(value, at[0], at[1], matrix)
 
         conditions = [

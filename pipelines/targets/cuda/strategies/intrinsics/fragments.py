@@ -90,7 +90,7 @@ class LoadMatrix:
 
     def _place(self, lane: ir.Value, piece: int) -> tuple[Index, Index]:
         """(line, step) of the piece of 16 bytes whose address a lane gives."""
-        within = Index.of(Var(0, _MATRIX - 1, _bits(lane, 0, _MATRIX), name="lane"))
+        within = Index.of(Var.below(_MATRIX, _bits(lane, 0, _MATRIX), name="lane"))
         eight, sixteen = (Index.of(Var(0, 1, _bits(lane, shift, 2), name="half")) for shift in (3, 4))
         # A's second matrix is the next eight lines, B's the next piece of the depth.
         second, third = (eight, sixteen) if self.which == "a" else (sixteen, eight)
@@ -127,9 +127,9 @@ class StoreSums:
         """Emits the stores of all fragments."""
         assert call.lane is not None
         to, lane, tile = call["D"], call.lane, dict(self.fragments.tile)["row"]
-        row = Index.of(Var(0, _MATRIX - 1, _bits(lane, 2, _MATRIX), name="row"))
+        row = Index.of(Var.below(_MATRIX, _bits(lane, 2, _MATRIX), name="row"))
         if tile != ROWS:
-            row += Index.of(Var(0, tile // ROWS - 1, emit.arith("shrui", lane, emit.index_constant(5)), name="warp")) * ROWS
+            row += Index.of(Var.below(tile // ROWS, emit.arith("shrui", lane, emit.index_constant(5)), name="warp")) * ROWS
         pair = Index.of(Var(0, 3, _bits(lane, 0, 4), name="pair"))
         for i in range(self.rows // tile):
             for j in range(self.columns // COLUMNS):

@@ -253,7 +253,7 @@ class GatheredCopy(Copy):
                 extent = checked[original.key]
                 inside.append(emit.below(indices[d], extent))
                 value = emit.select(inside[-1], emit.materialize(indices[d]), emit.index_constant(0))
-                indices[d] = Index.of(Var(0, extent - 1, value, name="at"))
+                indices[d] = Index.of(Var.below(extent, value, name="at"))
         value = self.evaluator.at(operand.node, indices)
         return self._converted(value, [*conditions, *inside])
 

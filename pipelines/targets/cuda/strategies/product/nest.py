@@ -69,4 +69,4 @@ def tile_at(number: Index, grid: tuple[Size, Size]) -> tuple[Index, Index]:
     first, value = hoisted(band * BAND), emit.materialize(within)
     height = emit.smaller(emit.arith("subi", emit.index_constant(rows), emit.materialize(first)), BAND)
     column, row = (emit.arith(name, value, height) for name in ("divui", "remui"))
-    return first + Var(0, BAND - 1, row, name="row"), Index.of(Var(0, columns - 1, column, name="column"))
+    return first + Var.below(BAND, row, name="row"), Index.of(Var.below(columns, column, name="column"))

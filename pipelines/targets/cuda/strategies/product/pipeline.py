@@ -34,7 +34,7 @@ class Pipeline:
             values = self._issue(emit.arith("addi", first, emit.index_constant(number)), last, stage)
             self._finish(values, stage)
         begin = [emit.index_constant(0), emit.index_constant(ahead * plan.stage_bytes), *plan.sums.begin()]
-        turn = Var(0, plan.turns - 1, name="turn")
+        turn = Var.below(plan.turns, name="turn")
         with emit.for_loop(first, last, 1, turn, begin) as loop, self.evaluator.scope():
             stage, free, *sums = loop.inner_iter_args
             if self.is_asynchronous:

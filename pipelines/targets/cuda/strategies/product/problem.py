@@ -114,7 +114,7 @@ def divided(number: Index, by: Size) -> tuple[Index, Index]:
     quotient = emit.arith("divui", value, divisor)
     rest = emit.arith("subi", value, emit.create("arith.muli", [quotient.type], [quotient, divisor], emit.no_overflow()))
     step = _step(Index(by, number.terms) + number.const)
-    return Index.of(Var(0, high // by, quotient, name="quotient")), Index.of(Var(0, by - 1, rest, step, name="rest"))
+    return Index.of(Var(0, high // by, quotient, name="quotient")), Index.of(Var.below(by, rest, step, name="rest"))
 
 
 def hoisted(index: Index) -> Index:

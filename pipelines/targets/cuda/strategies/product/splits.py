@@ -54,7 +54,7 @@ class Partials:
             unit = hoisted(Index.of(made.block[0]) * THREADS + made.thread)
 
             def code() -> None:
-                number = Index.of(Var(0, units - 1, emit.materialize(unit), name="unit"))
+                number = Index.of(Var.below(units, emit.materialize(unit), name="unit"))
                 across, line = (problem.columns, problem.rows) if along else (problem.rows, problem.columns)
                 outer, part = divided(number, across // lanes)
                 batch, at_line = divided(outer, line)

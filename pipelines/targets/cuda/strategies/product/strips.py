@@ -45,7 +45,7 @@ class Strips:
             for i in range(units // threads):
                 code(Index.of(self.thread) + i * threads)
             return
-        unit = Var(0, units - 1, name="unit")
+        unit = Var.below(units, name="unit")
         with emit.for_loop(self.thread.value, units, threads, unit), self.evaluator.scope():
             code(Index.of(unit))
 

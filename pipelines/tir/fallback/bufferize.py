@@ -46,7 +46,7 @@ def bufferize_kernel(module: ir.Module) -> None:
             _choose_parallel_loops(function)
             _share_iterations(function)
             _place_temporaries(function)
-        run_upstream(module.operation, "canonicalize,cse")
+        run_upstream(module.operation, "canonicalize,cse", verify=True)
 
 
 def loops_of_kernels(module: ir.Module) -> None:
@@ -63,12 +63,13 @@ def loops_of_kernels(module: ir.Module) -> None:
         run_upstream(
             module.operation,
             "canonicalize,cse,eliminate-empty-tensors,empty-tensor-to-alloc-tensor,one-shot-bufferize,canonicalize,cse",
+            verify=True,
         )
         for function in [op for op in module.body.operations if isinstance(op, func.FuncOp) and not op.is_external]:
             _resolve_dims(function, sizes[symbol_name(function)])
             _write_in_place(function)
             copies_to_linalg(function.operation)
-        run_upstream(module.operation, "canonicalize,convert-linalg-to-parallel-loops,fold-memref-alias-ops,canonicalize,cse")
+        run_upstream(module.operation, "canonicalize,convert-linalg-to-parallel-loops,fold-memref-alias-ops,canonicalize,cse", verify=True)
         for function in [op for op in module.body.operations if isinstance(op, func.FuncOp) and not op.is_external]:
             _resolve_dims(function, sizes[symbol_name(function)])
 

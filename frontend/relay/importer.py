@@ -56,9 +56,8 @@ def _from_language(model: "RelayModule | Function | str | os.PathLike[str]") -> 
     from relayc.frontend.relay.text import parse_module
 
     if isinstance(model, Function):
-        program = RelayModule.from_expr(model)
-    else:
-        program = model if isinstance(model, RelayModule) else parse_module(Path(model).read_text(encoding="utf-8"), os.fspath(model))
+        model = RelayModule.from_expr(model)
+    program = model if isinstance(model, RelayModule) else parse_module(Path(model).read_text(encoding="utf-8"), os.fspath(model))
     try:
         return lower(flatten_atrous_conv(program))
     except NeedsControl as error:

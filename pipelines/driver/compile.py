@@ -139,8 +139,7 @@ def compile(
     if num_threads is not None or not isinstance(target, Target):
         target = Target(target, num_threads=num_threads)
     options = {"target": target, "shapes": shapes, "opt_level": opt_level, "keep_ir": keep_ir, "cache": cache, "precision": precision}
-    params = getattr(model, "params", None)  # of a relay.Function they are its variables
-    state = dict(params) if isinstance(params, Mapping) else {}  # of the inputs that it names, should the module have any as its state
+    state = dict(compile_cache.params_of(model) or {})  # of the inputs that it names, should the module have any as its state
     source = _Source(model, {**options, "num_threads": num_threads, "dims": dims, "schedules": schedules})
     observed = dump_ir is not None or keep_ir or stop_after is not None
     records = current_records(target)

@@ -140,14 +140,20 @@ def _status(path: Path) -> tuple[int, int]:
     return found.st_mtime_ns, found.st_size
 
 
+def params_of(model: Any) -> Mapping[str, Any] | None:
+    """The arrays of a program by name; None of other models: the params of a relay.Function are its variables."""
+    params = getattr(model, "params", None)
+    return params if isinstance(params, Mapping) else None
+
+
 def _digest(model: Any, wanted: bool | None) -> str | None:
     """Digest of a model that is not a file; None if it is not a model, and for an IRModule unless the cache was requested."""
     if isinstance(model, (bytes, bytearray, memoryview)):
         return digest([model])
     if hasattr(model, "SerializeToString"):
         return digest([model.SerializeToString(deterministic=True)])
-    params = getattr(model, "params", None)
-    if not wanted or not isinstance(params, Mapping):
+    params = params_of(model)
+    if not wanted or params is None:
         return None
     import numpy as np
 

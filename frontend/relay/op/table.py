@@ -168,7 +168,8 @@ def plain(value: Any) -> Any:
 
 
 def _coerced(op: str, spec: AttrSpec, value: Any) -> Any:
-    """A value in the form that an attribute has: one number for several equal ones or in a tensor, 1 for True, padding for both sides."""
+    """The value of an attribute, of which Relay takes shorter forms: one number for several equal numbers, a tensor of one element for a
+    number, 1 for True."""
     expected = spec.kind.expected
     if value is None:
         return None

@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parent.parent
-NOT_COMPILER = ("test", "bench", "docs", "examples")
-"""Folders of which no line is recorded."""
+NOT_COMPILER = ("test", "bench", "docs", "examples", "lit.cfg.py")
+"""Folders and files of which no line is recorded."""
 IMPORTING = "(import)"
 """What stands for a test where modules are imported and tests are collected."""
 

@@ -1,15 +1,20 @@
 """Loads and stores with alignment attributes, without which a device accesses vectors element by element."""
 
+from collections.abc import Sequence
+
 from relayc.dialects.mlir import ir
 from relayc.dialects.operations import last_operation
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index
 from relayc.pipelines.te.read.graph import Node
+from relayc.pipelines.tir.values import vectors
 from relayc.pipelines.tir.values.evaluator import Evaluator
 from relayc.symbolic import Dim, proves
 
 VECTOR_BYTES = 16
 """Widest access of a thread, and the alignment of buffers."""
+_WORD = 32
+"""Bits of a register."""
 
 
 class AlignedEvaluator(Evaluator):
@@ -35,6 +40,15 @@ class AlignedEvaluator(Evaluator):
         last = last_operation(ir.InsertionPoint.current.block).operation
         if last.name == "vector.store":
             self._align(last, offset)
+
+    def operation(self, name: str, result: ir.Type, operands: Sequence[ir.Value], attributes: dict[str, ir.Attribute]) -> ir.Value:
+        is_choice = name == "arith.select" and not emit.is_vector(operands[0]) and any(map(emit.is_vector, operands))
+        if is_choice and not isinstance(result, ir.IndexType) and result.width < _WORD and self.width * result.width % _WORD == 0:
+            # A choice between vectors of narrow elements takes an instruction for each word.
+            word = ir.IntegerType.get_signless(_WORD)
+            words = [vectors.bitcast(self.broadcast(v), word) for v in operands[1:]]
+            return vectors.bitcast(emit.select(operands[0], *words), result)
+        return super().operation(name, result, operands, attributes)
 
     def _align(self, op: ir.Operation, offset: Index) -> None:
         if not self.known or any(isinstance(part, Dim) for part in (offset.const, *offset.terms.values())):

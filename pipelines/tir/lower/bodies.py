@@ -15,7 +15,7 @@ from relayc.pipelines.tir.lower.registers import Registers, Slot
 from relayc.pipelines.tir.lower.steps import AccessOffset, LoweredStep, placed_steps
 from relayc.pipelines.tir.lower.storage import Use
 from relayc.pipelines.tir.tree.buffers import allocation_name
-from relayc.pipelines.tir.tree.indices import Divided, Extremal, equal, substitute
+from relayc.pipelines.tir.tree.indices import Divided, Extremal, equal, largest, smallest, substitute
 from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.tree.steps import COMMUTATIVE, Constant, combining_step, neutral
 from relayc.pipelines.tir.values import nest, vectors
@@ -143,6 +143,8 @@ class Bodies:
         self.evaluator = evaluator or Evaluator({})
         self.clipped: set[str] = set()
         """Names of blocks that run at all points: where guards exclude a point they load what the nearest included point does."""
+        self.safe: set[str] = set()
+        """Names of blocks that run at all points, and are safe there (see `run`): neighbouring elements share what they load."""
         self._lanes: dict[int, Lanes] = {}
         self._bases: dict[tuple[AccessOffset, object], Index] = {}
         self._programs: dict[tuple[str, bool], list[LoweredStep]] = {}
@@ -183,7 +185,10 @@ class Bodies:
             return self.evaluator.divide(self.at(var.index, point), var.divisor, var.kind) * factor
         if isinstance(var, Extremal):
             a, b = self.at(var.a, point), self.at(var.b, point)
-            return self.evaluator.once((var.kind, a.key, b.key), lambda: self._extremal(var, a, b)) * factor
+            found = smallest(a, b) if var.kind == "min" else largest(a, b)
+            if any(isinstance(v, Extremal) for v in found.terms):
+                found = self.evaluator.once((var.kind, a.key, b.key), lambda: self._extremal(var, a, b))
+            return found * factor
         value = point[var]
         if isinstance(value, Index):
             return value * factor
@@ -335,6 +340,9 @@ class Bodies:
             width = self.evaluator.width
             value = emit.arith("minsi", value, emit.broadcast(emit.index_constant(extent - 1), width))
             return self.evaluator.opaque(emit.arith("maxsi", value, emit.broadcast(emit.index_constant(0), width)), 0, extent - 1)
+        return self.evaluator.once(("clipped", index.key, extent), lambda: self._clamped(index, extent))
+
+    def _clamped(self, index: Index, extent: Size) -> Index:
         low, high = index.bounds()
         value = emit.materialize(index)
         if not proves(lambda: high < extent):
@@ -408,7 +416,7 @@ class Bodies:
         Args:
           safe: whether it may run at points that a guard excludes: loads then give any element, and stores go to registers only.
         """
-        _Body(self, state, safe).run(self.steps(use, is_init))
+        _Body(self, state, safe or use.block.name in self.safe).run(self.steps(use, is_init))
 
     def steps(self, use: Use, is_init: bool) -> list[LoweredStep]:
         """The operations of the init or the body of a block, in order; empty if the block has no init."""
@@ -462,7 +470,16 @@ class _Body:
         if step.name == "memref.store":
             self._store(step)
             return None
+        if step.name == "arith.cmpi" and self._is_inside(step):
+            return emit.number(1, step.type)
         return self._made(step.name, step.type, [self.value(v) for v in step.operands], step.attributes, step.key)
+
+    def _is_inside(self, step: LoweredStep) -> bool:
+        """Whether a comparison of an index with a size, as padding is read, holds here."""
+        index, limit = step.operands
+        if not isinstance(index, Index) or not isinstance(limit, Index) or not limit.is_constant:
+            return False
+        return step.attributes == emit.predicate("ult") and self.bodies.at(index, self.point).is_within(0, limit.const - 1)
 
     def _store(self, step: LoweredStep) -> None:
         place = step.access
@@ -505,7 +522,8 @@ class _Body:
             return self.values[operand]
         if isinstance(operand, Constant):
             return emit.constant(operand.attribute, operand.type)
-        return self.evaluator.index_value(self.bodies.at(operand, self.point))
+        index = self.bodies.at(operand, self.point)
+        return self.evaluator.once(("value", index.key), lambda: self.evaluator.index_value(index))
 
     def _made(self, name: str, result: ir.Type, operands: list[ir.Value], attributes: dict[str, ir.Attribute], key: Hashable) -> ir.Value:
         """An operation on values, emitted once for the same operands."""

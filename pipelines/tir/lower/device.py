@@ -10,6 +10,7 @@ from math import prod
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.operations import element_bytes
+from relayc.dialects.tir.names import Kind
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
@@ -267,13 +268,18 @@ class DeviceFunction(Function):
             return guards
         if any(step.name in _DIVISIONS for step in use.block.steps(False) or ()):
             return guards
-        if not all(self._is_within(use, a) for a in use.accesses):
-            loads = [a for a in use.accesses if not a.is_store]
-            if use.block.is_reduction or use.clipped is None or any(self.nest.scope(a.buffer) != "global" for a in loads):
-                return guards
-            self.bodies.clipped.add(use.block.name)
         steps = set[Var]().union(*(variables(use.points[i]) for i in use.block.reduction))
-        return [g for g in guards if not variables(g.index).isdisjoint(steps)]
+        needed = [g for g in guards if not variables(g.index).isdisjoint(steps)]
+        if not all(self._is_within(use, a) for a in use.accesses):
+            loads = [a for a in use.accesses if not a.is_store and not isinstance(self.storage[a.buffer], File)]
+            if any(self.nest.scope(a.buffer) != "global" for a in loads):
+                return guards
+            # One branch skips all steps of a reduction; elements in unrolled loops would have a branch each.
+            elements = {loop.var for loop in use.loops if loop.kind == Kind.UNROLLED and loop.extent != 1} - steps
+            if all(variables(g.index).isdisjoint(elements) for g in guards) if use.block.is_reduction else use.clipped is None:
+                return guards
+            (self.bodies.safe if use.block.is_reduction else self.bodies.clipped).add(use.block.name)
+        return needed
 
     def _has_room(self, use: Use, store: Access) -> bool:
         """Whether a store at points that guards exclude changes no element that another point writes."""

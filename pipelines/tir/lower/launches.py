@@ -30,7 +30,7 @@ from relayc.pipelines.tir.lower.storage import Use
 from relayc.pipelines.tir.lower.threads import Across
 from relayc.pipelines.tir.lower.tree import Init, LoopNode, Node
 from relayc.pipelines.tir.tree.guards import Guard
-from relayc.pipelines.tir.tree.indices import Divided, Extremal, variables
+from relayc.pipelines.tir.tree.indices import variables
 from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.tree.steps import neutral
 from relayc.pipelines.tir.values import nest
@@ -125,8 +125,7 @@ class LaunchEmission(LoopEmitter):
         """Whether a guard depends only on known variables, and is not known to hold."""
         if not variables(guard.index) <= known or self.guards.is_fact(guard, state):
             return False
-        plain = not any(isinstance(v, (Divided, Extremal)) for v in guard.index.terms)
-        _, high = self.bodies.over(guard.index, state.point).bounds() if plain else guard.index.bounds()
+        _, high = self.bodies.over(guard.index, state.point).bounds()
         return not proves(lambda: high < guard.limit)
 
     # ---- branches

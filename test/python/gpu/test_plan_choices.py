@@ -203,7 +203,8 @@ def test_lanes_of_windows():
     ):
         found = window(one, one, bits, channels)
         assert windows._lanes(found, most) == lanes, (channels, bits, most)
-        assert windows._possible(windows.Numbers(100, most, 2, 3), found) == windows.Numbers(64, lanes, 2, 3)
+        rows = 2 if 9 * 2 * 3 * lanes <= 512 else 1  # taps run in a loop over their rows
+        assert windows._possible(windows.Numbers(100, most, 2, 3), found) == windows.Numbers(64, lanes, rows, 3)
     assert windows._possible(windows.Numbers(1, 1, 1, 1), window(one, one)).threads == 32
     assert windows._possible(windows.Numbers(5000, 1, 1, 1), window(one, one)).threads == 1024
 

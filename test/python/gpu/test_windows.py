@@ -117,6 +117,28 @@ def test_channels_are_read_in_vectors():
     assert report is None or report.spill_stores == report.spill_loads == 0
 
 
+def test_only_stores_outside_the_result_wait_for_a_branch():
+    """Of 28 columns, 3 in a thread, the last two of the last thread are outside: two branches. Of the 3 rows and 7 columns that a thread
+    reads, the first of each and the last 4 columns may be outside the input. Padding is chosen in words of two elements."""
+    x = np.zeros((8, 56, 56, 64), "float16")
+    pool = lambda x: [build("nn.max_pool2d", x, pool_size=[3, 3], strides=[2, 2], padding=[1, 1, 1, 1], layout="NHWC")]  # noqa: E731
+    with PassContext(config=SEVERAL | {"schedule.window.rows": 1}):
+        kernel = str(compile(program(pool, [x]), target=Target("cuda", arch="sm_80"), stop_after="tir").module)
+    branches = re.findall(r"scf\.if .*?\n(.*?)\}", kernel, re.DOTALL)
+    assert len(branches) == 2 and all("vector.store" in branch and "load" not in branch for branch in branches)
+    assert len(set(re.findall(r"arith\.cmpi (.*)", kernel))) == 2 + 1 + 5
+    assert set(re.findall(r"arith\.select .*: (\S+)", kernel)) == {"vector<2xi32>"}
+
+
+@pytest.mark.parametrize(("layout", "shape"), [("OIHW", (24, 1, 3, 3)), ("HWOI", (3, 3, 24, 1))])
+def test_weights_are_packed_along_channels(layout, shape):
+    attrs = {"groups": 24, "channels": 24, "kernel_size": [3, 3], "data_layout": "NHWC", "kernel_layout": layout}
+    x = np.zeros((1, 8, 8, 24), "float32")
+    with PassContext(disabled_pass=["AlterOpLayout"]):
+        module = compile(program(lambda x, w: [build("nn.conv2d", x, w, **attrs)], [x, Const(np.zeros(shape, "float32"))]), target=EMULATED)
+    assert [spec.shape for spec in module.kernels[0].inputs] == [x.shape, (1, 3, 3, 24) if layout == "OIHW" else (3, 3, 1, 24)]
+
+
 @pytest.mark.parametrize(("pool", "is_taken"), [(3, True), (32, True), (33, False)])
 def test_windows_of_many_taps_are_left_to_other_schedules(pool, is_taken):
     pooling = lambda x: [build("nn.max_pool2d", x, pool_size=[pool, pool], layout="NHWC")]  # noqa: E731 (an argument)

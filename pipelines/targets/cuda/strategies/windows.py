@@ -3,32 +3,34 @@
 Neighbouring threads compute neighbouring elements in memory: vectors of 16 bytes of channels if channels are last, otherwise columns. A
 thread computes several outputs along the axis that is not contiguous (neighbouring columns or rows), and reads the elements that their
 windows share once. Padding is read as an element inside the input, which is then replaced by the padding, so that no load waits for a
-branch. Constant weights are packed with the channels of a vector side by side.
+branch. The layout of constant weights is changed so that channels are last.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from typing import Any
 
+from relayc.dialects.discardable import PARAM
+from relayc.dialects.functions import value_attributes
 from relayc.dialects.mlir import ir
 from relayc.pipelines.context.target import Target
-from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cuda.architectures import WARP
-from relayc.pipelines.targets.cuda.strategies.product.problem import Point, divided, hoisted
+from relayc.pipelines.targets.cuda.strategies.general import inline
 from relayc.pipelines.targets.cuda.target import CudaTarget
 from relayc.pipelines.te.read import window_channels, window_columns
 from relayc.pipelines.te.read.graph import Kernel
 from relayc.pipelines.te.read.window import Window
 from relayc.pipelines.te.read.window_channels import ChannelWindow
-from relayc.pipelines.tir.gpu.aligned import VECTOR_BYTES, AlignedEvaluator
-from relayc.pipelines.tir.gpu.launch import launch
-from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
+from relayc.pipelines.tir.gpu.aligned import VECTOR_BYTES
+from relayc.pipelines.tir.schedule.references import LoopRV
+from relayc.pipelines.tir.schedule.schedule import Schedule
+from relayc.pipelines.tir.schedule.written_strategy import schedule_built_in
+from relayc.pipelines.tir.strategy.scheduled import Scheduled
 from relayc.pipelines.tir.strategy.tuning import Tuning, power_of_two, powers_of_two
-from relayc.pipelines.tir.strategy.window_weights import find_weights
-from relayc.pipelines.tir.values import nest, vectors
-from relayc.pipelines.tir.values.windows import add_rows_of_taps, at_tap, padding_vector, store_result
-from relayc.symbolic import Size, ceil_div, guess, proves
+from relayc.pipelines.tir.tree.layouts import map_of
+from relayc.pipelines.tir.tree.members import ScheduleError
+from relayc.symbolic import ceil_div, guess
 
 _MOST_TAPS = 1024
 """Windows with more are left to other schedules."""
@@ -36,7 +38,6 @@ _UNROLLED = 512
 """Elements that a thread adds up to which it does so without a loop; beyond, rows of taps are one."""
 _MOST_OUTPUTS = 4
 """Outputs of a thread by default."""
-_WORD = 32
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def schedule_window(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled
         "columns": lambda n: [1, 2, 4, 8],
     }
     numbers = tuning.replace(_numbers(window, target), list(values), lambda n: _possible(n, window), values)
-    return _WindowKernel(kernel, window, numbers).emit()
+    return schedule_built_in(lambda s: _write(s, window, numbers), kernel, target, tuning)
 
 
 def _numbers(window: Window, target: CudaTarget) -> Numbers:
@@ -106,146 +107,78 @@ def _filling_threads(target: CudaTarget) -> int:
 
 
 def _possible(numbers: Numbers, window: Window) -> Numbers:
-    """Numbers as a kernel can have them: whole warps, vectors that divide the channels."""
-    lanes = _lanes(window, numbers.lanes)
-    return replace(numbers, threads=power_of_two(numbers.threads, WARP, 1024), lanes=lanes)
+    """Numbers as a kernel can have them: whole warps, vectors that divide the channels, and one row where taps run in a loop."""
+    found = replace(numbers, threads=power_of_two(numbers.threads, WARP, 1024), lanes=_lanes(window, numbers.lanes))
+    return replace(found, rows=1) if _loops_over_taps(found, window) else found
 
 
-class _WindowKernel:
-    """Emits one kernel."""
-
-    evaluator: AlignedEvaluator
-    output: ir.Value
-
-    def __init__(self, kernel: Kernel, window: Window, numbers: Numbers) -> None:
-        self.kernel, self.w, self.numbers = kernel, window, numbers
-        loops = window.rows.taps * window.columns.taps * numbers.rows * numbers.columns * numbers.lanes > _UNROLLED
-        self.rows = 1 if loops else numbers.rows
-        self.loops_over_taps = loops and window.rows.taps > 1
-        found = {}
-        if isinstance(window, ChannelWindow):
-            found = {i: find_weights(kernel, window, i, numbers.lanes) for i in range(len(window.structured.inputs))}
-        self.weights = {i: weights for i, weights in found.items() if weights is not None}
-        source = window.structured.inputs[window.position]
-        self.pad_value = source.pad_value if source.kind == "pad" else None
-
-    def emit(self) -> Scheduled:
-        """The kernel in tir, at the ambient insertion point."""
-        w, lanes = self.w, self.numbers.lanes
-        packings = {weights.node.position: weights.packing() for weights in self.weights.values()}
-        with kernel_function(self.kernel, packings) as body:
-            self.evaluator, self.output = AlignedEvaluator(body.evaluator.buffers), body.outputs[0]
-            extents: list[Size] = [v.extent for v in w.planes]
-            extents += [ceil_div(w.rows.outputs, self.rows), ceil_div(w.columns.outputs, self.numbers.columns)]
-            if isinstance(w, ChannelWindow):
-                extents.append(w.channels // lanes)
-            total, threads = prod(extents), self.numbers.threads
-            with launch([ceil_div(total, threads)], threads) as made, self.evaluator.scope():
-                number = hoisted(Index.of(made.block[0]) * threads + made.thread)
-                if proves(lambda: total % threads == 0):
-                    self._thread(number, extents)
-                else:
-                    inside = emit.below(number, total)
-                    number = Index.of(Var.below(total, emit.materialize(number), name="number"))
-                    nest.when(inside, self.evaluator, lambda: self._thread(number, extents))
-        return Scheduled(body.function, packings)
-
-    # ---- threads
-
-    def _thread(self, number: Index, extents: Sequence[Size]) -> None:
-        """What a thread computes, by its number over all loops."""
-        w, at = self.w, list[Index]()
-        for extent in reversed(extents[1:]):
-            number, rest = divided(number, extent)
-            at.append(hoisted(rest))
-        at = [hoisted(number), *reversed(at)]
-        point: Point = dict(zip(w.planes, at, strict=False))
-        row, column = (i * n for i, n in zip(at[len(w.planes) :], (self.rows, self.numbers.columns), strict=False))
-        with self.evaluator.along(self.numbers.lanes) as lane:
-            vector = Index()
-            if isinstance(w, ChannelWindow):
-                vector = at[-1]
-                point[w.channel] = vector * self.numbers.lanes + lane
-            init = emit.broadcast(self.evaluator.at(w.structured.inits[0], []), self.numbers.lanes)
-            sums = self._taps(point, vector, row, column, [init] * (self.rows * self.numbers.columns))
-            for i, value in enumerate(sums):
-                self._store(point, row + i // self.numbers.columns, column + i % self.numbers.columns, value)
-
-    def _store(self, point: Point, row: Index, column: Index, value: ir.Value) -> None:
-        """Stores an output, if it is inside the result."""
-        w = self.w
-        outside = [(i, a.outputs) for i, a in ((row, w.rows), (column, w.columns)) if not i.is_within(0, a.outputs - 1)]
-
-        def code() -> None:
-            store_result(w, self.evaluator, self.output, point, row, column, value)
-
-        if outside:
-            nest.when(emit.all_of([emit.below(*of) for of in outside]), self.evaluator, code)
-        else:
-            code()
-
-    # ---- taps
-
-    def _taps(self, point: Point, vector: Index, row: Index, column: Index, sums: list[ir.Value]) -> list[ir.Value]:
-        """Adds all taps of the outputs from a row and a column on."""
-        axis = self.w.rows
-        top = row * axis.stride - axis.low
-        if self.loops_over_taps:
-
-            def row_of_taps(tap: Index, _: bool, sums: list[ir.Value]) -> list[ir.Value]:
-                return self._row(point, vector, top + tap * axis.dilation, [(0, tap)], column, sums)
-
-            return add_rows_of_taps(self.w, self.evaluator, None, sums, row_of_taps)
-        for reach, users in axis.users(self.rows):
-            sums = self._row(point, vector, top + reach, [(i, Index(tap)) for i, tap in users], column, sums)
-        return sums
-
-    def _row(
-        self, point: Point, vector: Index, source: Index, users: Sequence[tuple[int, Index]], column: Index, sums: list[ir.Value]
-    ) -> list[ir.Value]:
-        """Adds the products of an input row to the output rows that use it, each with its row of taps."""
-        axis, sums = self.w.columns, list(sums)
-        for reach, columns in axis.users(self.numbers.columns):
-            element = self._element(point, source, column * axis.stride + (reach - axis.low))
-            for i, row_tap in users:
-                for j, column_tap in columns:
-                    n = i * self.numbers.columns + j
-                    sums[n] = self._add(point, vector, (row_tap, Index(column_tap)), element, sums[n])
-        return sums
-
-    def _element(self, point: Point, row: Index, column: Index) -> ir.Value:
-        """The input at a row and a column, or its padding."""
-        w, flags, at = self.w, list[ir.Value](), list[Index]()
-        for index, axis in ((row, w.rows), (column, w.columns)):
-            if not index.is_within(0, axis.size - 1):
-                flag, index = self.evaluator.clamp(index, axis.size)
-                flags += [flag] if self.pad_value is not None else []
-            at.append(index)
-        value = self.evaluator.at(w.data, w.data_at(point, *at))
-        if not flags:
-            return value
-        lanes = self.numbers.lanes
-        return _selected(emit.all_of(flags), emit.broadcast(value, lanes), padding_vector(w, lanes))
-
-    def _add(self, point: Point, vector: Index, taps: tuple[Index, Index], element: ir.Value, total: ir.Value) -> ir.Value:
-        """The body of the reduction at a tap."""
-        loops = self.w.at_taps(point, *taps)
-
-        def operand(position: int, read: Callable[[], ir.Value]) -> ir.Value:
-            if position not in self.weights:
-                return read()
-            weights = self.weights[position]
-            key = ("weights", position, *(loops[v].key for v in weights.taps))
-            return self.evaluator.once(key, lambda: weights.load(self.evaluator, loops, vector))
-
-        return at_tap(self.w, self.evaluator, loops, operand)(element, total)
+def _loops_over_taps(numbers: Numbers, window: Window) -> bool:
+    """Whether a thread adds up too many elements to do so without a loop."""
+    return window.rows.taps * window.columns.taps * numbers.rows * numbers.columns * numbers.lanes > _UNROLLED
 
 
-def _selected(condition: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Selects `a` if a condition holds, otherwise `b`; vectors of narrow elements are selected as words."""
-    type_ = a.type
-    if not emit.is_vector(a) or type_.element_type.width >= _WORD or type_.shape[0] * type_.element_type.width % _WORD:
-        return emit.select(condition, a, b)
-    word = ir.IntegerType.get_signless(_WORD)
-    words = emit.select(condition, vectors.bitcast(a, word), vectors.bitcast(b, word))
-    return vectors.bitcast(words, type_.element_type)
+def _write(s: Schedule, window: Window, numbers: Numbers) -> None:
+    """Schedules the reduction in the threads that store its result."""
+    inline(s)
+    blocks = list(s.nest.blocks().values())
+    taps = next(block.name for block in blocks if block.is_reduction)
+    if len(blocks) > 2:
+        raise ScheduleError(f"expected the reduction {taps} and a result, found {', '.join(block.name for block in blocks)}")
+    if len(blocks) == 1:
+        stored = s.cache_write(taps, 0, "local").name
+    else:
+        s.set_scope(taps, 0, "local")
+        stored = blocks[-1].name
+    channel = window.channel if isinstance(window, ChannelWindow) else None
+    if channel is not None:
+        _pack_weights(s, taps, window.variables.index(channel))
+    outputs = [(window.rows.output, numbers.rows), (window.columns.output, numbers.columns), (channel, numbers.lanes)]
+    thread = _in_threads(s, stored, window, outputs, numbers.threads)
+    loops = s.compute_at(taps, thread, preserve_unit_loops=True)
+    block = s.nest.blocks()[taps]
+    # The outputs of a thread follow each other in each tap: they share elements of the input.
+    s.reorder(*(loops[i] for i in block.reduction), *(loops[i] for i in block.parallel))
+    for var, loop in zip(window.variables, loops, strict=True):
+        if var is channel:
+            s.vectorize(loop)
+        elif var is not window.rows.tap or not _loops_over_taps(numbers, window):
+            s.unroll(loop)
+
+
+def _pack_weights(s: Schedule, taps: str, channel: int) -> None:
+    """Makes the channels the last dimension of the parameters that a block reads along them."""
+    block, attributes = s.nest.blocks()[taps], value_attributes(s.nest.head)
+    for access in block.loads():
+        if not isinstance(access.buffer.owner, ir.Block) or not PARAM.on(attributes[ir.BlockArgument(access.buffer).arg_number]):
+            continue
+        along = [d for d, index in enumerate(access.indices) if index.coefficient(block.vars[channel]) != 0]
+        if len(along) == 1:
+            count = len(access.indices)
+            order = [*(d for d in range(count) if d not in along), *along]
+            s.transform_layout(taps, s.nest.buffer_name(access.buffer), map_of(count, lambda *i: [i[d] for d in order]))  # noqa: B023
+
+
+def _in_threads(s: Schedule, stored: str, window: Window, outputs: Sequence[tuple[Var | None, int]], threads: int) -> LoopRV:
+    """Distributes what a block stores over threads, each with some outputs along some loops of the window; returns the loop of threads."""
+    every = [(loop, s.nest.loops()[loop.name].extent) for loop in s.get_loops(stored)]
+    loops, single = ([loop for loop, extent in every if (extent == 1) == is_single] for is_single in (False, True))
+    along = window.output_at({v: Index.of(v) for v in window.variables if v.extent != 1})
+    dimensions = [(index, extent) for index, extent in zip(along, window.node.shape, strict=True) if extent != 1]
+    if [extent for _, extent in every if extent != 1] != [extent for _, extent in dimensions]:
+        inner: list[Any] = [extent for _, extent in dimensions[1:]]  # a split refuses sizes that are not numbers
+        loops = s.split(s.fuse(*loops), [None, *inner])
+    parts = []
+    for var, count in outputs:
+        for d, (index, _) in enumerate(dimensions):
+            if var is not None and var in index.terms:
+                loops[d], part = s.split(loops[d], [None, count])
+                parts.append(part)
+    s.reorder(*single, *loops, *parts)
+    block, thread = s.split(s.fuse(*single, *loops), [None, threads])
+    s.bind(block, "blockIdx.x")
+    s.bind(thread, "threadIdx.x")
+    for part in parts:
+        s.unroll(part)
+    if isinstance(window, ChannelWindow):
+        s.vectorize(parts[-1])
+    return thread

@@ -41,7 +41,7 @@ def dense_blocks(x: Tensor, weights: BlockWeights, accuracy_level: int = 0) -> T
 def block_rows(weights: BlockWeights, indices: Tensor) -> Tensor:
     """float32 [*indices, depth]: rows of weights, unpacked after they are taken. An index out of range is an error of the program."""
     numbers, scales = (emit("take", constant(a), indices, axis=0, mode="raise") for a in (weights.packed, weights.scales))
-    if weights.bits < 8:
+    if weights.bits != 8:
         shifts = constant(np.arange(0, 8, weights.bits, dtype=np.uint8))
         numbers = emit(
             "bitwise_and", emit("right_shift", reshape(numbers, (*numbers.shape, 1)), shifts), constant((1 << weights.bits) - 1, "uint8")

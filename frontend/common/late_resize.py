@@ -49,7 +49,7 @@ class LateResize:
         factors = divide(cast(shape_tensor(wanted), "float64"), lengths)
         out = list(wanted)
         if policy != "stretch":
-            one = emit("min" if policy == "not_larger" else "max", factors, axis=(0,), keepdims=True)
+            one = emit("min" if policy == "not_larger" else "max", factors)
             factors = emit("broadcast_to", one, shape=(len(axes),))
             out = _counts(add(multiply(factors, lengths), 0.5))
         return self._along_each(x, axes, out, factors, self._region(roi, len(axes)))

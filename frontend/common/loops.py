@@ -168,14 +168,14 @@ class CarriedLoop:
         scope = _before_loop(row)
         if len(declared) != row.rank:
             return row
-        return assume(row, [d if w is None or symbols_of(d) <= scope else w for d, w in zip(row.shape, declared, strict=True)])
+        return assume(row, [d if w is None or symbols_of(d).issubset(scope) else w for d, w in zip(row.shape, declared, strict=True)])
 
     def _row_type(self, output: int, row: Tensor) -> TensorType:
         """The type of a row as it is known outside the body."""
         scope = _before_loop(row)
         shape = list(row.shape)
         for axis, d in enumerate(row.shape):
-            if not symbols_of(d) <= scope:
+            if not symbols_of(d).issubset(scope):
                 if (output, axis) not in self.late:
                     self.late[output, axis] = symbol(ModelBuilder.current().fresh(f"row_{axis}"))
                 shape[axis] = self.late[output, axis]

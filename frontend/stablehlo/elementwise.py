@@ -155,7 +155,7 @@ def bitcast_convert(node: Node, x: Tensor) -> Tensor:
     places = constant(np.arange(parts) * 8 * min(before, after), f"uint{8 * max(before, after)}")
     whole = f"uint{8 * max(before, after)}"
     part = f"uint{8 * min(before, after)}"
-    if before > after:
+    if before == parts * after:
         bits = reshape(x if x.dtype == whole else emit("reinterpret", x, dtype=whole), (*x.shape, 1))
         found = cast(emit("right_shift", bits, places), part)
     else:

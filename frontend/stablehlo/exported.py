@@ -130,7 +130,6 @@ def import_exported(
         "results": _structure(jax.tree_util.tree_unflatten(exported.out_tree, range(len(exported.out_avals)))),
         "outputs": [("result", i) for i in range(len(exported.out_avals))],
         "written": [],
-        "is_torch": False,
     }
     plain = _is_plain(signature["arguments"]) and _is_plain(signature["results"])
     module = parsed(exported.mlir_module_serialized)

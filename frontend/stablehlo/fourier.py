@@ -52,7 +52,7 @@ def of_parts(node: Node, a: Tensor, b: Tensor) -> Pair:
 _convert = CONVERTERS["stablehlo.convert"]
 
 
-@op("convert", elementwise=True, complex_too=True)
+@op("convert", complex_too=True)
 def convert(node: Node, x: Any) -> Any:
     if isinstance(x, Pair) or node.dtype != "complex":
         return x if isinstance(x, Pair) and node.dtype == "complex" else _convert(node, x.real if isinstance(x, Pair) else x)

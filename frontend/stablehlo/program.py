@@ -187,7 +187,7 @@ class Program:
         sizes = tuple(d or 0 for d in shape)
         if dtype != "complex":
             return spread(constant(elements(op.attributes["value"]), dtype), sizes)
-        array = elements_of_text(op.get_asm(), shape, dtype, "f64" in str(op.results[0].type))
+        array = elements_of_text(op.get_asm(), shape, dtype)
         return Pair(*(broadcast_to(constant(part), sizes) for part in (array.real, array.imag)))
 
     # ---- reductions, and elementwise operators on them

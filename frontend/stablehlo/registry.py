@@ -154,10 +154,10 @@ def elements(attribute: Any) -> np.ndarray:
     return array.reshape(-1)[:1].reshape(()) if attribute.is_splat else array
 
 
-def elements_of_text(text: str, shape: tuple[int | None, ...], dtype: str, is_double: bool = False) -> np.ndarray:
+def elements_of_text(text: str, shape: tuple[int | None, ...], dtype: str) -> np.ndarray:
     """The numbers in MLIR's text of a constant, `dense<...>`, for types that the bindings do not read. Large constants are hexadecimal."""
-    kind = np.dtype("complex128" if is_double else "complex64") if dtype == "complex" else DTYPES[dtype]
-    part = np.dtype("float64" if is_double else "float32") if dtype == "complex" else kind
+    part = np.dtype("float64" if "complex<f64>" in text else "float32") if dtype == "complex" else DTYPES[dtype]
+    kind = np.result_type(part, np.complex64) if dtype == "complex" else part
     listed = text.partition("dense<")[2].partition(">")[0]
     whole = tuple(d or 0 for d in shape)
     if listed.startswith('"0x'):

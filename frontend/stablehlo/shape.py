@@ -98,7 +98,7 @@ def reverse(node: Node, x: Any) -> Any:
 @op("concatenate", complex_too=True)
 def concatenate(node: Node, *operands: Any) -> Any:
     def change(*tensors: Tensor) -> Tensor:
-        return emit("concatenate", *tensors, axis=node.attribute("dimension")) if len(tensors) > 1 else tensors[0]
+        return tensors[0] if len(tensors) == 1 else emit("concatenate", *tensors, axis=node.attribute("dimension"))
 
     if isinstance(operands[0], Pair):
         return Pair(change(*(t.real for t in operands)), change(*(t.imag for t in operands)))

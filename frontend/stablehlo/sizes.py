@@ -158,7 +158,7 @@ def divided(function: Any, values: Sequence[Any]) -> Tensor | None:
     if names not in (_FLOOR_DIVIDE, _REMAINDER):
         return None
     a, b = (known_sizes(v) for v in values[-2:])
-    if a is None or b is None or len(a) != 1 or len(b) != 1 or b[0] == 0 or not proves(lambda: b[0] > 0):
+    if a is None or b is None or len(a) != 1 or len(b) != 1 or not proves(lambda: b[0] > 0):
         return None
     found = a[0] // b[0] if names == _FLOOR_DIVIDE else a[0] % b[0]
     return tensor_of(objects([], [found]), values[-2].dtype) if values[-2].rank == 0 else None

@@ -26,6 +26,16 @@ REAL_SLICE = "%0 = stablehlo.real_dynamic_slice %x, %i, %j, %s : (tensor<4x6xf32
 TWO = "%x: tensor<4x6xf32>, %i: tensor<2xi32>"
 UPDATED = "%x: tensor<4x6xTYPE>, %i: tensor<3xi32>, %u: tensor<3x6xTYPE>"
 
+_OF_TWO = "and or xor add maximum shift_left shift_right_logical"
+ELEMENTWISE = [
+    *(("i32", f"{name} %x, %b : KIND") for name in _OF_TWO.split()),
+    *(("i32", f"{name} %b : KIND") for name in ("not", "popcnt", "count_leading_zeros")),
+    *(("f32", f"{name} : KIND") for name in ("divide %x, %b", "atan2 %b, %b", "clamp %b, %x, %b", "cbrt %b", "floor %b")),
+    *(("f32", name) for name in ("reduce_precision %b, format = e5m2 : KIND", "convert %b : (KIND) -> KIND")),
+    ("f32", "select %p, %x, %b : tensor<4x6xi1>, KIND"),
+]
+"""Operators on each element of %x, %b and the bools %p, and the type of the elements."""
+
 
 def best(direction, operator="add"):
     """The sum of 0.5 and of the second input at one place of each window of the first."""

@@ -8,7 +8,7 @@ from stablehlo_texts import REAL_SLICE, TWO, UPDATED, WRITTEN, best, function, p
 
 import relayc
 from relayc.frontend.converter import emit
-from relayc.frontend.stablehlo import UnsupportedOperators, windows
+from relayc.frontend.stablehlo import UnsupportedOperators, regions, windows
 from relayc.frontend.stablehlo.registry import CONVERTERS
 
 LOOP = """%0 = stablehlo.while(%c = %x) : tensor<4x6xf32>
@@ -20,8 +20,8 @@ BOTH = WRITTEN.replace('"stablehlo.scatter"(%x, %i, %u)', '"stablehlo.scatter"(%
     "REGION",
     "({ ^bb0(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<f32>, %d: tensor<f32>): stablehlo.return %c, %d : tensor<f32>, tensor<f32> })",
 )  # fmt: skip
-REVERSED = """%0 = stablehlo.convolution(%x, %y) dim_numbers = [b, f, 0]x[o, i, 0]->[b, f, 0], window = {reverse = [true]}
-  {feature_group_count = 1 : i64, batch_group_count = 1 : i64} : (tensor<1x2x4xf32>, tensor<3x2x2xf32>) -> tensor<1x3x3xf32>"""
+REVERSED = """%0 = stablehlo.convolution(%x, %y) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {reverse = [true, false]}
+  {feature_group_count = 1 : i64, batch_group_count = 1 : i64} : (tensor<1x2x4x1xf32>, tensor<3x2x2x1xf32>) -> tensor<1x3x3x1xf32>"""
 PADDED = """%l = stablehlo.constant dense<1> : tensor<2xi32> %z = stablehlo.constant dense<0.0> : tensor<f32>
   %0 = stablehlo.dynamic_pad %x, %z, %l, %l, %i
   : (tensor<4x6xf32>, tensor<f32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?x?xf32>"""
@@ -50,8 +50,8 @@ REFUSED = {
         r"found ge\(x0,x1\) and multiply",
     ),
     "a reversed window": (
-        program(REVERSED, "tensor<1x3x3xf32>", "%x: tensor<1x2x4xf32>, %y: tensor<3x2x2xf32>"),
-        "no reversal, found 1 axes, 1 groups",
+        program(REVERSED, "tensor<1x3x3x1xf32>", "%x: tensor<1x2x4x1xf32>, %y: tensor<3x2x2x1xf32>"),
+        "no reversal, found 2 axes, 1 groups",
     ),
     "steps of data": (
         program("%0 = stablehlo.dynamic_broadcast_in_dim %x, %i, dims = [0, 1] : (tensor<4x6xf32>, tensor<2xi32>) -> tensor<?x?xf32>"
@@ -84,6 +84,14 @@ def test_windows_of_more_elements_than_are_written_out(monkeypatch):
     monkeypatch.setattr(windows, "_MOST", 3)
     with pytest.raises(relayc.ModelError, match=r"expected windows of at most 3 elements, found \[2, 2\]"):
         relayc.from_stablehlo(best("GE"))
+
+
+def test_regions_of_more_operators_than_are_read(monkeypatch):
+    monkeypatch.setattr(regions, "_MOST", 1)
+    relayc.from_stablehlo(scatter("add", "f32"))
+    monkeypatch.setattr(regions, "_MOST", 0)
+    with pytest.raises(relayc.ModelError, match=r"expected updates that replace.*found another region"):
+        relayc.from_stablehlo(scatter("add", "f32"))
 
 
 @pytest.mark.parametrize(

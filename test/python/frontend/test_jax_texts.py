@@ -8,7 +8,7 @@ import pytest
 jax = pytest.importorskip("jax")
 
 from jax_support import interprets, same, values  # noqa: E402 # there is JAX
-from stablehlo_texts import REAL_SLICE, TWO, WRITTEN, best, function, program, region, scatter  # noqa: E402
+from stablehlo_texts import ELEMENTWISE, REAL_SLICE, TWO, WRITTEN, best, function, program, region, scatter  # noqa: E402
 
 import relayc  # noqa: E402
 from relayc.frontend.sizes import LONGEST  # noqa: E402
@@ -545,18 +545,28 @@ def test_a_program_gives_what_numpy_gives(name):
     interprets(*PROGRAMS[name])
 
 
-@pytest.mark.parametrize("operator", ["and", "or", "xor", "add", "maximum"])
-def test_what_is_broadcast_stays_small(operator):
-    row = "%b = stablehlo.broadcast_in_dim %i, dims = [1] : (tensor<6xi32>) -> tensor<4x6xi32>"
-    text = program(f"{row} %0 = stablehlo.{operator} %x, %b : tensor<4x6xi32>", "tensor<4x6xi32>", "%x: tensor<4x6xi32>, %i: tensor<6xi32>")
+@pytest.mark.parametrize(("kind", "operator"), ELEMENTWISE)
+def test_what_is_broadcast_stays_small(kind, operator):
+    whole, row = f"tensor<4x6x{kind}>", f"tensor<6x{kind}>"
+    text = program(
+        f"%b = stablehlo.broadcast_in_dim %i, dims = [1] : ({row}) -> {whole} %p = stablehlo.compare LT, %x, %b : ({whole}, {whole}) -> "
+        f"tensor<4x6xi1> %a = stablehlo.{operator.replace('KIND', whole)} %0 = stablehlo.add %x, %a : {whole}",
+        *(whole, f"%x: {whole}, %i: {row}"),
+    )
     assert "broadcast_to" not in str(relayc.from_stablehlo(text).module)
 
 
-@pytest.mark.parametrize(("count", "sums"), [(LONGEST, 1), (LONGEST + 1, 2)])
-def test_arithmetic_of_short_constants_is_done_at_once(count, sums):
-    kind = f"tensor<{count}xi32>"
-    known = f"%a = stablehlo.constant dense<{list(range(count))}> : {kind} %b = stablehlo.add %a, %a : {kind}"
-    text = program(f"{known} %0 = stablehlo.add %x, %b : {kind}", kind, f"%x: {kind}")
+SHORT = [lambda k: (range(LONGEST + k), range(LONGEST + k)), lambda k: ([2**31 - 2 + k], [1]), lambda k: ([1 - 2**31 - k], [-1])]
+
+
+@pytest.mark.parametrize("sums", [1, 2])
+@pytest.mark.parametrize("made", SHORT, ids=["length", "largest sum", "least sum"])
+def test_arithmetic_of_short_constants_is_done_at_once(made, sums):
+    """Where no sum wraps round."""
+    known, more = made(sums - 1)
+    kind = f"tensor<{len(known)}xi32>"
+    a, b = (f"stablehlo.constant dense<{[*numbers]}> : {kind}" for numbers in (known, more))
+    text = program(f"%a = {a} %b = {b} %c = stablehlo.add %a, %b : {kind} %0 = stablehlo.add %x, %c : {kind}", kind, f"%x: {kind}")
     assert str(relayc.from_stablehlo(text).module).count("relay.add") == sums
 
 

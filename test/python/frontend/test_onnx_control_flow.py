@@ -4,6 +4,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnx_cases import parsed
 from shapes_by_size import imported, shapes
 
 import relayc
@@ -394,3 +395,31 @@ def test_what_is_chosen_beyond_an_axis_is_none_of_its_elements():
     inputs = [tensor("x", FLOAT, ["n", "m"]), tensor("c", BOOL, ["k"])]
     proto = model(nodes, inputs, [tensor("y", FLOAT, None), tensor("z", FLOAT, None)], known=np.array([True, False, True]))
     agree(proto, *({"x": X[:, :m], "c": np.ones(k, bool)} for m, k in ((3, 4), (2, 7), (1, 0))))
+
+
+ROWS = "y = Loop<body = b (int64 i, bool go) => (bool on, KIND row) {{ on = Identity(go) row = {}(x) }}>({}, , )"
+SUMS = """y = Loop<body = b (int64 i, bool go) => (bool on, float r) {
+  on = Identity(go) s = Loop<body = c (int64 j, bool g) => (bool o, float v) { o = Identity(g) v = ReduceSum<keepdims = 0>(x) }>(i, , )
+  r = ReduceSum<keepdims = 0>(s) }>(count, , )"""
+
+
+@pytest.mark.parametrize(
+    ("inputs", "nodes", "wanted"),
+    [
+        ("float[2, 3] x, int64 count", ROWS.format("Neg", "count").replace("KIND", "float[2, 3]"), {"scatter_nd": 1, "distinct = true": 0}),
+        ("bool[2, 3] x, int64 count", ROWS.format("Not", "count").replace("KIND", "bool[2, 3]"), {"scatter_nd": 1}),
+        ("float[n] x", "y = NonZero(x)", {"scatter_elements": 1, "distinct = true": 1}),
+        ("float[n] x", "z, y = Unique(x)", {"scatter_elements": 2, "distinct = true": 2}),
+        ("float[n] x, int64 count", SUMS, {"scatter_nd": 2, "maximum": 1}),
+        (
+            "float[2] x",
+            "y = Loop<body = b (int64 i, bool go, float[2] v) => (bool on, float[2] w) { on = Identity(go) w = Neg(v) }>(, , x)",
+            {"dense<true>": 1},
+        ),
+    ],
+    ids=["rows", "rows of truth", "places", "distinct elements", "as many trips as an iteration's number", "no end"],
+)
+def test_which_operators_loops_and_places_are_made_of(inputs, nodes, wanted):
+    """Places that are computed are not checked."""
+    text = str(from_onnx(parsed((18, inputs, nodes))).module)
+    assert {what: text.count(what) for what in wanted} == wanted and "in_bounds = false" not in text

@@ -22,6 +22,12 @@ REFUSED = [
     ("float[1, 1, 5] x, float[1, 1, 3] w", "y = Conv<pads = [1]>(x, w)", "attribute pads: expected 2 values, found [1]"),
     ("float[1, 1, 5] x, float[1, 1, 3] w", "y = Conv<strides = [1, 1]>(x, w)", "attribute strides: expected 1 value(s), found [1, 1]"),
     (
+        "float[1, 1, 5, 5] x, float[1, 1, 3, 3] w",
+        "y = Conv<strides = [2147483648, 1]>(x, w)",
+        "attribute strides: expected values of at most 2147483647, found [2147483648, 1]",
+    ),
+    ("float[4] x", 'y = Gelu<approximate = "sinh">(x)', "attribute approximate: expected none or tanh, found 'sinh'"),
+    (
         "float[1, 1, 5] x, float[1, 1, 3] w",
         'y = Conv<auto_pad = "SAME">(x, w)',
         "attribute auto_pad: expected NOTSET, VALID, SAME_UPPER or",

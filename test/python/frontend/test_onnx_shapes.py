@@ -444,3 +444,13 @@ def test_a_scale_of_one_element_says_nothing_of_rows():
 def test_which_operators_pad_and_multiply(made, shape, known, wanted):
     """A reflection is shorter than its axis; a matrix is shared by a batch of as many axes."""
     assert wanted in operators(from_onnx(model_of([made], {"x": shape}, initializers={"k": known})))
+
+
+def test_the_larger_half_has_one_element_where_there_is_one():
+    nodes = [
+        node("Shape", ["x"], ["s"]),
+        node("Div", ["s", "two"], ["h"]),
+        node("Sub", ["s", "h"], ["k"]),
+        node("TopK", ["x", "k"], ["y", "i"]),
+    ]
+    assert operators(imported(model_of(nodes, {"x": ["n"]}, initializers={"two": np.array([2])})))[:-1] == ["topk"]

@@ -271,7 +271,10 @@ def convolved_after_padding(x, padding, step):
 
 FOUR = values((2, 3, 4, 5))[0]
 CHOSEN = {
-    "rows of a product come last": (lambda x: jnp.einsum("bij,bkj->bki", x[0], x[1]), FOUR, {"nn_batch_matmul": 1, "transpose": 0}),
+    "rows of a product that come last, of which transposes cancel each other": (
+        lambda x: lax.dot_general(x[0], x[1], (((2,), (2,)), ((0,), (0,)))).transpose(0, 2, 1),
+        *(FOUR, {"nn_batch_matmul": 1, "transpose": 2}),
+    ),
     "a convolution with padding": (partial(convolved_after_padding, padding=((0, 1), (0, 0)), step=1), X, {"nn_conv2d": 1, "nn_pad": 0}),
     **{
         f"a convolution of dilated data in {high} of {low}": (
@@ -283,7 +286,7 @@ CHOSEN = {
     "a convolution along three axes": (lambda x: lax.conv(x[:, None], x[:, None, :2, :2], (1,) * 3, "VALID"), FOUR, {"nn_conv3d": 1}),
     **{
         f"windows with padding {low} before": (partial(pooled, size=(2, 2), padding=((low, 0), (1, 1))), X, {"nn_max_pool2d": count})
-        for low, count in ((0, 1), (1, 1), (2, 0))
+        for low, count in ((-1, 0), (0, 1), (1, 1), (2, 0))
     },
     "windows along three axes": (partial(pooled, size=(1, 2, 2, 2)), FOUR, {"nn_max_pool3d": 1}),
     "windows along four axes": (partial(pooled, size=(2, 2, 2, 2)), FOUR, {"nn_max_pool3d": 0}),

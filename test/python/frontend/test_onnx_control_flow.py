@@ -412,12 +412,18 @@ SUMS = """y = Loop<body = b (int64 i, bool go) => (bool on, float r) {
         ("float[n] x", "z, y = Unique(x)", {"scatter_elements": 2, "distinct = true": 2}),
         ("float[n] x, int64 count", SUMS, {"scatter_nd": 2, "maximum": 1}),
         (
+            "float[2, 3] x, bool[2] row, bool[3] column, int64 count",
+            "z, y = Loop<body = b (int64 i, bool go) => (bool on, float[k, 3] part, float[2, l] other) "
+            "{ on = Identity(go) part = Compress<axis = 0>(x, row) other = Compress<axis = 1>(x, column) }>(count, , )",
+            {"tensor.concat": 2},
+        ),
+        (
             "float[2] x",
             "y = Loop<body = b (int64 i, bool go, float[2] v) => (bool on, float[2] w) { on = Identity(go) w = Neg(v) }>(, , x)",
             {"dense<true>": 1},
         ),
     ],
-    ids=["rows", "rows of truth", "places", "distinct elements", "as many trips as an iteration's number", "no end"],
+    ids=["rows", "rows of truth", "places", "distinct elements", "as many trips as an iteration's number", "late axes", "no end"],
 )
 def test_which_operators_loops_and_places_are_made_of(inputs, nodes, wanted):
     """Places that are computed are not checked."""

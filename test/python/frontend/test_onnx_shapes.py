@@ -428,8 +428,9 @@ def test_numbers_whose_products_with_sizes_may_round(value):
 
 
 def test_a_scale_of_one_element_says_nothing_of_rows():
-    mod = imported(model_of([node("RMSNormalization", ["x", "w"], ["y"])], {"x": ["n", "m"], "w": [1]}, opset=23))
-    assert shapes(mod)["y"] == ["n", "m"]
+    for operator in ("RMSNormalization", "QuantizeLinear"):
+        mod = imported(model_of([node(operator, ["x", "w"], ["y"])], {"x": ["n", 3], "w": [1]}, opset=23))
+        assert shapes(mod)["y"] == ["n", "3"]
 
 
 @pytest.mark.parametrize(
@@ -454,3 +455,9 @@ def test_the_larger_half_has_one_element_where_there_is_one():
         node("TopK", ["x", "k"], ["y", "i"]),
     ]
     assert operators(imported(model_of(nodes, {"x": ["n"]}, initializers={"two": np.array([2])})))[:-1] == ["topk"]
+
+
+def test_no_more_of_the_largest_are_found_than_are_wanted_and_one():
+    largest = node("TopK", ["x", "k"], ["y", "i"])
+    assert 'k = "max(m, min(1, n))"' in str(imported(model_of([node("Shape", ["w"], ["k"]), largest], {"x": ["n"], "w": ["m"]})))
+    assert shapes(imported(model_of([largest], {"x": [2, 3]}, initializers={"k": np.array([0])})))["y"] == ["2", "0"]

@@ -21,7 +21,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from relayc.frontend.pytorch.fx import FxProgram, from_fx
 from relayc.frontend.pytorch.partition import in_parts
-from relayc.frontend.pytorch.registry import KEPT, plain_name
+from relayc.frontend.pytorch.registry import CONVERTERS, plain_name
 from relayc.pipelines.driver.compile import compile as compile_module
 from relayc.runtime.result_memory import LEAST_BYTES
 from relayc.runtime.tensor import is_torch, of_parts, parts_of, to_torch
@@ -80,7 +80,7 @@ def _decompositions() -> dict[Any, Any]:
     table = torch._decomp.core_aten_decompositions()
     # Core ATen's table lacks the gradient of the normalisation that updates statistics.
     more = torch._decomp.get_decompositions([torch.ops.aten.batch_norm_backward.default])
-    return {operator: f for operator, f in (*table.items(), *more.items()) if plain_name(operator).rpartition(".")[0] not in KEPT}
+    return {operator: f for operator, f in (*table.items(), *more.items()) if plain_name(operator).rpartition(".")[0] not in CONVERTERS}
 
 
 class _Call:

@@ -37,7 +37,7 @@ def joined(parts: Sequence[Tensor], axis: int) -> Tensor:
 
 
 def over_steps(
-    step: Step, projected: list[Tensor], lengths: Tensor | None, states: list[Tensor], back: bool, rows_wanted: bool = True
+    step: Step, projected: list[Tensor], lengths: Tensor | None, states: list[Tensor], back: bool, rows_wanted: bool
 ) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
     """The states after all steps, and, where they are wanted, the output of each step [steps, batch, hidden].
 

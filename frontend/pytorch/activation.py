@@ -22,24 +22,24 @@ _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def _register(name: str, function: Callable[[Tensor], Tensor]) -> None:
-    aten(name, keep=True)(lambda self: in_float32(self, function) if self.is_float else function(self))
+    aten(name)(lambda self: in_float32(self, function) if self.is_float else function(self))
 
 
 for _name, _function in _FUNCTIONS.items():
     _register(_name, _function)
 
 
-@aten("gelu", keep=True)
+@aten("gelu")
 def gelu_(self: Tensor, approximate: str) -> Tensor:
     return gelu(self, approximate)
 
 
-@aten("leaky_relu", keep=True)
+@aten("leaky_relu")
 def leaky_relu(self: Tensor, negative_slope: float) -> Tensor:
     return emit("nn.leaky_relu", self, alpha=float(negative_slope))
 
 
-@aten("prelu", "_prelu_kernel", keep=True)
+@aten("prelu", "_prelu_kernel")
 def prelu(self: Tensor, weight: Tensor) -> Tensor:
     if weight.type.num_elements == 1:
         weight = reshape(weight, ())
@@ -48,20 +48,20 @@ def prelu(self: Tensor, weight: Tensor) -> Tensor:
     return where(binary("less", self, 0.0), emit("multiply", self, weight), self)
 
 
-@aten("elu", "celu", keep=True)
+@aten("elu", "celu")
 def elu(self: Tensor, alpha: Any, scale: Any = 1, input_scale: Any = 1) -> Tensor:
     if node().operator == "aten.celu":
         return exp_below_zero(self, float(alpha), 1.0, divide(self, float(alpha)))
     return exp_below_zero(self, float(alpha), float(scale), multiply(self, float(input_scale)) if input_scale != 1 else None)
 
 
-@aten("softplus", keep=True)
+@aten("softplus")
 def softplus_(self: Tensor, beta: Any, threshold: Any) -> Tensor:
     scaled = multiply(self, float(beta))
     return where(binary("greater", scaled, float(threshold)), self, divide(softplus(scaled), float(beta)))
 
 
-@aten("glu", keep=True)
+@aten("glu")
 def glu(self: Tensor, dim: int) -> Tensor:
     axis = axis_of(dim, self.rank)
     half = self.shape[axis] // 2
@@ -72,7 +72,7 @@ def glu(self: Tensor, dim: int) -> Tensor:
 # ---- softmax ----------------------------------------------------------------------------------------------------------------------------
 
 
-@aten("_softmax", "softmax", "special_softmax", "_log_softmax", "log_softmax", "special_log_softmax", "_safe_softmax", keep=True)
+@aten("_softmax", "softmax", "special_softmax", "_log_softmax", "log_softmax", "special_log_softmax", "_safe_softmax")
 def softmax(self: Tensor, dim: int) -> Tensor:
     relay_name = "nn.log_softmax" if "log_" in node().operator else "nn.softmax"
     x = cast(self, node().dtype)

@@ -39,7 +39,7 @@ def scaled_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | N
     if query.rank != 4:
         # In four dimensions: the first ones as one.
         query, key, value = (_in_four(t, batch) for t in (query, key, value))
-        if mask is not None and mask.rank > 2:
+        if mask is not None and mask.shape[:-2]:
             mask = _in_four(mask, batch)
     else:
         first = broadcast_shape(*(t.shape[:1] for t in (query, key, value)))
@@ -49,7 +49,7 @@ def scaled_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | N
     return reshape(found, (*batch, *found.shape[-2:])) if batch or query.rank != 4 else found
 
 
-@aten("scaled_dot_product_attention", keep=True)
+@aten("scaled_dot_product_attention")
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
@@ -96,7 +96,7 @@ def _derivatives(
     return tuple(cast(t, x.dtype) for t, x in zip(found, (query, key, value), strict=True))
 
 
-@aten("_scaled_dot_product_flash_attention_for_cpu", keep=True)
+@aten("_scaled_dot_product_flash_attention_for_cpu")
 def flash_attention(query: Tensor, key: Tensor, value: Tensor, is_causal: bool, attn_mask: Tensor | None, scale: Any) -> tuple[Any, ...]:
     if node().used(1):
         return _attention_lse(query, key, value, attn_mask, is_causal, scale)
@@ -119,7 +119,7 @@ def flash_attention_backward(
     return _derivatives(grad_out, query, key, value, out, logsumexp, attn_mask, dropout_p, is_causal, scale)
 
 
-@aten("_scaled_dot_product_efficient_attention", keep=True)
+@aten("_scaled_dot_product_efficient_attention")
 def efficient_attention(
     query: Tensor, key: Tensor, value: Tensor, attn_bias: Tensor | None, dropout_p: float, is_causal: bool, scale: Any
 ) -> tuple[Any, ...]:

@@ -22,7 +22,7 @@ _FAMILIES = (create, elementwise, indexing, reduce, shape)
 
 _BY_PARTS = (
     *("view", "_unsafe_view", "unsqueeze", "squeeze", "expand", "permute"),
-    *("cat", "slice", "select", "narrow_copy", "split", "split_with_sizes", "unbind"),
+    *("cat", "slice", "select", "narrow_copy", "split", "split_with_sizes", "unsafe_split", "unbind"),
     *("diagonal", "unfold", "as_strided", "repeat", "flip", "roll", "rot90"),
     *("alias", "clone", "detach", "lift_fresh_copy", "lift_fresh"),
     *("index_select", "take", "gather", "index", "_unsafe_index", "slice_scatter", "diagonal_scatter"),
@@ -159,7 +159,7 @@ def _factor(normalization: int, count: Size, is_divided: bool) -> Tensor | None:
         return constant(sqrt(count) ** power, dtype)
     number = cast(size_tensor(count), dtype)
     found = number if power in (2, -2) else emit("sqrt", number)
-    return found if power > 0 else emit("divide", constant(1.0, dtype), found)
+    return found if power in (1, 2) else emit("divide", constant(1.0, dtype), found)
 
 
 def _lengths(x: Any, dim: Sequence[int], last: Size | None = None) -> tuple[list[int], list[Size]]:

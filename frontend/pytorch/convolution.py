@@ -25,7 +25,7 @@ def _same_padding(input: Tensor, kernel: tuple[int, ...], dilation: tuple[int, .
     return emit("nn.pad", input, filled((), 0, input.dtype), pad_width=width), (0,) * len(total)
 
 
-@aten("convolution", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", keep=True)
+@aten("convolution", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
 def convolution(
     input: Tensor,
     weight: Tensor,

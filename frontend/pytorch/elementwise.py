@@ -18,7 +18,7 @@ _UNARY = {
         for name in ("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bitwise_not", "ceil", "cos", "cosh", "erf", "exp")
     },
     **{name: name for name in ("floor", "log", "log10", "log2", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh")},
-    **{"neg": "negative", "relu": "nn.relu", "sgn": "sign", "trunc": "trunc"},
+    **{"neg": "negative", "relu": "nn.relu", "trunc": "trunc"},
 }
 _SAME = (
     *("alias", "clone", "detach", "lift_fresh_copy", "lift_fresh", "_to_copy", "conj_physical", "_conj", "_conj_physical", "_neg_view"),
@@ -163,7 +163,7 @@ def where_(condition: Tensor, self: Any, other: Any) -> Tensor:
     return where(_as_bool(condition), operand(self), operand(other))
 
 
-@aten("clamp", "clip", "clamp_min", "clamp_max", "hardtanh", keep=True)
+@aten("clamp", "clip", "clamp_min", "clamp_max", "hardtanh")
 def clamp(self: Tensor, min: Any = None, max: Any = None, min_val: Any = None, max_val: Any = None) -> Tensor:
     x = cast(self, node().dtype)
     low, high = min if min_val is None else min_val, max if max_val is None else max_val

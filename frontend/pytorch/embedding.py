@@ -13,7 +13,7 @@ from relayc.frontend.steps import add, binary, cast, divide, filled, like, multi
 from relayc.symbolic import Size
 
 
-@aten("embedding", keep=True)
+@aten("embedding")
 def embedding(weight: Tensor, indices: Tensor) -> Tensor:
     return emit("take", weight, indices, axis=0, mode="raise")
 

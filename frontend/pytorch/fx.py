@@ -45,8 +45,6 @@ def from_fx(graph_module: Any, held: Mapping[int, Any]) -> FxProgram:
     alone = {str(f.node.expr): i for i, f in reversed([*enumerate(fakes)]) if isinstance(f, torch.SymInt) and f.node.expr.is_Symbol}
     numbers = {i: name for name, i in alone.items() if name not in plain}
     names = {i: placeholders[i].name for i in (*tensors, *numbers)}
-    # Sizes whose symbols only those numbers say, or the sizes of tensors that are held.
-    later = {i for i, f in tensors.items() if not _symbols_of(f) <= plain}
     types = {names[i]: TensorType(_shape(f, names[i], plain, symbols), element_dtype(f.dtype)) for i, f in tensors.items()}
     types |= {names[i]: TensorType((), "int64") for i in numbers}
     with ModelBuilder(types, ranges=_ranges(fakes, plain)) as builder:
@@ -57,11 +55,11 @@ def from_fx(graph_module: Any, held: Mapping[int, Any]) -> FxProgram:
             if i in held:
                 given.append(weight(found.name, held[i]))
             elif i in tensors:
-                value = taken_apart(builder.inputs[names[i]]) if is_complex(fake) else builder.inputs[names[i]]
-                if i in later:
-                    shape = symbols.shape(fake)
-                    value = Pair(*(assume(part, shape) for part in value)) if isinstance(value, Pair) else assume(value, shape)
-                given.append(value)
+                # Symbols of sizes may be said by those numbers alone, or by the sizes of tensors that are held.
+                value, shape = builder.inputs[names[i]], symbols.shape(fake)
+                parts = taken_apart(value) if is_complex(fake) else [value]
+                found_parts = [assume(part, shape) for part in parts]
+                given.append(Pair(*found_parts) if is_complex(fake) else found_parts[0])
             else:
                 given.append(None if fake is None else symbols.size(fake))
         made: list[tuple[str, Tensor]] = []
@@ -85,16 +83,12 @@ def from_fx(graph_module: Any, held: Mapping[int, Any]) -> FxProgram:
         )
 
 
-def _symbols_of(fake: Any) -> set[str]:
-    return {str(s) for d in fake.shape if isinstance(d, torch.SymInt) for s in d.node.expr.free_symbols}
-
-
 def _shape(fake: Any, name: str, plain: set[str], symbols: Symbols) -> tuple[Size, ...]:
     """The shape of an input; a dimension that the dimensions of inputs do not say is a symbol of its own."""
     parts = (2,) if is_complex(fake) else ()
     sizes_ = (
         symbol(f"{name}_{axis}")
-        if isinstance(d, torch.SymInt) and not {str(s) for s in d.node.expr.free_symbols} <= plain
+        if isinstance(d, torch.SymInt) and not plain.issuperset(map(str, d.node.expr.free_symbols))
         else symbols.size(d)
         for axis, d in enumerate(fake.shape)
     )

@@ -83,7 +83,7 @@ def _zeta(s: Tensor, x: Tensor) -> Tensor:
     return _total(terms)
 
 
-@aten("polygamma", "special_polygamma", keep=True)
+@aten("polygamma", "special_polygamma")
 def polygamma(n: int, self: Tensor) -> Tensor:
     if n == 0:
         return digamma(self)

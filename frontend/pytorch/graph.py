@@ -37,7 +37,7 @@ def user_line(found: Any) -> str:
     outside = [(i, line) for i, line in places if not line.split('"')[1].startswith(str(own))]
     for i, line in reversed(outside or places):
         path, number = line.split('"')[1], line.partition(", line ")[2].partition(",")[0]
-        code = lines[i + 1].strip() if i + 1 < len(lines) else ""
+        code = "".join(lines[i + 1 : i + 2]).strip()
         return f"{path}:{number}: {code}"
     return ""
 
@@ -89,7 +89,7 @@ def _lacking(found: Any, own: Mapping[str, Converter]) -> str | None:
     if find(found.target, own, of_complex) is None:
         return f"{name} of complex numbers" if of_complex and find(found.target, own) else name
     wrong = {f.dtype for f in _results(found) if isinstance(f, torch.Tensor)} - {*DTYPES, *PARTS}
-    return f"{name} of dtype {str(min(wrong, key=str)).removeprefix('torch.')}" if wrong else None
+    return f"{name} of dtype {', '.join(sorted(str(dtype).removeprefix('torch.') for dtype in wrong))}" if wrong else None
 
 
 def _results(found: Any) -> Sequence[Any]:

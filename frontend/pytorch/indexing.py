@@ -41,14 +41,14 @@ def taken_in_order(source: Tensor, holds: Tensor) -> Tensor:
     return reshape(emit("take", source, emit("maximum", place, constant(0, "int64")), axis=0, mode="clip"), holds.shape)
 
 
-@aten("index_select", keep=True)
+@aten("index_select")
 def index_select(self: Tensor, dim: int, index: Tensor) -> Tensor:
     if self.rank == 0:
         return self
     return emit("take", self, reshape(index, (prod(index.shape),)), axis=axis_of(dim, self.rank), mode="raise")
 
 
-@aten("take", keep=True)
+@aten("take")
 def take(self: Tensor, index: Tensor) -> Tensor:
     return emit("take", flat(self), index, axis=0, mode="raise")
 
@@ -145,7 +145,7 @@ def _columns(indices: Sequence[Tensor | None]) -> Tensor:
     return emit("stack", *(broadcast_to(t, block) for t in given), axis=0)
 
 
-@aten("index", "_unsafe_index", keep=True)
+@aten("index", "_unsafe_index")
 def index(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
     every = _expanded(self, indices)
     axes, order, lead = _order(self, every)
@@ -158,7 +158,7 @@ def index(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
     return transpose(found, [*range(block, block + lead), *range(block), *range(block + lead, found.rank)])
 
 
-@aten("index_put", "_unsafe_index_put", "_index_put_impl", keep=True)
+@aten("index_put", "_unsafe_index_put", "_index_put_impl")
 def index_put(self: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool) -> Tensor:
     if not accumulate and values.type.num_elements == 1 and len(indices) == 1 and indices[0] is not None and indices[0].dtype == "bool":
         mask = indices[0]
@@ -181,7 +181,7 @@ def _scattered(x: Tensor, columns: Tensor, updates: Tensor, mode: str) -> Tensor
     return emit("scatter_nd", x, columns, updates, mode=mode)
 
 
-@aten("index_copy", "index_add", "index_fill", keep=True)
+@aten("index_copy", "index_add", "index_fill")
 def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor | None = None, value: Any = None, alpha: Any = 1) -> Tensor:
     shape = self.shape
     self = self if self.rank else reshape(self, (1,))
@@ -270,7 +270,7 @@ def _bound(dtype: str, high: bool) -> Any:
     return bool(high) if dtype == "bool" else torch.iinfo(kind).max if high else torch.iinfo(kind).min
 
 
-@aten("one_hot", keep=True)
+@aten("one_hot")
 def one_hot(self: Tensor, num_classes: Size) -> Tensor:
     """Torch exports no number of classes that data says."""
     return emit("one_hot", self, constant(1, "int64"), constant(0, "int64"), depth=num_classes, axis=-1, dtype="int64")

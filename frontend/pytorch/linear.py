@@ -17,7 +17,7 @@ from relayc.frontend.pytorch.registry import aten, node
 from relayc.frontend.steps import reshape
 
 
-@aten("linear", keep=True)
+@aten("linear")
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     if weight.rank == 1:
         found = matmul(input, weight)
@@ -32,7 +32,7 @@ def dense(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return reshape(found, (*x.shape[:-1], weight.shape[0]))
 
 
-@aten("mm", "bmm", "matmul", "mv", "dot", "vdot", keep=True)
+@aten("mm", "bmm", "matmul", "mv", "dot", "vdot")
 def matmul_(
     self: Tensor, mat2: Tensor | None = None, other: Tensor | None = None, vec: Tensor | None = None, tensor: Tensor | None = None
 ) -> Tensor:
@@ -57,22 +57,22 @@ def addmm(self: Tensor, beta: Any, alpha: Any, mat1: Any = None, mat2: Any = Non
     return _scaled_sum(self, matmul(mat1, mat2) if mat is None else matmul(mat, vec), beta, alpha)
 
 
-@aten("addbmm", keep=True)
+@aten("addbmm")
 def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) -> Tensor:
     return _scaled_sum(self, emit("sum", matmul(batch1, batch2), axis=(0,)), beta, alpha)
 
 
-@aten("baddbmm", keep=True)
+@aten("baddbmm")
 def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) -> Tensor:
     return _scaled_sum(self, matmul(batch1, batch2), beta, alpha)
 
 
-@aten("einsum", keep=True)
+@aten("einsum")
 def einsum_(equation: str, tensors: tuple[Tensor, ...]) -> Tensor:
     return einsum(tensors, equation)
 
 
-@aten("bilinear", keep=True)
+@aten("bilinear")
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     found = einsum((input1, weight, input2), "...i,oij,...j->...o")
     return found if bias is None else emit("add", found, bias)
@@ -83,7 +83,7 @@ def int_mm(self: Tensor, mat2: Tensor) -> Tensor:
     return matmul(self, mat2, quantised_product())
 
 
-@aten("_weight_int8pack_mm", keep=True)
+@aten("_weight_int8pack_mm")
 def int8_weights(self: Tensor, mat2: Tensor, scales: Tensor) -> Tensor:
     """x [M, K] times int8 weights [N, K], each row with a scale."""
     numbers, factors = known(mat2, "mat2"), known(scales, "scales").astype(np.float32)
@@ -91,7 +91,7 @@ def int8_weights(self: Tensor, mat2: Tensor, scales: Tensor) -> Tensor:
     return dense_blocks(self, BlockWeights((whole.view(np.uint8) ^ 0x80)[:, None], factors[:, None], None, 8))
 
 
-@aten("_weight_int4pack_mm_for_cpu", keep=True)
+@aten("_weight_int4pack_mm_for_cpu")
 def int4_weights(self: Tensor, mat2: Tensor, qGroupSize: int, qScaleAndZeros: Tensor) -> Tensor:
     """x [M, K] times weights [N, K] of 4 bits as torch packs them for the processor: scale * (number - 8) + zero in each group of a row."""
     numbers = _int4_numbers(known(mat2, "mat2"), qGroupSize, known(qScaleAndZeros, "qScaleAndZeros").shape[0])

@@ -74,7 +74,7 @@ def _parts(lu: Tensor) -> tuple[Tensor, Tensor]:
     return lower, triangle(strided_slice(lu, (0, 0), (least, n), (1, 1), axes), True)
 
 
-@aten("linalg_lu_factor_ex", "linalg_lu_factor", "_lu_with_info", keep=True)
+@aten("linalg_lu_factor_ex", "linalg_lu_factor", "_lu_with_info")
 def lu_factor(pivot: bool, A: Tensor | None = None, self: Tensor | None = None) -> tuple[Tensor, ...]:
     a = self if A is None else A
     assert a is not None
@@ -90,13 +90,13 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool, unpack_pivo
     return p, *(_parts(LU_data) if unpack_data else (empty, empty))
 
 
-@aten("linalg_lu", keep=True)
+@aten("linalg_lu")
 def lu(A: Tensor, pivot: bool) -> tuple[Tensor, ...]:
     found, pivots, _ = lu_factor(pivot, A)
     return lu_unpack(found, pivots, True, True)
 
 
-@aten("linalg_lu_solve", "lu_solve", keep=True)
+@aten("linalg_lu_solve", "lu_solve")
 def lu_solve(LU: Any = None, pivots: Any = None, B: Any = None, left: bool = True, adjoint: bool = False, **rest: Any) -> Tensor:
     """By the matrix that was decomposed."""
     data, pivots, b = (rest["LU_data"], rest["LU_pivots"], rest["self"]) if rest else (LU, pivots, B)
@@ -104,7 +104,7 @@ def lu_solve(LU: Any = None, pivots: Any = None, B: Any = None, left: bool = Tru
     return solve_systems(turned(a) if adjoint else a, b, node().sizes, left)[0]
 
 
-@aten("_linalg_solve_ex", "linalg_solve", "linalg_solve_ex", keep=True)
+@aten("_linalg_solve_ex", "linalg_solve", "linalg_solve_ex")
 def solve(A: Tensor, B: Tensor, left: bool) -> Any:
     many = node().operator == "aten._linalg_solve_ex"
     several = isinstance(node().dtype, tuple)

@@ -17,7 +17,7 @@ def _vector(x: Tensor | None, shape: tuple[Size, ...], value: float, dtype: str)
     return filled((prod(shape),), value, dtype) if x is None else cast(reshape(x, (prod(shape),)), dtype)
 
 
-@aten("layer_norm", keep=True)
+@aten("layer_norm")
 def layer_norm(input: Tensor, normalized_shape: tuple[Size, ...], weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
     rows = reshape(input, (*input.shape[: input.rank - len(normalized_shape)], prod(normalized_shape)))
     gamma, beta = _vector(weight, normalized_shape, 1, input.dtype), _vector(bias, normalized_shape, 0, input.dtype)
@@ -41,7 +41,7 @@ def _statistics(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
     return mean, emit("variance", x, mean, axis=axes, keepdims=True)
 
 
-@aten("rms_norm", "_fused_rms_norm", keep=True)
+@aten("rms_norm", "_fused_rms_norm")
 def rms_norm(input: Tensor, normalized_shape: tuple[Size, ...], weight: Tensor | None, eps: float | None) -> Any:
     rows = reshape(input, (*input.shape[: input.rank - len(normalized_shape)], prod(normalized_shape)))
     epsilon = float(np.finfo(DTYPES[input.dtype]).eps) if eps is None and input.dtype != "bfloat16" else 2**-7 if eps is None else eps
@@ -56,7 +56,7 @@ def rms_norm(input: Tensor, normalized_shape: tuple[Size, ...], weight: Tensor |
     return found, reshape(emit("rsqrt", add(square, epsilon)), node().shape[1])
 
 
-@aten("group_norm", "native_group_norm", keep=True)
+@aten("group_norm", "native_group_norm")
 def group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, num_groups: int = 1, group: int = 0) -> Any:
     many, groups = isinstance(node().dtype, tuple), group or num_groups
     channels = (input.shape[1],)
@@ -70,7 +70,7 @@ def group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: f
     return found, mean, emit("rsqrt", add(variance, eps))
 
 
-@aten("instance_norm", keep=True)
+@aten("instance_norm")
 def instance_norm(
     input: Tensor,
     weight: Tensor | None,
@@ -91,9 +91,8 @@ def _by_channel(input: Tensor, weight: Tensor | None, bias: Tensor | None, mean:
     """Torch refuses to export inference without statistics."""
     channels, wide = (input.shape[1],), mean.dtype
     gamma, beta = _vector(weight, channels, 1, wide), _vector(bias, channels, 0, wide)
-    x = cast(input if input.rank > 1 else reshape(input, (*input.shape, 1)), wide)
-    found = emit("nn.batch_norm", x, gamma, beta, mean, variance, axis=1, epsilon=eps)[0]
-    return cast(reshape(found, input.shape), input.dtype)
+    found = emit("nn.batch_norm", cast(input, wide), gamma, beta, mean, variance, axis=1, epsilon=eps)[0]
+    return cast(found, input.dtype)
 
 
 @aten("_native_batch_norm_legit_no_training", "cudnn_batch_norm", "_batch_norm_no_update")

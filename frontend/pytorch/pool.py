@@ -38,14 +38,14 @@ def _window(n: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, 
     }
 
 
-@aten("max_pool1d", "max_pool2d", "max_pool3d", keep=True)
+@aten("max_pool1d", "max_pool2d", "max_pool3d")
 def max_pool(self: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Tensor:
     n = spatial_axes()
     found = emit(f"nn.max_pool{n}d", _batched(self, n), **_window(n, kernel_size, stride, padding, dilation, ceil_mode))
     return reshape(found, node().sizes)
 
 
-@aten("max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices", keep=True)
+@aten("max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices")
 def max_pool_with_indices(self: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> tuple[Any, ...]:
     n = spatial_axes()
     x, window = _batched(self, n), _window(n, kernel_size, stride, padding, dilation, ceil_mode)
@@ -58,7 +58,7 @@ def max_pool_with_indices(self: Tensor, kernel_size: Any, stride: Any, padding: 
     return reshape(found, node().shape[0]), indices
 
 
-@aten("avg_pool1d", "avg_pool2d", "avg_pool3d", keep=True)
+@aten("avg_pool1d", "avg_pool2d", "avg_pool3d")
 def avg_pool(
     self: Tensor,
     kernel_size: Any,
@@ -76,7 +76,7 @@ def avg_pool(
     if divisor_override is not None:
         # The padding of whole windows, so that a mean is their sum up to a factor.
         x, window["padding"] = pad(x, _whole_windows(x, window, sizes[-n:]), None, "constant", range(2, n + 2)), (0,) * (2 * n)
-        found = emit(f"nn.avg_pool{n}d", x, **window, count_include_pad=True)
+        found = emit(f"nn.avg_pool{n}d", x, **window)
         found = multiply(found, prod(window["pool_size"]) / divisor_override)
     else:
         found = emit(f"nn.avg_pool{n}d", x, **window, count_include_pad=count_include_pad)
@@ -96,14 +96,14 @@ def _whole_windows(x: Tensor, window: dict[str, Any], counts: tuple[Size, ...]) 
 _NAMES = [f"adaptive_{kind}_pool{n}d" for kind in ("avg", "max") for n in (1, 2, 3)]
 
 
-@aten(*_NAMES, "_adaptive_avg_pool2d", "_adaptive_avg_pool3d", keep=True)
+@aten(*_NAMES, "_adaptive_avg_pool2d", "_adaptive_avg_pool3d")
 def adaptive_pool(self: Tensor, output_size: Any) -> Any:
     n, is_max = spatial_axes(), "max" in node().operator
     x = _batched(self, n)
     wanted = node().shape[0] if is_max else node().sizes
     size = each(output_size, n)
     if all(o == 1 for o in size) and not is_max:
-        return reshape(emit("mean", x, axis=tuple(range(2, x.rank)), keepdims=True), wanted)
+        return reshape(emit("mean", x, axis=tuple(range(2, x.rank))), wanted)
     found = emit(f"nn.adaptive_{'max' if is_max else 'avg'}_pool{n}d", x, output_size=wanted[-n:], layout=SPATIAL_LAYOUTS[n])
     if not is_max:
         return reshape(found, wanted)

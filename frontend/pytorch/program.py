@@ -21,7 +21,7 @@ from relayc.frontend.errors import ModelError
 from relayc.frontend.pytorch import names
 from relayc.frontend.pytorch.graph import Graphs, check_operators
 from relayc.frontend.pytorch.guards import check_guards
-from relayc.frontend.pytorch.registry import KEPT, Converter, plain_name
+from relayc.frontend.pytorch.registry import CONVERTERS, Converter, plain_name
 from relayc.frontend.pytorch.values import Symbols, array_of, dtype_name, element_dtype, is_complex, is_expression, range_of, weight
 from relayc.frontend.registry import Progress
 from relayc.frontend.sizes import size_tensor, sizes
@@ -31,9 +31,9 @@ _HELD = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 
 
 def decompositions(own: Mapping[str, Converter]) -> Any:
-    """Torch's table of decompositions, less what is taken whole."""
+    """Torch's table of decompositions, less the operators that have converters."""
     table = torch.export.default_decompositions()
-    kept = KEPT | {plain_name(name) for name in own}
+    kept = {*CONVERTERS, *map(plain_name, own)}
     for operator in list(table):
         name = plain_name(operator)
         if name in kept or name.rpartition(".")[0] in kept:

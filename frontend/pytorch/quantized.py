@@ -127,7 +127,7 @@ def choose_qparams(input: Tensor, quant_min: int, quant_max: int, eps: float, dt
 # ---- torchao ---------------------------------------------------------------------------------------------------------------------------
 
 
-@aten("torchao.dequantize_affine", keep=True)
+@aten("torchao.dequantize_affine")
 def dequantize_affine(input: Tensor, block_size: tuple[Size, ...], scale: Tensor, zero_point: Tensor | None) -> Tensor:
     """(input - zero_point) * scale, where each block of the input has a scale and a zero point."""
     counts = [1 if block == size else size // block for size, block in zip(input.shape, block_size, strict=True)]
@@ -162,24 +162,24 @@ def _fake(x: Tensor, scale: Any, zero_point: Any, low: int, high: int, axis: int
     return rounded, emit("logical_and", *inside)
 
 
-@aten("fake_quantize_per_tensor_affine", keep=True)
+@aten("fake_quantize_per_tensor_affine")
 def fake_quantize(self: Tensor, scale: Any, zero_point: Any, quant_min: int, quant_max: int) -> Tensor:
     return _fake(self, scale, zero_point, quant_min, quant_max)[0]
 
 
-@aten("fake_quantize_per_channel_affine", keep=True)
+@aten("fake_quantize_per_channel_affine")
 def fake_quantize_per_channel(self: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int) -> Tensor:
     return _fake(self, scale, zero_point, quant_min, quant_max, axis)[0]
 
 
-@aten("fake_quantize_per_tensor_affine_cachemask", "fake_quantize_per_channel_affine_cachemask", keep=True)
+@aten("fake_quantize_per_tensor_affine_cachemask", "fake_quantize_per_channel_affine_cachemask")
 def fake_quantize_with_mask(
     self: Tensor, scale: Any, zero_point: Any, quant_min: int, quant_max: int, axis: int = 0
 ) -> tuple[Tensor, Tensor | None]:
     return _fake(self, scale, zero_point, quant_min, quant_max, axis)
 
 
-@aten("_fake_quantize_per_tensor_affine_cachemask_tensor_qparams", keep=True)
+@aten("_fake_quantize_per_tensor_affine_cachemask_tensor_qparams")
 def fake_quantize_where_enabled(
     self: Tensor, scale: Tensor, zero_point: Tensor, fake_quant_enabled: Tensor, quant_min: int, quant_max: int
 ) -> tuple[Tensor, Tensor | None]:

@@ -23,34 +23,34 @@ def _drawn(name: str, *parameters: Any, generator: Any = None) -> Tensor:
     return packed(f"relayc.torch.{name}", given, TensorType(node().sizes, node().dtype))[0]
 
 
-@aten("rand", "rand_like", keep=True)
+@aten("rand", "rand_like")
 def rand(generator: Any = None) -> Tensor:
     return _drawn("uniform", 0.0, 1.0, generator=generator)
 
 
-@aten("randn", "randn_like", keep=True)
+@aten("randn", "randn_like")
 def randn(generator: Any = None) -> Tensor:
     return _drawn("normal", 0.0, 1.0, generator=generator)
 
 
-@aten("randint", "randint_like", keep=True)
+@aten("randint", "randint_like")
 def randint(high: Any, low: Any = 0, generator: Any = None) -> Tensor:
     return _drawn("random", low, high, generator=generator)
 
 
-@aten("randperm", keep=True)
+@aten("randperm")
 def randperm(generator: Any = None) -> Tensor:
     return _drawn("randperm", generator=generator)
 
 
-@aten("bernoulli", keep=True)
+@aten("bernoulli")
 def bernoulli(self: Tensor, p: Any = None, generator: Any = None) -> Tensor:
     if p is None or isinstance(p, Tensor):
         return _drawn("bernoulli_of", self if p is None else p, generator=generator)
     return _drawn("bernoulli", float(p), generator=generator)
 
 
-@aten("normal", "normal_functional", keep=True)
+@aten("normal", "normal_functional")
 def normal(mean: Any = 0.0, std: Any = 1.0, generator: Any = None) -> Tensor:
     if isinstance(mean, Tensor) or isinstance(std, Tensor):
         dtype = node().dtype
@@ -58,33 +58,33 @@ def normal(mean: Any = 0.0, std: Any = 1.0, generator: Any = None) -> Tensor:
     return _drawn("normal", float(mean), float(std), generator=generator)
 
 
-@aten("uniform", keep=True)
+@aten("uniform")
 def uniform(generator: Any = None, **given: Any) -> Tensor:
     # `from` is a keyword of Python.
     return _drawn("uniform", float(given["from"]), float(given["to"]), generator=generator)
 
 
-@aten("exponential", keep=True)
+@aten("exponential")
 def exponential(lambd: Any, generator: Any = None) -> Tensor:
     return _drawn("exponential", float(lambd), generator=generator)
 
 
-@aten("geometric", keep=True)
+@aten("geometric")
 def geometric(p: Any, generator: Any = None) -> Tensor:
     return _drawn("geometric", float(p), generator=generator)
 
 
-@aten("cauchy", keep=True)
+@aten("cauchy")
 def cauchy(median: Any, sigma: Any, generator: Any = None) -> Tensor:
     return _drawn("cauchy", float(median), float(sigma), generator=generator)
 
 
-@aten("log_normal", keep=True)
+@aten("log_normal")
 def log_normal(mean: Any, std: Any, generator: Any = None) -> Tensor:
     return _drawn("log_normal", float(mean), float(std), generator=generator)
 
 
-@aten("multinomial", keep=True)
+@aten("multinomial")
 def multinomial(self: Tensor, replacement: bool, generator: Any = None) -> Tensor:
     return _drawn("multinomial", self, filled((), replacement, "bool"), generator=generator)
 
@@ -97,7 +97,7 @@ def dropped(x: Tensor, p: float) -> tuple[Tensor, Tensor]:
     return multiply(multiply(x, cast(kept, x.dtype)), 1 / (1 - p)), kept
 
 
-@aten("native_dropout", keep=True)
+@aten("native_dropout")
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     """Torch decomposes the other kinds of dropout."""
     return dropped(input, p) if train and p != 0 else (input, filled(input.shape, True, "bool"))

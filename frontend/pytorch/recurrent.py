@@ -27,7 +27,7 @@ def _layer(
 
     `apart` says whether the product with the state has a bias of its own in its last gate.
     """
-    w, r, *biases = (_reordered(p, order) if len(order) > 1 else p for p in parameters)
+    w, r, *biases = (p if len(order) == 1 else _reordered(p, order) for p in parameters)
     steps, batch, width = x.shape
     rows = w.shape[0]
     product, own = dense(reshape(x, (steps * batch, width)), w), None
@@ -41,7 +41,7 @@ def _layer(
         else:
             bias = add(of_input, of_state)
         product = emit("nn.bias_add", product, bias, axis=1)
-    final, outputs = over_steps(cell(r, own), [reshape(product, (steps, batch, rows))], None, states, back)
+    final, outputs = over_steps(cell(r, own), [reshape(product, (steps, batch, rows))], None, states, back, True)
     return final, outputs[0]
 
 
@@ -94,13 +94,13 @@ def _relu(x: Tensor) -> Tensor:
     return found
 
 
-@aten("lstm.input", keep=True)
+@aten("lstm.input")
 def lstm(input: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], **common: Any) -> tuple[Tensor, ...]:
     """Torch's gates are input, forget, cell and output."""
     return _network(input, hx, params, cell=lambda r, _: lstm_step(r, [_sigmoid, _tanh, _tanh]), order=(0, 3, 1, 2), **common)
 
 
-@aten("gru.input", keep=True)
+@aten("gru.input")
 def gru(input: Tensor, hx: Tensor, params: Sequence[Tensor], **common: Any) -> tuple[Tensor, ...]:
     """Torch's gates are reset, update and new; the reset gate is multiplied with the product."""
     return _network(
@@ -108,7 +108,7 @@ def gru(input: Tensor, hx: Tensor, params: Sequence[Tensor], **common: Any) -> t
     )
 
 
-@aten("rnn_tanh.input", "rnn_relu.input", keep=True)
+@aten("rnn_tanh.input", "rnn_relu.input")
 def rnn(input: Tensor, hx: Tensor, params: Sequence[Tensor], **common: Any) -> tuple[Tensor, ...]:
     f = _relu if "relu" in node().operator else _tanh
     return _network(input, [hx], params, cell=lambda r, _: rnn_step(r, f), order=(0,), **common)

@@ -24,7 +24,7 @@ _REDUCTIONS: dict[str, Reduction] = {
 
 
 def _register(name: str, reduction: Reduction) -> None:
-    @aten(name, keep=name in ("sum", "mean", "prod"))
+    @aten(name)
     def convert(self: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
         of_bool = name in ("any", "all")
         x = to_dtype(self, "bool" if of_bool else node().dtype)
@@ -36,14 +36,14 @@ for _name, _reduction in _REDUCTIONS.items():
     _register(_name, _reduction)
 
 
-@aten("logsumexp", keep=True)
+@aten("logsumexp")
 def logsumexp(self: Tensor, dim: Any, keepdim: bool) -> Tensor:
     x = cast(self, node().dtype)
     axes = axes_list(dim, x.rank)
     return log_sum_exp(x, axes, keepdim) if axes else x
 
 
-@aten("var", "std", "var_mean", "std_mean", keep=True)
+@aten("var", "std", "var_mean", "std_mean")
 def var(self: Tensor, dim: Any = None, unbiased: bool = True, correction: Any = None, keepdim: bool = False) -> Any:
     name = node().operator
     axes = axes_list(dim, self.rank)
@@ -68,7 +68,7 @@ def _variance(x: Tensor, mean: Tensor, axes: tuple[int, ...], less: Any, keepdim
     return divide(total, binary("maximum", subtract(cast(size_tensor(count_), x.dtype), float(less)), 0.0))
 
 
-@aten("linalg_vector_norm", keep=True)
+@aten("linalg_vector_norm")
 def linalg_vector_norm(self: Tensor, ord: Any, dim: Any, keepdim: bool) -> Tensor:
     axes = axes_list(dim, self.rank)
     size = emit("abs", cast(self, node().dtype))
@@ -83,7 +83,7 @@ def linalg_vector_norm(self: Tensor, ord: Any, dim: Any, keepdim: bool) -> Tenso
     return total if ord == 1 else emit("sqrt", total) if ord == 2 else emit("power", total, like(1 / float(ord), total))
 
 
-@aten("argmax", "argmin", keep=True)
+@aten("argmax", "argmin")
 def argmax(self: Tensor, dim: int | None, keepdim: bool) -> Tensor:
     x = flat(self) if dim is None else self
     if x.rank == 0:
@@ -93,13 +93,13 @@ def argmax(self: Tensor, dim: int | None, keepdim: bool) -> Tensor:
     return reshape(cast(found, "int64"), node().sizes)
 
 
-@aten("max", "min", keep=True)
+@aten("max", "min")
 def max_(self: Tensor) -> Tensor:
     name = node().operator.removeprefix("aten.")
     return _REDUCTIONS["a" + name](self, axes_list(None, self.rank), False) if self.rank else self
 
 
-@aten("max.dim", "min.dim", keep=True)
+@aten("max.dim", "min.dim")
 def max_dim(self: Tensor, dim: int, keepdim: bool) -> tuple[Any, ...]:
     if self.rank == 0:
         return self, filled((), 0, "int64")

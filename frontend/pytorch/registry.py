@@ -4,11 +4,11 @@ A converter is one plain function for one operator, all overloads of it; its par
 in any order: tensors as Tensors, sizes of the graph as sizes, lists as tuples. Where the node leaves an argument out, the converter gets
 the schema's default. What is the same in several operators under other names is one function with both names, each with a default.
 
-    @aten("leaky_relu", keep=True)
+    @aten("leaky_relu")
     def leaky_relu(self, negative_slope):
         return emit("nn.leaky_relu", self, alpha=negative_slope)
 
-`keep` takes the operator out of torch's decompositions, because relayc has a kernel or a pattern for the whole of it, or because the
+Torch's decompositions leave an operator alone that has a converter: relayc has a kernel or a pattern for the whole of it, or the
 decomposition gives another dtype than eager. Shapes and dtypes of results are torch's (`node()`): a converter infers neither, and what it
 gives is compared with them.
 """
@@ -30,8 +30,6 @@ OF_COMPLEX: dict[str, Converter] = {}
 """The same of operators that take or give complex numbers (relayc.frontend.common.complex)."""
 NAMESPACES = ("prims", "torchvision", "quantized_decomposed", "torchao")
 """Other namespaces than aten that have operators with converters."""
-KEPT: set[str] = set()
-"""The operators that torch's decompositions leave alone."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,7 @@ def converting(found: Node) -> Iterator[None]:
         _NODE.reset(token)
 
 
-def aten(*names: str, keep: bool = False, of_complex: bool = False) -> Callable[[Converter], Converter]:
+def aten(*names: str, of_complex: bool = False) -> Callable[[Converter], Converter]:
     """Registers a function as the converter of operators of the namespace aten, or of others where a name has a namespace.
 
     Args:
@@ -92,8 +90,6 @@ def aten(*names: str, keep: bool = False, of_complex: bool = False) -> Callable[
         for name in names:
             full = name if name.split(".")[0] in NAMESPACES else f"aten.{name}"
             (OF_COMPLEX if of_complex else CONVERTERS)[full] = function
-            if keep:
-                KEPT.add(full)
         return function
 
     return register

@@ -45,7 +45,7 @@ def _factors(n: int, scale_factors: Any, named: Mapping[str, Any]) -> list[float
     return [float(s) if isinstance(s, (int, float)) else None for s in scales]
 
 
-@aten(*(name.removeprefix("aten.") for name in _OPERATORS), keep=True)
+@aten(*(name.removeprefix("aten.") for name in _OPERATORS))
 def upsample(input: Any = None, self: Any = None, align_corners: bool = False, scale_factors: Any = None, **rest: Any) -> Tensor:
     x = self if input is None else input
     method, n = _OPERATORS[node().operator]
@@ -60,7 +60,7 @@ def upsample(input: Any = None, self: Any = None, align_corners: bool = False, s
     return emit(f"image.resize{n}d", x, size=node().sizes[2:], scales=given, layout=SPATIAL_LAYOUTS[n], **how)
 
 
-@aten(*(name.removeprefix("aten.") for name in _ANTIALIASED), keep=True)
+@aten(*(name.removeprefix("aten.") for name in _ANTIALIASED))
 def antialiased(align_corners: bool, input: Any = None, self: Any = None, scale_factors: Any = None, **rest: Any) -> Tensor:
     x = self if input is None else input
     return _antialiased(x, node().sizes[2:], align_corners, _factors(2, scale_factors, rest))
@@ -94,7 +94,7 @@ def _factor(before: Size, after: Size, align_corners: bool, scale: float | None)
     return where(binary("greater", multiply(count, length), 0.0), found, like(inf, found)) if align_corners else found
 
 
-@aten("grid_sampler", "grid_sampler_2d", "grid_sampler_3d", keep=True)
+@aten("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")
 def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
     n = input.rank - 2
     method = ("bilinear", "nearest_neighbor", "bicubic")[interpolation_mode]

@@ -97,7 +97,7 @@ def diagonal(self: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
     rows, columns = self.shape[first], self.shape[second]
     count = node().sizes[-1]
     flat = reshape(transpose(self, [*rest, first, second]), (*(self.shape[a] for a in rest), rows * columns))
-    begin = offset if offset >= 0 else -offset * columns
+    begin = max(offset, 0) - min(offset, 0) * columns
     at = emit("add", emit("multiply", positions(count), size_tensor(columns + 1)), size_tensor(begin))
     return emit("take", flat, at, axis=len(rest), mode="clip")
 
@@ -140,7 +140,7 @@ def repeat(self: Tensor, repeats: tuple[Size, ...]) -> Tensor:
     return x if all(r == 1 for r in repeats) else emit("tile", x, reps=repeats)
 
 
-@aten("repeat_interleave.self_int", keep=True)
+@aten("repeat_interleave.self_int")
 def repeat_interleave(self: Tensor, repeats: Size, dim: int | None) -> Tensor:
     x = reshape(self, (prod(self.shape),)) if dim is None else self
     axis = axis_of(dim or 0, x.rank)
@@ -155,7 +155,7 @@ def flip(self: Tensor, dims: Sequence[int]) -> Tensor:
     return self
 
 
-@aten("roll", keep=True)
+@aten("roll")
 def roll(self: Tensor, shifts: Sequence[Size], dims: Sequence[int]) -> Tensor:
     if not dims:
         rolled = _rolled(reshape(self, (prod(self.shape),)), shifts[0], 0)
@@ -177,7 +177,7 @@ def _rolled(x: Tensor, shift: Size, axis: int) -> Tensor:
     return emit("concatenate", *parts, axis=axis)
 
 
-@aten("rot90", keep=True)
+@aten("rot90")
 def rot90(self: Tensor, k: int, dims: Sequence[int]) -> Tensor:
     a, b = (axis_of(d, self.rank) for d in dims)
     axes = list(range(self.rank))
@@ -198,7 +198,7 @@ _NAMED = {
 }
 
 
-@aten("constant_pad_nd", "pad", *_NAMED, keep=True)
+@aten("constant_pad_nd", "pad", *_NAMED)
 def pad_(self: Tensor, padding: Any = None, value: Any = None, mode: str = "constant", **rest: Any) -> Tensor:
     widths = rest.get("pad", padding)
     mode = _NAMED.get(node().operator.removeprefix("aten."), mode)
@@ -209,13 +209,13 @@ def pad_(self: Tensor, padding: Any = None, value: Any = None, mode: str = "cons
     return pad(self, begins_ends, value, _MODES[mode], axes)
 
 
-@aten("pixel_shuffle", keep=True)
+@aten("pixel_shuffle")
 def pixel_shuffle(self: Tensor, upscale_factor: int) -> Tensor:
     x = reshape(self, (prod(self.shape[:-3]), *self.shape[-3:]))
     return reshape(emit("nn.depth_to_space", x, block_size=upscale_factor, mode="CRD"), node().sizes)
 
 
-@aten("pixel_unshuffle", keep=True)
+@aten("pixel_unshuffle")
 def pixel_unshuffle(self: Tensor, downscale_factor: int) -> Tensor:
     *_, c, h, w = self.shape
     b = downscale_factor
@@ -223,7 +223,7 @@ def pixel_unshuffle(self: Tensor, downscale_factor: int) -> Tensor:
     return reshape(transpose(blocks, (0, 1, 3, 5, 2, 4)), node().sizes)
 
 
-@aten("channel_shuffle", "native_channel_shuffle", keep=True)
+@aten("channel_shuffle", "native_channel_shuffle")
 def channel_shuffle(self: Tensor, groups: int) -> Tensor:
     batch, channels, *rest = self.shape
     parts = reshape(self, (batch, groups, channels // groups, *rest))
@@ -233,7 +233,7 @@ def channel_shuffle(self: Tensor, groups: int) -> Tensor:
 # ---- parts that are written -------------------------------------------------------------------------------------------------------------
 
 
-@aten("slice_scatter", keep=True)
+@aten("slice_scatter")
 def slice_scatter(self: Tensor, src: Tensor, dim: int, start: Any, end: Any, step: int) -> Tensor:
     axis, src = axis_of(dim, self.rank), _like(src, self)
     size, count = self.shape[axis], src.shape[axis]
@@ -255,7 +255,7 @@ def slice_scatter(self: Tensor, src: Tensor, dim: int, start: Any, end: Any, ste
     return where(reshape(inside, along(size, axis, self.rank)), taken, self)
 
 
-@aten("select_scatter", keep=True)
+@aten("select_scatter")
 def select_scatter(self: Tensor, src: Tensor, dim: int, index: Size) -> Tensor:
     axis = axis_of(dim, self.rank)
     at = self.shape[axis] + index if isinstance(index, int) and index < 0 else index
@@ -264,7 +264,7 @@ def select_scatter(self: Tensor, src: Tensor, dim: int, index: Size) -> Tensor:
     return where(reshape(here, along(self.shape[axis], axis, self.rank)), row, self)
 
 
-@aten("diagonal_scatter", keep=True)
+@aten("diagonal_scatter")
 def diagonal_scatter(self: Tensor, src: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
     first, second = axis_of(dim1, self.rank), axis_of(dim2, self.rank)
     rest = [a for a in range(self.rank) if a not in (first, second)]

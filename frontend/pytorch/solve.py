@@ -77,7 +77,7 @@ def solve_systems(a: Tensor, b: Tensor, shape: Sequence[Any], left: bool = True)
     return reshape(found, shape), info
 
 
-@aten("linalg_inv_ex", "linalg_inv", "inverse", keep=True)
+@aten("linalg_inv_ex", "linalg_inv", "inverse")
 def inverse(A: Tensor | None = None, self: Tensor | None = None) -> Any:
     a = self if A is None else A
     assert a is not None
@@ -85,7 +85,7 @@ def inverse(A: Tensor | None = None, self: Tensor | None = None) -> Any:
     return (found, reshape(info, a.shape[:-2])) if isinstance(node().dtype, tuple) else found
 
 
-@aten("linalg_tensorinv", keep=True)
+@aten("linalg_tensorinv")
 def tensor_inverse(self: Tensor, ind: int) -> Tensor:
     n = prod(self.shape[:ind])
     return reshape(solve_systems(reshape(self, (n, n)), identity(n, n, self.dtype), (n, n))[0], node().sizes)
@@ -113,7 +113,7 @@ def triangular_solve(self: Tensor, A: Tensor, upper: bool, transpose: bool, unit
     return solve_systems(turned(a) if transpose else a, self, node().shape[0])[0], broadcast_to(A, node().shape[1])
 
 
-@aten("linalg_cholesky_ex", "linalg_cholesky", "cholesky", keep=True)
+@aten("linalg_cholesky_ex", "linalg_cholesky", "cholesky")
 def cholesky(self: Tensor, upper: bool) -> Any:
     """L of L L' = A, column by column, from the lower triangle, or the upper one's L'."""
     n = self.shape[-1]

@@ -34,7 +34,7 @@ def _sorted(x: Tensor, axis: int, descending: bool = False) -> tuple[Tensor, Ten
     return emit("gather", x, order, axis=axis, in_bounds=True), order
 
 
-@aten("sort", "argsort", keep=True)
+@aten("sort", "argsort")
 def sort(self: Tensor, dim: int = -1, descending: bool = False) -> Any:
     whole = node().operator == "aten.sort"
     if self.rank == 0:
@@ -51,14 +51,14 @@ def _nth(x: Tensor, at: Size, axis: int, keepdim: bool) -> tuple[Tensor, Tensor]
     return value, place
 
 
-@aten("kthvalue", keep=True)
+@aten("kthvalue")
 def kthvalue(self: Tensor, k: Size, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
     if self.rank == 0:
         return self, filled((), 0, "int64")
     return _nth(self, k - 1, axis_of(dim, self.rank), keepdim)
 
 
-@aten("median", keep=True)
+@aten("median")
 def median(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The lower one of two; NaN where any element is."""
     many = isinstance(node().dtype, tuple)

@@ -11,7 +11,7 @@ from relayc.frontend.sizes import positions
 from relayc.frontend.steps import add, binary, cast, filled, like, multiply, reshape, strided_slice, subtract, transpose
 
 
-@aten("col2im", keep=True)
+@aten("col2im")
 def col2im(self: Tensor, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Tensor:
     x = reshape(self, (1, *self.shape)) if self.rank == 2 else self
     batch, elements, _ = x.shape
@@ -23,7 +23,7 @@ def col2im(self: Tensor, output_size: Any, kernel_size: Any, dilation: Any, padd
     return reshape(found, node().sizes)
 
 
-@aten("im2col", keep=True)
+@aten("im2col")
 def im2col(self: Tensor, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Tensor:
     """Windows of an image, one in each column: a gather along each axis."""
     x = reshape(self, (1, *self.shape)) if self.rank == 3 else self

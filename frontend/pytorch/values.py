@@ -178,7 +178,7 @@ def range_of(constraint: Any) -> Range:
     """What torch knows of a symbol. Sizes of 2 or more are what it takes for granted of sizes unless told: programs run at 1, too."""
     low = int(constraint.lower) if constraint.lower.is_Integer else 0
     high = int(constraint.upper) if constraint.upper.is_Integer else FAR
-    return Range(1 if low == 2 else max(low, 0), max(min(high, FAR), 0))
+    return Range(1 if low == 2 else low, min(high, FAR))
 
 
 # ---- weights ----------------------------------------------------------------------------------------------------------------------------

@@ -103,10 +103,11 @@ def test_pytorch_scans_of_several_states():
 
 def test_pytorch_arguments_that_are_numbers():
     class Scaled(nn.Module):
-        def forward(self, x, n: int):
-            return x * n, n + 1, x.new_full((2, n), 0.5), torch.full((2,), x[0, 0].item())
+        def forward(self, x, n: int, m: int, i):
+            return x * n, n + 1, x.new_full((2, n), 0.5), torch.full((2,), x[0, 0].item()), x * m, x * i.item()
 
-    agrees(Scaled(), (torch.randn(3, 2), 5), dynamic_shapes=(None, ANY), more=[(torch.randn(3, 2), 7)])
+    x, i = torch.randn(3, 2), torch.tensor(4)
+    agrees(Scaled(), (x, 5, 6, i), dynamic_shapes=(None, ANY, ANY, None), more=[(x + 1, 7, -3, -i)])
 
 
 def test_pytorch_arguments_in_lists():
@@ -129,6 +130,17 @@ def test_pytorch_arguments_that_are_named_as_parts():
     named = (None, "columns")
     program = torch.export.export(Sum(), (torch.randn(2, 3), torch.randn(2, 3)), dynamic_shapes=(({1: ANY}),) * 2)
     assert '%arg1: tensor<2x?xf32, ["columns"]>' in str(relayc.from_pytorch(program, dynamic_shapes=(named, named)))
+
+
+def test_pytorch_parts_of_sizes_and_results_that_are_arguments():
+    def function(x, y):
+        return *x.split([x.shape[0] - 2, 2]), *y.split(3), *(part + 1 for part in y.split(1))
+
+    module = relayc.from_pytorch(model_of(function), (torch.randn(5, 2), torch.randn(3, 2)), dynamic_shapes=({0: ANY}, None))
+    names = [op.operation.name for op in module.main.regions[0].blocks[0].operations]
+    assert (names.count("relay.split"), names.count("relay.strided_slice")) == (1, 2)
+    module = relayc.from_pytorch(model_of(lambda x: (x, x + 1)), (torch.randn(2),))
+    assert "output_0" not in str(module) and "output_1" in str(module)
 
 
 def test_pytorch_sizes_of_exported_programs():

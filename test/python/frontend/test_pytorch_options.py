@@ -390,7 +390,10 @@ def test_derivatives_of_bags():
 
 def test_resampling_by_factors():
     check(lambda x: F.interpolate(x, scale_factor=(0.4, 1.7), mode="bicubic", antialias=True), drawn(1, 2, 9, 5).double())
-    check(lambda g: aten._upsample_bilinear2d_aa_backward(g, (3, 9), (1, 2, 9, 5), False, 0.4, 1.7), drawn(1, 2, 3, 9).double())
+    check(
+        lambda g: tuple(aten._upsample_bilinear2d_aa_backward(g, (3, 9), (1, 2, 9, 5), False, *by) for by in ((0.4, 1.7), (0.0, 0.0))),
+        drawn(1, 2, 3, 9).double(),
+    )
     check(lambda x: F.interpolate(x, (4, 9), mode="bicubic"), drawn(1, 2, 7, 5))
     check(
         lambda x: (
@@ -437,6 +440,7 @@ DRAWN = {
     "dropout": lambda x, p: (
         *(F.dropout(x, 1.0), F.dropout(x, 0.3), F.dropout(x, 0.3, False), *aten.native_dropout(x, 0.3, True)),
         *(aten.native_dropout(x, 0.3, False), F.alpha_dropout(x, 0.3, True), F.dropout1d(x, 0.4)),
+        *aten.native_dropout(x, 1.0, True),
     ),
 }
 

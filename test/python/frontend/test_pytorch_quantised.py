@@ -409,6 +409,15 @@ def test_fake_quantised_tensors_and_masks(low, high, zero):
     agree(lambda x, s, z: aten.fake_quantize_per_channel_affine_cachemask(x, s, z, 1, low, high), x, s=scales, z=zeros)
 
 
+LIMITS = [(0, 255, "uint8"), (-128, 127, "int8"), (0, 65535, "uint16"), (-32768, 32767, "int16"), (-(2**31), 2**31 - 1, "int32")]
+
+
+@pytest.mark.parametrize(("low", "high", "dtype"), LIMITS)
+def test_pytorch_fake_quantisation_in_the_narrowest_integers(low, high, dtype):
+    model = Function(lambda x: torch.fake_quantize_per_tensor_affine(x, 0.25, 0, low, high))
+    assert f'out_dtype = "{dtype}"' in str(relayc.from_pytorch(model, (torch.randn(3, 5),)).module)
+
+
 @pytest.mark.parametrize("enabled", [0, 1])
 @pytest.mark.parametrize("is_input", [False, True])
 def test_fake_quantisation_that_may_be_off(enabled, is_input):

@@ -1,5 +1,6 @@
 """Python's operators of classes whose objects stand for what is computed later: each calls one method with the name of an operation."""
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
@@ -29,9 +30,9 @@ class Arithmetic(Generic[E]):
 
     __slots__ = ()
 
+    @abstractmethod
     def _apply(self, name: str, *operands: Any) -> E:
         """The operation of a name, of operands of which one is this object."""
-        raise NotImplementedError
 
     __add__: Callable[[Any, Any], E] = forward("add")
     __radd__: Callable[[Any, Any], E] = reflected("add")

@@ -42,4 +42,4 @@ def components(callees: Mapping[str, Collection[str]]) -> list[list[str]]:
 
 def is_recursive(component: Collection[str], callees: Mapping[str, Collection[str]]) -> bool:
     """Whether a call of a function of a component can lead to another call of it."""
-    return len(component) > 1 or any(name in callees[name] for name in component)
+    return any(callee in component for name in component for callee in callees[name])

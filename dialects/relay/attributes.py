@@ -2,7 +2,6 @@
 
 import functools
 import operator
-import types as pytypes
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -153,11 +152,9 @@ class AttrSpec:
 
 def attr_spec(name: str, annotation: Any, default: Any, key: str) -> AttrSpec:
     """The attribute that an annotated field of an operator's class stands for. Raises TypeError for an annotation of no kind."""
-    optional = False
-    if isinstance(annotation, pytypes.UnionType) or typing.get_origin(annotation) is typing.Union:
-        inner = [a for a in typing.get_args(annotation) if a is not type(None)]
-        optional = len(inner) < len(typing.get_args(annotation))
-        annotation = functools.reduce(operator.or_, inner)
+    optional = type(None) in typing.get_args(annotation)
+    if optional:
+        annotation = functools.reduce(operator.or_, [a for a in typing.get_args(annotation) if a is not type(None)])
     if annotation not in _KINDS:
         raise TypeError(f"field {name}: {annotation} is not a kind of attribute")
     return AttrSpec(name, _KINDS[annotation], default, optional, key)

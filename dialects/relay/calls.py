@@ -59,8 +59,6 @@ def call(callee: str, *args: ir.Value) -> Results:
     check(function is not None, "call", "the name of a function of the module", f"{callee!r}")
     signature = signature_of(function)
     inputs, found = list(signature.inputs), [v.type for v in args]
-    if inputs == found and not any("[" in str(t) for t in signature.results):
-        return _emit(callee, signature.results, args)
     what = f"arguments of @{callee}"
     check(len(inputs) == len(found), what, _listed(inputs), _listed(found))
     patterns = [relay_type(t) for t in inputs]
@@ -146,10 +144,11 @@ def uncast(value: ir.Value) -> ir.Value:
     fields = tuple_fields(value)
     if fields is not None:
         sources = [uncast(field) for field in fields]
+        items = [s.owner.opview for s in sources if not isinstance(s.owner, ir.Block) and s.owner.name == "relay.tuple_get_item"]
         # A tuple that was taken apart to cast its fields.
-        taken = [None if isinstance(s.owner, ir.Block) or s.owner.name != "relay.tuple_get_item" else s.owner.operands[0] for s in sources]
-        if sources != list(fields) and taken[0] is not None and all(t == taken[0] for t in taken):
-            return taken[0]
+        whole = items[0].data if items and sources != fields else None
+        if whole is not None and [(item.data, item.index) for item in items] == [(whole, i) for i in range(len(fields))]:
+            return whole if ir.TupleType(whole.type).num_types == len(fields) else value
         return value
     owner = value.owner
     if isinstance(owner, ir.Block) or owner.name != "relay.cast_shape" or _is_given_by_a_call(owner.operands[0]):

@@ -185,7 +185,7 @@ class Conv2d(Conv, name="nn_conv2d", relay_name="nn.conv2d"):
     def can_change_layout(self) -> bool:
         """True if it is depthwise; a convolution over all channels may read and write different layouts, and follows none."""
         data, result = TensorType.of(self.data).shape, TensorType.of(self.result).shape
-        return self.is_plain() and self.groups == data[1] == result[1] and self.groups > 1
+        return self.is_plain() and self.groups == data[1] == result[1]
 
     def images(self) -> list[ir.Value]:
         return [self.data]

@@ -3,6 +3,7 @@
 A factor for each channel of the data, or of the result, may be multiplied into the weight instead (FoldScaleAxis).
 """
 
+from abc import abstractmethod
 from dataclasses import dataclass
 
 from relayc.dialects.relay.base import Op
@@ -26,10 +27,10 @@ class WeightChannels:
 class Linear(Op):
     """Base of the operators whose first operand is the data and whose second one the weight."""
 
+    @abstractmethod
     def channel_axis(self, of_result: bool) -> int | None:
         """The dimension of the channels in the result (or the data); None if they are not in one dimension."""
-        raise NotImplementedError
 
+    @abstractmethod
     def weight_channels(self, of_result: bool) -> WeightChannels:
         """Where the channels of the result (or of the data) are in the weight."""
-        raise NotImplementedError

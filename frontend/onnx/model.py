@@ -98,14 +98,13 @@ class Model:
             raise OnnxError(f"{where}: expected a model given by its path, so that the data can be found")
         try:
             path = (self.directory / location).resolve()
-            if not path.is_relative_to(self.directory.resolve()):
-                raise OnnxError(f"{where}: expected a file inside {self.directory}")
-            if not path.is_file():
-                raise OnnxError(f"{where}: no such file in {self.directory}")
+            is_file = path.is_file()
         except (OSError, ValueError) as error:
-            if isinstance(error, OnnxError):
-                raise
             raise OnnxError(f"{where}: expected the name of a file: {error}") from None
+        if not path.is_relative_to(self.directory.resolve()):
+            raise OnnxError(f"{where}: expected a file inside {self.directory}")
+        if not is_file:
+            raise OnnxError(f"{where}: no such file in {self.directory}")
         return path
 
 

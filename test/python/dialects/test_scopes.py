@@ -7,7 +7,7 @@ import pytest
 from relayc.dialects.locations import label_of, named_location, source_of, sources_of
 from relayc.dialects.mlir import func, ir, make_context
 from relayc.dialects.relay import IRModule, RelayError, TensorType, build
-from relayc.dialects.relay.calls import bindings_of, call
+from relayc.dialects.relay.calls import bindings_of, call, uncast
 from relayc.dialects.relay.scopes import (
     SymbolNames,
     check_scopes,
@@ -18,6 +18,7 @@ from relayc.dialects.relay.scopes import (
     scope_before,
     symbols_in,
 )
+from relayc.dialects.relay.sizes import CastShape
 from relayc.dialects.relay.structure import If, While
 from relayc.dialects.relay.tuples import fields_of, make_tuple
 from relayc.dialects.relay.types import TupleType, type_of
@@ -366,6 +367,18 @@ def test_a_call_with_tuples(mod: IRModule) -> None:
     found = call("pair", make_tuple([z, four]))
     assert isinstance(found, ir.Value)
     assert [type_of(v) for v in fields_of(found)] == [tensor("m"), tensor(4)]
+
+
+def test_a_tuple_of_cast_fields_is_another_where_it_has_all_fields_of_that_in_order(mod: IRModule) -> None:
+    def joined_of(*fields: ir.Value) -> ir.Value:
+        return make_tuple([CastShape(field, shape=(symbol("n"),)).result for field in fields])
+
+    z = arguments(mod)[3]
+    pair, other, three = make_tuple([z, z]), make_tuple([z, z]), make_tuple([z, z, z])
+    (a, b), (_, d), (e, f, _) = fields_of(pair), fields_of(other), fields_of(three)
+    assert uncast(joined_of(a, b)) == pair
+    for value in (joined_of(a, d), joined_of(b, a), joined_of(a, a), joined_of(e, f), joined_of(a, z), joined_of(a, b, z), joined_of(a)):
+        assert uncast(value) == value
 
 
 def test_branches_of_other_sizes_give_a_new_symbol(mod: IRModule) -> None:

@@ -473,6 +473,19 @@ def test_calls_of_a_later_stage_have_its_types(argument, result, is_called):
         program.function(x=VECTOR)(main)
 
 
+def test_each_argument_of_a_call_of_a_later_stage_has_its_type():
+    program = Program()
+    program.te("func.func @f(%x: tensor<4xf32>, %y: tensor<5xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }")
+    with pytest.raises(RelayError, match=r"call_te: arguments of @f: expected \(tensor<4xf32>, tensor<5xf32>\), found"):
+        program.function(lambda x: program.call_te("f", [x, x], VECTOR), name="main", x=VECTOR)
+
+
+@pytest.mark.parametrize("stage", ["te", "tir"])
+def test_a_function_of_a_stage_has_a_body(stage):
+    with pytest.raises(RelayError, match=f"function of the {stage} stage: expected a func.func with a body, found func.func"):
+        getattr(Program(), stage)("func.func private @f(tensor<4xf32>) -> tensor<4xf32>")
+
+
 @pytest.mark.parametrize("stage", ["te", "tir"])
 def test_code_of_a_stage_is_of_that_stage(stage):
     body = '%0 = "relay.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32> return %0 : tensor<4xf32>'

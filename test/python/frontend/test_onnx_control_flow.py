@@ -5,12 +5,14 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx_cases import parsed
+from onnx.parser import parse_model
 from shapes_by_size import imported, shapes
 
 import relayc
 from relayc import OnnxError
 from relayc.frontend.common import loops
 from relayc.frontend.onnx import from_onnx
+from relayc.frontend.onnx import loops as object_loops
 
 FLOAT, INT, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 X = np.array([[0.5, -1.0, 2.0], [3.0, 0.25, -0.75]], np.float32)
@@ -234,6 +236,23 @@ def test_sizes_that_change_one_after_the_other_are_found_in_as_many_attempts(cou
         return
     with pytest.raises(OnnxError, match=r"expected a body whose sizes change in the same way in each iteration, found tensor<\?x3xf32"):
         main_of(*call)
+
+
+@pytest.mark.parametrize("attempts", [1, 2])
+def test_a_sequence_whose_type_its_first_element_says_takes_two_attempts(attempts, monkeypatch):
+    monkeypatch.setattr(object_loops, "ATTEMPTS", attempts)
+    proto = parse_model("""<ir_version: 10, opset_import: ["" : 20]> g (int64 k, float[3] x) => (seq(float) y) {
+        none = SequenceEmpty ()
+        y = Loop (k, , none) <body = b (int64 i, bool c, seq(float) s) => (bool d, seq(float) t) {
+            d = Identity (c)
+            t = SequenceInsert (s, x)
+        }>
+    }""")
+    if attempts == 2:
+        assert from_onnx(proto)
+        return
+    with pytest.raises(OnnxError, match="expected a body that gives sequences and optional values of one type in each iteration"):
+        from_onnx(proto)
 
 
 def test_values_that_grow_from_nothing():

@@ -1,6 +1,7 @@
 """What `from_onnx` says of models that it cannot import: one OnnxError that names the place."""
 
 import os
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
@@ -9,7 +10,7 @@ from onnx import TensorProto, helper
 from onnx_models import model_of, relu, weighted
 
 from relayc.frontend import sizes
-from relayc.frontend.onnx import OnnxError, converter, from_onnx
+from relayc.frontend.onnx import OnnxError, converter, from_onnx, functions
 from relayc.frontend.onnx.converters import CONVERTERS
 from relayc.frontend.onnx.model import external_files
 from relayc.symbolic import Undecided
@@ -480,13 +481,14 @@ def test_operands_of_a_deformed_convolution_have_the_rank_of_the_image(weights, 
 # ---- calls of functions ---------------------------------------------------------------------------------------------------------------
 
 
-def calling(functions):
-    """y = F0(x), where a function consists of the nodes that its operators say, one after the other."""
+def calling(functions, **attributes):
+    """y = F0(x), where a function consists of the nodes that its operators say, one after the other; calls have attributes."""
     made = []
     for name, operators in functions.items():
         names = ["a", *(f"t{i}" for i in range(len(operators) - 1)), "b"]
         nodes = [
-            helper.make_node(op, [names[i]], [names[i + 1]], domain="own" if op in functions else "") for i, op in enumerate(operators)
+            helper.make_node(op, [names[i]], [names[i + 1]], **({"domain": "own"} | attributes if op in functions else {}))
+            for i, op in enumerate(operators)
         ]
         opsets = [helper.make_opsetid("", 20), helper.make_opsetid("own", 1)]
         made.append(helper.make_function("own", name, ["a"], ["b"], nodes, opsets))
@@ -507,8 +509,19 @@ def test_a_function_that_calls_itself_is_an_error():
 
 def test_functions_call_each_other_a_hundred_deep():
     assert from_onnx(calling({**{f"F{i}": [f"F{i + 1}"] for i in range(99)}, "F99": ["Neg"]}))
-    found = message(calling({**{f"F{i}": [f"F{i + 1}"] for i in range(2000)}, "F2000": ["Neg"]}))
-    assert found.endswith("expected at most 100 calls of functions in one another, found more")
+    for attributes in ({}, {"alpha": 1}):
+        found = message(calling({**{f"F{i}": [f"F{i + 1}"] for i in range(2000)}, "F2000": ["Neg"]}, **attributes))
+        assert found.endswith("expected at most 100 calls of functions in one another, found more")
+
+
+def test_nodes_of_functions_up_to_a_limit(monkeypatch):
+    monkeypatch.setattr(functions, "MOST_NODES", 4)
+    assert from_onnx(calling({"F0": ["Neg", "F1", "F1"], "F1": ["Neg"]} | {"F2": ["Neg"] * 9}))
+    assert "function 'F0': expected at most 4 nodes" in message(calling({"F0": ["Neg"] * 5}))
+    model = calling({"F0": ["Neg"] * 4})
+    assert from_onnx(model)
+    model.graph.node.append(helper.make_node("Neg", ["y"], ["z"]))
+    assert "graph: expected at most 4 nodes with all calls of functions expanded, found 5" in message(model)
 
 
 def test_functions_of_one_name_in_two_domains_are_both_looked_into():
@@ -519,6 +532,25 @@ def test_functions_of_one_name_in_two_domains_are_both_looked_into():
     model = model_of(nodes, {"x": [2]}, functions=[known, unknown])
     model.opset_import.extend([helper.make_opsetid("first", 1), helper.make_opsetid("second", 1)])
     assert "Mystery (opset 20), first in node 'outer/inner'" in message(model)
+
+
+def test_a_node_that_its_schema_has_no_body_for(monkeypatch):
+    def refuse(*arguments):
+        raise ValueError("rank 9")
+
+    schema = SimpleNamespace(
+        function_opset_versions=[],
+        context_dependent_function_opset_versions=[1],
+        get_context_dependent_function_with_opset_version=refuse,
+    )
+    monkeypatch.setattr(functions, "_schema", lambda domain, name, opset: schema)
+    with pytest.raises(OnnxError, match="expected a node for which the operator's schema gives a function body, found another: rank 9"):
+        functions.schema_function(helper.make_node("Own", ["x"], ["y"]), "", 20, [None])
+
+
+def test_a_split_into_nothing_is_an_error():
+    model = model_of([helper.make_node("Split", ["x"], [])], {"x": [4]}, outputs=["x"])
+    assert "node 'Split#0' (Split, opset 20): expected an output, found none" in message(model)
 
 
 @pytest.mark.parametrize("number", [1.5, np.inf])

@@ -337,7 +337,7 @@ def test_support_vector_classification(classes):
         "support_vectors": numbers(vectors, FEATURES, seed=14),
         "vectors_per_class": counts,
         "coefficients": numbers(classes - 1, vectors, seed=15),
-        "rho": numbers(pairs),
+        "rho": [0.1, -0.1, -0.4][:pairs],  # each class is the label of some rows
         "kernel_type": "RBF",
         "kernel_params": [0.25, 0.0, 3.0],
     }
@@ -348,7 +348,9 @@ def test_support_vector_classification(classes):
         node("SVMClassifier", ["x"], ["pl", "p"], **common, **integers, prob_a=numbers(pairs, seed=16), prob_b=numbers(pairs, seed=17)),
     ]
     linear = {"kernel_params": [0.0, 0.0, 0.0], "rho": [0.5]}
-    nodes.append(node("SVMClassifier", ["x"], ["ll", "ls"], **linear, **integers, coefficients=numbers(classes, FEATURES)))
+    coefficients = numbers(classes, FEATURES)
+    for i, row in enumerate((coefficients, [max(0.0, c) / 4 for c in coefficients])):
+        nodes.append(node("SVMClassifier", ["x"], [f"ll{i}", f"ls{i}"], **linear, **integers, coefficients=row))
     agree(model_of(nodes, feeds), feeds)
 
 

@@ -7,6 +7,7 @@ from onnx import helper
 
 import relayc
 from relayc.frontend.onnx import OnnxError, from_onnx
+from relayc.frontend.onnx.fold_nodes import is_as_in_opset_7
 from relayc.pipelines.evaluate.relay import RelayInterpreter
 
 RNG = np.random.default_rng(0)
@@ -184,3 +185,11 @@ def test_refuses(name):
     op_type, arrays, attributes, message = REFUSED[name]
     with pytest.raises(OnnxError, match=message):
         from_onnx(model_of(op_type, arrays, 6, **attributes))
+
+
+@pytest.mark.parametrize(
+    ("op_type", "opset", "same"),
+    [("Add", 6, False), ("Relu", 6, True), ("Compress", 6, False), ("Add", 7, True), ("Compress", 7, True)],
+)
+def test_operators_that_have_changed_before_operator_set_7(op_type, opset, same):
+    assert is_as_in_opset_7(op_type, opset) == same

@@ -473,10 +473,13 @@ REFUSED = [
         )
         for count in (0, 2)
     ),
-    (
-        "8: float[2] x",
-        "y = Scan<num_scan_inputs = 1, body = b (float[3] u) => (float[3] v) { v = Neg(u) }>( , x)",
-        "expected states [batch, ...] and inputs [batch, sequence, ...], found tensor<2xf32>",
+    *(
+        (
+            f"8: float{state} s, float{data} x",
+            "y = Scan<num_scan_inputs = 1, body = b (float t, float u) => (float v) { v = Add(t, u) }>( , s, x)",
+            "expected states [batch, ...] and inputs [batch, sequence, ...], found tensor<",
+        )
+        for state, data in (("[2]", "[2]"), ("", "[2, 3]"))
     ),
     (
         "float[2, 3] x",

@@ -114,27 +114,27 @@ def test_types(axis, dtype):
 # ---- Scan of operator set 8 --------------------------------------------------------------------------------------------------------------
 
 
-def scan_8(lengths, **attributes):
+def scan_8(lengths, row=(3,), **attributes):
     """Sums of the steps so far of x, of which z is added to each output."""
-    values = [helper.make_tensor_value_info(name, FLOAT, [3]) for name in ("s", "u", "v")]
-    results = [helper.make_tensor_value_info(name, FLOAT, [3]) for name in ("t", "w")]
+    values = [helper.make_tensor_value_info(name, FLOAT, row) for name in ("s", "u", "v")]
+    results = [helper.make_tensor_value_info(name, FLOAT, row) for name in ("t", "w")]
     body = helper.make_graph([node("Add", ["s", "u"], ["t"]), node("Sub", ["t", "v"], ["w"])], "body", values, results)
-    types = ({"lengths": (INT, ["b"])} if lengths else {}) | {"s0": ["b", 3], "x": ["b", "n", 3], "z": ["b", "n", 3]}
+    types = ({"lengths": (INT, ["b"])} if lengths else {}) | {"s0": ["b", *row], "x": ["b", "n", *row], "z": ["b", "n", *row]}
     made = node("Scan", ["lengths" if lengths else "", "s0", "x", "z"], ["last", "rows"], body=body, num_scan_inputs=2, **attributes)
     return model_of([made], types, made.output, opset=8, ir_version=8)
 
 
-@pytest.mark.parametrize("lengths", [False, True])
+@pytest.mark.parametrize(("lengths", "row"), [(False, (3,)), (True, (3,)), (False, ())])
 @pytest.mark.parametrize("directions", [None, [0, 1]])
-def test_scans_of_a_batch(lengths, directions):
+def test_scans_of_a_batch(lengths, row, directions):
     def feed(batch, steps):
         rng = np.random.default_rng(steps)
-        arrays = {"s0": (batch, 3), "x": (batch, steps, 3), "z": (batch, steps, 3)}
+        arrays = {"s0": (batch, *row), "x": (batch, steps, *row), "z": (batch, steps, *row)}
         found = {name: rng.integers(-9, 9, shape).astype(np.float32) for name, shape in arrays.items()}
         return found | ({"lengths": rng.integers(1, steps + 1, batch)} if lengths else {})
 
     attributes = {} if directions is None else {"directions": directions}
-    agrees(scan_8(lengths, **attributes), feed(2, 3), feed(1, 1), feed(3, 17))
+    agrees(scan_8(lengths, row, **attributes), feed(2, 3), feed(1, 1), feed(3, 17))
 
 
 def test_a_length_beyond_the_steps_of_a_scan():

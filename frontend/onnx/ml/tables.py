@@ -41,7 +41,7 @@ def make_tables(nodes: Nodes) -> Tables:
         following = np.concatenate([tests.inside[level], tests.outside[level]])
         level = np.unique(following[inner[following]])
         depth += 1
-        if depth > len(inner):
+        if depth == len(inner):
             raise OnnxError("tree ensemble: expected trees, found a node that leads back to itself")
     order = np.concatenate(placed)
     is_leaf = ~inner[order]

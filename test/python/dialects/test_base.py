@@ -11,7 +11,11 @@ from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay import OPS, IRModule, Op, Pattern, RelayError, TensorType, build
 from relayc.dialects.relay.base import Ints, Operand, View
 from relayc.dialects.relay.elements import dense_array, dense_attr
+from relayc.dialects.relay.module import INLINE_BYTES
+from relayc.dialects.relay.names import ir_name
+from relayc.dialects.relay.ranges import read_ranges
 from relayc.dialects.relay.shapes import broadcast_shapes
+from relayc.symbolic import Range, Ranges
 
 ELEMENTWISE = """
 abs ceil floor round trunc sign negative exp log log2 log10 sqrt rsqrt sigmoid tanh sin cos tan asin acos atan sinh cosh asinh acosh atanh
@@ -92,6 +96,74 @@ def test_split_takes_a_number_or_indices(block, sections):
 def test_a_wrong_operator_is_one_clear_error(block, name, attrs, message):
     with pytest.raises(RelayError, match=message):
         build(name, block.arguments[0], **attrs)
+
+
+def of(*shape, dtype="float32"):
+    return TensorType(shape, dtype)
+
+
+IMAGE, ROWS, NUMBER, INDEX = of(1, 4, 4, 4), of(2, 3), of(), of(dtype="int64")
+LIMITS = [
+    ("nn.dropout", [ROWS], {"rate": [0.0, 1.0]}, {"rate": [-0.1, 1.1]}),
+    ("det", [of(3, 3)], {}, {}),
+    ("nn.instance_norm", [of(1, 4, 4), of(4), of(4)], {}, {}),
+    ("nn.group_norm", [IMAGE, of(4), of(4)], {"num_groups": [1, 4]}, {"num_groups": [0, 3]}),
+    ("nn.lrn", [IMAGE], {"size": [1]}, {"size": [0]}),
+    ("nn.l2_normalize", [ROWS], {"axis": [(1,), (0, 1)], "eps": [1e-5]}, {"axis": [(), (0, 0), (1, -1)]}),
+    ("expand_dims", [ROWS], {"axis": [0], "num_newaxis": [0, 1]}, {"num_newaxis": [-1]}),
+    ("nn.batch_flatten", [of(2)], {}, {}),
+    ("nn.depth_to_space", [IMAGE], {"block_size": [1, 2]}, {"block_size": [0, -1]}),
+    ("nn.space_to_depth", [IMAGE], {"block_size": [1, 2]}, {"block_size": [0, -1]}),
+    ("trilu", [ROWS, INDEX], {}, {}),
+    ("concatenate", [ROWS], {"axis": [0, 1]}, {"axis": [2]}),
+    ("nn.upsampling", [IMAGE], {"scale_h": [0.5], "scale_w": [0.5]}, {"scale_h": [0.0, -1.0], "scale_w": [0.0]}),
+    ("image.resize2d", [IMAGE], {"size": [(2, 2)], "scales": [(0.5, 0.5), ()]}, {"scales": [(0.5, 0.0), (-1.0, 1.0), (1.0,)]}),
+    ("take", [of(2, 3, 4), of(2, 3, dtype="int32")], {"axis": [2], "batch_dims": [2]}, {"axis": [1]}),
+    ("gather_nd", [of(2, 3, 4), of(2, 2, dtype="int32")], {"batch_dims": [0, 1]}, {"batch_dims": [-1, 2]}),
+    ("scatter_nd", [ROWS, of(2, 5, dtype="int32"), of(5)], {}, {}),
+    ("reshape", [ROWS], {"newshape": [(0, 0), (-3,), (0, -4, 3, 1), (0, -4, -1, 3), (-2, 1)]}, {
+        "newshape": [(0, 0, 0), (0, -3), (0, 0, -4, 1, 1), (0, -4, 0, 3), (0, -4, -1, 0), (0, -4, -1, -1), (0, -4, 3), (0, -4, -2, 3)]
+    }),
+    ("topk", [ROWS], {"k": [0, 1, 3]}, {"k": [4]}),
+    ("searchsorted", [of(3), ROWS], {}, {}),
+    ("one_hot", [of(2, dtype="int32"), NUMBER, NUMBER], {"depth": [0, 1]}, {"depth": [-1]}),
+    ("tile", [ROWS], {"reps": [(2,), (0, 1), (2, 1, 3)]}, {"reps": [(-1,)]}),
+]  # fmt: skip
+RANKS = [
+    ("det", [of(3)]),
+    ("nn.instance_norm", [of(1, 4), of(4), of(4)]),
+    ("nn.batch_flatten", [NUMBER]),
+    ("trilu", [of(3), INDEX]),
+    ("concatenate", []),
+    ("stack", []),
+    ("gather_nd", [ROWS, of(dtype="int32")]),
+    ("gather_nd", [ROWS, of(3, dtype="int32")]),
+    ("scatter_nd", [ROWS, of(3, 5, dtype="int32"), of(5)]),
+]
+
+
+def infer(name, operands, **attributes):
+    cls = OPS[ir_name(name)]
+    return cls.result_types(operands, cls.attribute_values(attributes))
+
+
+@pytest.mark.parametrize(("name", "operands", "fitting", "wrong"), LIMITS)
+def test_attributes_at_their_limits(name, operands, fitting, wrong):
+    first = {key: values[0] for key, values in fitting.items()}
+    for key, values in fitting.items():
+        for value in values:
+            assert infer(name, operands, **first | {key: value})
+    for key, values in wrong.items():
+        for value in values:
+            with pytest.raises(RelayError, match=key.partition("_")[0]):
+                infer(name, operands, **first | {key: value})
+    assert infer(name, operands, **first)
+
+
+@pytest.mark.parametrize(("name", "operands"), RANKS)
+def test_operands_of_too_few_axes(name, operands):
+    with pytest.raises(RelayError, match="expected"):
+        infer(name, operands)
 
 
 def test_an_error_leaves_no_operation_behind(block):
@@ -194,9 +266,21 @@ def test_splats_keep_their_value(value):
         np.testing.assert_array_equal(dense_array(dense_attr(np.full((2, 2), value))), value)
 
 
+@pytest.mark.parametrize(("numbers", "fits"), [((4, 4, 4), True), ((3, 4, 3), True), ((4, 3, 4), False)])
+def test_the_range_of_a_symbol_has_a_size_at_least(numbers, fits):
+    with make_context():
+        attribute = ir.Attribute.parse(f"{{n = array<i64: {', '.join(map(str, numbers))}>}}")
+        if fits:
+            assert read_ranges(attribute) == Ranges({"n": Range(*numbers)})
+        else:
+            with pytest.raises(RelayError, match="n: expected least, largest and typical value as array"):
+                read_ranges(attribute)
+
+
 def test_large_constants_go_to_the_parameter_table(block):
     mod = IRModule(ir.Module.create(ir.Location.unknown()))
-    small, large = mod.constant(np.zeros(4, np.float32)), mod.constant(np.arange(4096.0), "weight")
+    small, large = mod.constant(np.zeros(INLINE_BYTES, np.int8)), mod.constant(np.arange(4096.0), "weight")
+    assert mod.constant(np.zeros(INLINE_BYTES + 1, np.int8)).owner.opview.key == "const"
     again = mod.constant(np.arange(4096.0) + 1, "weight")
     assert (small.owner.opview.key, large.owner.opview.key, again.owner.opview.key) == (None, "weight", "weight.1")
     np.testing.assert_array_equal(mod.value_of(again), np.arange(4096.0) + 1)

@@ -22,7 +22,7 @@ from relayc.dialects.relay.sizes import CastShape
 from relayc.dialects.relay.structure import If, While
 from relayc.dialects.relay.tuples import fields_of, make_tuple
 from relayc.dialects.relay.types import TupleType, type_of
-from relayc.dialects.relay.unify import joined, match
+from relayc.dialects.relay.unify import joined, match, same_structure
 from relayc.symbolic import Range, parse, symbol
 
 
@@ -76,6 +76,12 @@ def test_symbols_that_are_not_bindable_are_themselves() -> None:
     assert match([tensor("n", "k")], [tensor("n", 5)], "it", {"k"}) == {"k": 5}
     with pytest.raises(RelayError):
         match([tensor("n", "k")], [tensor("m", 5)], "it", {"k"})
+
+
+def test_types_that_differ_in_sizes_alone() -> None:
+    assert same_structure(tensor("n"), tensor(4), tensor("m"))
+    for others in ([tensor(4), tensor(4, 4)], [tensor(4, 4), tensor(4)], [tensor(4, dtype="int32"), tensor(4)]):
+        assert not same_structure(tensor("n"), *others)
 
 
 def test_joined_sizes_that_differ_alike_are_one_symbol() -> None:
@@ -271,6 +277,15 @@ func.func @main(%x: tensor<8x?x3xf32, ["n"]>) -> tensor<?x8x3xf32, ["n"]> {
     replace_symbols(mod.module.operation, {"n": 0})
     mod.verify()
     assert "allowzero = true, newshape = array<i64: 0, 8, 3>} : (tensor<8x0x3xf32>) -> tensor<0x8x3xf32>" in str(mod)
+
+
+@pytest.mark.parametrize("lhs, rhs", [('"n"', '"2*m"'), ('"2*m"', '"n"')])
+def test_sizes_that_are_to_be_equal_become_the_simpler_one(lhs: str, rhs: str) -> None:
+    found = module(f"func.func @main(%x: tensor<?xf32, [{lhs}]>, %y: tensor<?xf32, [{rhs}]>) {{ return }}")
+    block = found.main.regions[0].blocks[0]
+    with found.context, ir.Location.unknown(), ir.InsertionPoint.at_block_begin(block):
+        assert type_of(build("add", *block.arguments)) == tensor("n")
+    assert [str(d) for op in operations(found) if op.operation.name == "relay.match_shape" for d in op.shape] == ["n"]
 
 
 # ---- calls, branches and loops as they are built

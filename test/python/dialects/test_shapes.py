@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from relayc.dialects.mlir import ir, make_context
-from relayc.dialects.relay import RelayError, TensorType
+from relayc.dialects.relay import OPS, RelayError, TensorType
+from relayc.dialects.relay.base import View
 from relayc.dialects.relay.conditions import (
     collected,
     require_at_least,
@@ -25,7 +26,7 @@ from relayc.dialects.relay.fourier import LARGEST_FACTOR, PLAN, plan_of
 from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.reshape import same_elements
 from relayc.dialects.relay.shapes import broadcast_shapes, normalize_axis, product, shape_text
-from relayc.dialects.relay.slices import slice_bounds, split_bounds
+from relayc.dialects.relay.slices import slice_bounds, slices, split_bounds
 from relayc.dialects.relay.types import (
     DTYPES,
     MAX_BYTES,
@@ -268,6 +269,46 @@ def test_slices_of_symbols_are_those_of_python(begin: int, stride: int) -> None:
             assert not found or evaluate(start, {"n": size}) == found[0]
             if by_symbol is not None:
                 assert [evaluate(x, {"n": size, "m": begin}) for x in by_symbol][1] == len(found)
+
+
+def test_counts_of_slices_are_written_as_they_are_read() -> None:
+    assert slice_bounds(M, N, None, 1)[1] == maximum(0, M - N)
+    assert slice_bounds(M, -1 - N, None, 1)[1] == maximum(0, M - maximum(0, M - N - 1))
+
+
+@pytest.mark.parametrize(
+    ("begin", "size", "end"),
+    [
+        (N, 3, N + 3),
+        (N, -1, None),
+        (-N - 2, N + 1, -1),
+        (-3, 3, None),
+        (-N - 1, N + 1, None),
+        (-N, N, RelayError),
+        (-N - 1, 1, RelayError),
+        (N - 1, 3, RelayError),
+    ],
+)
+def test_slices_of_a_size(begin: Any, size: Any, end: Any) -> None:
+    """From a begin that counts from the end to the end itself, not to the first element."""
+    op = View(begin=(begin,), end=(size,), axes=None, strides=(1,), slice_mode="size")
+    with Ranges({"n": Range(0, 8)}):
+        if end is RelayError:
+            with pytest.raises(RelayError, match="begin: expected one that is known to count from the front with slice_mode size"):
+                slices(op, 1)
+        else:
+            assert slices(op, 1) == {0: (begin, end, 1)}
+
+
+@pytest.mark.parametrize(("low", "high", "known"), [(1, 8, True), (0, 8, False), (-8, -1, True), (-8, 0, False)])
+def test_the_step_of_a_range_has_a_known_sign(low: int, high: int, known: bool) -> None:
+    op = View(start=0.0, stop=12, step=N, dtype="int64")
+    with Ranges({"n": Range(low, high)}):
+        if known:
+            assert OPS["arange"].infer(op).rank == 1
+        else:
+            with pytest.raises(RelayError, match="step: expected a known sign"):
+                OPS["arange"].infer(op)
 
 
 @pytest.mark.parametrize(

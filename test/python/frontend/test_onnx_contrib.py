@@ -187,6 +187,17 @@ def test_weights_stay_packed_where_their_blocks_are_in_order(depth, grouped, kep
     assert any("nn.dense_blocks" in kernel.ops for kernel in module.kernels) == kept
 
 
+def test_zero_points_of_groups_of_weights():
+    """By definition: ONNX Runtime takes others."""
+    digits, zeros, groups = (numbers(*shape, low=0, high=high) for shape, high in (((5, 2, 32), 15), ((5, 2), 15), ((64,), 1)))
+    inputs = {"a": floats(3, 64), "b": packed(digits, 4), "scales": np.abs(floats(5, 2)), "zeros": packed(zeros, 4)}
+    inputs["g_idx"] = groups.astype(np.int32)
+    proto = model("MatMulNBits", inputs, constants=tuple(inputs)[1:], K=64, N=5, bits=4, block_size=32)
+    weights = (digits.reshape(5, 64).astype(np.float32) - zeros[:, groups]) * inputs["scales"][:, groups]
+    (found,) = RelayInterpreter(from_onnx(proto))("main", [inputs["a"]])
+    np.testing.assert_allclose(found, inputs["a"] @ weights.T, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize(("bits", "k"), [(2, 33), (4, 31), (8, 63), (4, 130)])
 def test_blocks_of_which_the_last_one_is_not_whole(bits, k):
     """Digits beyond the last input are as random as the others, and no input meets one."""

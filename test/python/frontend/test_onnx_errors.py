@@ -548,9 +548,12 @@ def test_a_node_that_its_schema_has_no_body_for(monkeypatch):
         functions.schema_function(helper.make_node("Own", ["x"], ["y"]), "", 20, [None])
 
 
-def test_a_split_into_nothing_is_an_error():
+def test_splits_that_are_none():
     model = model_of([helper.make_node("Split", ["x"], [])], {"x": [4]}, outputs=["x"])
     assert "node 'Split#0' (Split, opset 20): expected an output, found none" in message(model)
+    parts = {"x": np.arange(6), "sizes": np.array([2, 3])}
+    model = model_of([helper.make_node("Split", ["x", "sizes"], ["y", "z"])], {}, initializers=parts)
+    assert "split: expected sizes that add up to 6, found [2, 3]" in message(model)
 
 
 @pytest.mark.parametrize("number", [1.5, np.inf])

@@ -187,6 +187,12 @@ def test_refuses(name):
         from_onnx(model_of(op_type, arrays, 6, **attributes))
 
 
+@pytest.mark.parametrize(("opset", "dtype"), [(7, "float32"), (9, "float32"), (10, "bool"), (11, "bool")])
+def test_the_mask_of_a_dropout(opset, dtype):
+    x, mask = run("Dropout", [X], opset, 2)
+    assert mask.dtype == dtype and mask.all() and np.array_equal(x, X)
+
+
 @pytest.mark.parametrize(
     ("op_type", "opset", "same"),
     [("Add", 6, False), ("Relu", 6, True), ("Compress", 6, False), ("Add", 7, True), ("Compress", 7, True)],

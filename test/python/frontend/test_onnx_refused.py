@@ -121,6 +121,11 @@ REFUSED = [
     ("int64 i = {2}, int64 z = {0}", "y = Range(i, i, z)", "input delta: expected a value other than 0, found 0"),
     ("int64 i, int64 z = {0}", "y = Range(i, i, z)", "input delta: expected a value other than 0, found 0"),
     (
+        "float[n] x, float z = {0}",
+        "s = Size(x)\n f = Cast<to = 1>(s)\n y = Range(f, f, z)",
+        "input delta: expected a value other than 0, found 0",
+    ),
+    (
         "int64 i, int64[2] z",
         "y = Range(i, z, i)",
         "expected inputs of one element, found tensor<i64>, tensor<2xi64> and tensor<i64>",

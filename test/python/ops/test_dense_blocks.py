@@ -331,6 +331,12 @@ def test_wrong_scales_and_zeros_are_refused(which, shape, message):
         program(product(operands, 40, 4), [values((1, 64), "float32"), *map(Const, operands)])
 
 
+def test_a_product_has_columns():
+    operands = [np.zeros(shape, dtype) for shape, dtype in (((0, 8, 16), "uint32"), ((0, 2, 16), "float32"), ((1, 1, 1), "uint8"))]
+    with pytest.raises(RelayError, match="weight: expected strips of 0 columns"):
+        program(product(operands, 0, 4), [values((1, 64), "float32"), *map(Const, operands)])
+
+
 def test_whole_blocks_of_a_depth() -> None:
     """One at least, and no more than there are."""
     operands = SimpleNamespace(blocks=4, block_size=BLOCK)

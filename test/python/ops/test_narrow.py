@@ -1,5 +1,7 @@
 """Narrow types: every element in every conversion, rounding by its definition, moves to the last bit; and no arithmetic."""
 
+import itertools
+
 import numpy as np
 import pytest
 from narrow_types import BITS, FLOATS, INTEGERS, every_value, nearest, same_bits, some_values, telling_numbers
@@ -92,6 +94,14 @@ def test_numbers_become_powers_of_two(round_mode):
     for (x, saturate), values in zip(pairs, found, strict=True):
         expected = [power_of_two(float(v), saturate, round_mode) for v in x]
         np.testing.assert_array_equal(values.view(np.uint8), expected)
+        np.testing.assert_array_equal(converted(x, POWERS, saturate, round_mode).view(np.uint8), expected)
+
+
+def test_numbers_at_the_limits_of_powers_of_two():
+    bits = [0, 1, 0x200000, 0x200001, 0x2FFFFF, 0x300000, 0x3FFFFF, 0x400000, 0x400001, 0x5FFFFF, 0x600000, 0x7FFFFF, 0x800000, 0x7F800000]
+    x = np.array([*bits, 0x7FC00000], np.uint32).view(np.float32)
+    for round_mode, saturate in itertools.product(("up", "down", "nearest"), (True, False)):
+        expected = [power_of_two(float(v), saturate, round_mode) for v in x]
         np.testing.assert_array_equal(converted(x, POWERS, saturate, round_mode).view(np.uint8), expected)
 
 

@@ -143,7 +143,7 @@ class Importer:
             node = _resolve_references(node, scope.attributes)
             outputs = self._converted(node, domain, opset, inputs, label, scope)
             wanted = sum(map(bool, node.output))
-            if len(outputs) < len(node.output) and any(node.output[len(outputs) :]):
+            if any(node.output[len(outputs) :]):
                 raise OnnxError(f"expected at most {len(outputs)} output(s), found {wanted} in use")
         for name, value in zip(node.output, outputs, strict=False):
             if name:

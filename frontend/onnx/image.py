@@ -135,8 +135,8 @@ def Resize(x: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
     factors = _factors(scales, "scales")
     if mode != "nearest":
         return _asymmetric(x, factors, mode)
-    x = _asymmetric(x, tuple(1.0 if isinstance(f, float) and f < 1 else f for f in factors), mode)
-    return _asymmetric(x, tuple(f if isinstance(f, float) and f < 1 else 1.0 for f in factors), mode, "ceil")
+    x = _asymmetric(x, tuple(max(f, 1.0) if isinstance(f, float) else f for f in factors), mode)
+    return _asymmetric(x, tuple(min(f, 1.0) if isinstance(f, float) else 1.0 for f in factors), mode, "ceil")
 
 
 def _is_late(tensor: Tensor | None) -> bool:

@@ -54,7 +54,7 @@ def _with_rank(element: ElementType, declared: TypeProto | None, more: int = 0) 
     if element.shape is not None or declared is None or not declared.tensor_type.HasField("shape"):
         return element
     rank = len(declared.tensor_type.shape.dim) - more
-    return ElementType(element.dtype, (None,) * max(rank, 0), Source.DECLARED)
+    return ElementType(element.dtype, (None,) * rank, Source.DECLARED)
 
 
 def _declared() -> TypeProto | None:

@@ -143,6 +143,6 @@ def OneHotEncoder(x: Tensor, *, cats_int64s: Sequence | None = None, cats_string
     found = emit("equal", one, constant(categories))
     # Of one that is there twice the last counts.
     last = len(categories) - 1 - np.unique(categories[::-1], return_index=True)[1]
-    if len(last) < len(categories):
+    if len(last) != len(categories):
         found = emit("logical_and", found, constant(np.isin(np.arange(len(categories)), last)))
     return cast(found, "float32")

@@ -4,8 +4,8 @@ import numpy as np
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from onnx_cases import parsed
 from onnx.parser import parse_model
+from onnx_cases import parsed
 from shapes_by_size import imported, shapes
 
 import relayc
@@ -13,6 +13,7 @@ from relayc import OnnxError
 from relayc.frontend.common import loops
 from relayc.frontend.onnx import from_onnx
 from relayc.frontend.onnx import loops as object_loops
+from relayc.frontend.onnx.objects import ElementType, Source
 
 FLOAT, INT, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 X = np.array([[0.5, -1.0, 2.0], [3.0, 0.25, -0.75]], np.float32)
@@ -255,6 +256,15 @@ def test_a_sequence_whose_type_its_first_element_says_takes_two_attempts(attempt
         from_onnx(proto)
 
 
+@pytest.mark.parametrize(
+    ("shape", "source", "joined"),
+    [((2, 3), Source.GIVEN, None), ((4,), Source.GIVEN, (None,)), ((2, 3), Source.DECLARED, (None,)), (None, Source.NOTHING, (2,))],
+)
+def test_elements_of_what_is_put_in_count_for_more_than_declared_ones(shape, source, joined):
+    given, other = ElementType("float32", (2,), Source.GIVEN), ElementType("float32", shape, source)
+    assert given.joined(other).shape == other.joined(given).shape == joined
+
+
 def test_values_that_grow_from_nothing():
     nodes = [GOES_ON, helper.make_node("Concat", ["v", "x"], ["w"], axis=0)]
     loops = [helper.make_node("Loop", ["m", "", "none"], ["y"], body=looped(nodes, {"v": "w"}, []))]
@@ -410,10 +420,11 @@ def test_a_size_that_is_a_quotient_by_an_input_s():
 
 
 def test_what_is_chosen_beyond_an_axis_is_none_of_its_elements():
-    nodes = [helper.make_node("Compress", ["x", "c"], ["y"]), helper.make_node("Compress", ["x", "known"], ["z"], axis=1)]
-    inputs = [tensor("x", FLOAT, ["n", "m"]), tensor("c", BOOL, ["k"])]
-    proto = model(nodes, inputs, [tensor("y", FLOAT, None), tensor("z", FLOAT, None)], known=np.array([True, False, True]))
-    agree(proto, *({"x": X[:, :m], "c": np.ones(k, bool)} for m, k in ((3, 4), (2, 7), (1, 0))))
+    chosen = {"y": (["x", "c"], {}), "z": (["x", "known"], {"axis": 1}), "w": (["s", "known"], {"axis": 1})}
+    nodes = [helper.make_node("Compress", names, [result], **axis) for result, (names, axis) in chosen.items()]
+    inputs = [tensor("x", FLOAT, ["n", "m"]), tensor("c", BOOL, ["k"]), tensor("s", FLOAT, [2, 2])]
+    proto = model(nodes, inputs, [tensor(name, FLOAT, None) for name in chosen], known=np.array([True, False, True]))
+    agree(proto, *({"x": X[:, :m], "c": np.ones(k, bool), "s": X[:, 1:]} for m, k in ((3, 4), (2, 7), (1, 0))))
 
 
 ROWS = "y = Loop<body = b (int64 i, bool go) => (bool on, KIND row) {{ on = Identity(go) row = {}(x) }}>({}, , )"

@@ -291,6 +291,16 @@ def test_results_of_at_most_64_kibibytes_are_known(more):
 
 
 @pytest.mark.parametrize(
+    ("shape", "start", "step", "known"),
+    [([3], -3, -1, True), ([3], -4, -1, False), ([3], -4, 1, True), ([2, 5], -2, -1, True), ([2, 5], -3, -1, False)],
+)
+def test_slices_from_before_the_first_element_backwards_are_left_to_the_program(shape, start, step, known):
+    parts = {"x": np.arange(np.prod(shape)).reshape(shape)}
+    parts |= {name: np.array([value]) for name, value in (("starts", start), ("ends", 9 * step), ("axes", 0), ("steps", step))}
+    assert (built(from_onnx(model_of([helper.make_node("Slice", list(parts), ["y"])], {}, initializers=parts))) == []) == known
+
+
+@pytest.mark.parametrize(
     ("inputs", "node"),
     [
         ("float[2, 3] x, float[2, 3] w", "y = Gemm<transB = 1>(x, w)"),

@@ -7,6 +7,7 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from shapes_by_size import imported, shapes
 
 import relayc
 from relayc.frontend.onnx import OnnxError
@@ -302,6 +303,37 @@ def test_linear_models():
     attributes = {"coefficients": numbers(3, FEATURES), "intercepts": numbers(3)}
     nodes.append(node("LinearClassifier", ["x"], ["text", "s"], classlabels_strings=["a", "b", "c"], **attributes))
     agree(model_of(nodes, feeds), feeds)
+
+
+STUMP = {
+    "nodes_nodeids": [0, 1, 2],
+    "nodes_treeids": [0, 0, 0],
+    "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
+    "nodes_featureids": [0, 0, 0],
+    "nodes_values": [0.5, 0.0, 0.0],
+    "nodes_truenodeids": [1, 0, 0],
+    "nodes_falsenodeids": [2, 0, 0],
+}
+
+
+def weights_of(prefix, targets, leaves, weights):
+    named = {"treeids": [0] * len(leaves), "nodeids": leaves, "ids": targets, "weights": weights}
+    return {f"{prefix}_{name}": values for name, values in named.items()}
+
+
+@pytest.mark.parametrize(
+    ("labels", "of_leaves"),
+    [(2, ([1, 1], [1, 2], [0.0, 0.3])), (2, ([1, 1], [1, 2], [-0.1, 0.3])), (3, ([0, 0, 1], [1, 2, 1], [-1.0, -2.0, -3.0]))],
+)
+def test_classes_of_which_leaves_say_little(labels, of_leaves):
+    feeds = {"x": np.float32([[0, 1], [1, 0]])}
+    attributes = STUMP | weights_of("class", *of_leaves) | {"classlabels_int64s": list(range(labels))}
+    agree(model_of([node("TreeEnsembleClassifier", ["x"], ["label", "scores"], **attributes)], feeds), feeds)
+
+
+def test_the_targets_of_leaves_say_how_many_there_are():
+    made = node("TreeEnsembleRegressor", ["x"], ["y"], **STUMP, **weights_of("target", [2, 0, 1], [1, 2, 2], [1.0, 2.0, 3.0]))
+    assert shapes(imported(model_of([made], {"x": np.zeros((3, 2), np.float32)}))) == {"y": ["n", "3"]}
 
 
 KERNELS = [

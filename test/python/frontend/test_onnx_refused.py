@@ -43,6 +43,11 @@ REFUSED = [
         "attribute output_shape: expected none for an input of symbolic size [1, 1, n], found [5]",
     ),
     (
+        "float[1, 1, n, 5] x, float[1, 1, 3, 3] w",
+        "y = ConvTranspose<output_shape = [5, 7]>(x, w)",
+        "attribute output_shape: expected none for an input of symbolic size [1, 1, n, 5], found [5, 7]",
+    ),
+    (
         "float[1, 1, n] x",
         'y, i = MaxPool<kernel_shape = [2], strides = [2], auto_pad = "SAME_UPPER">(x)',
         "expected padding of known size beside the output Indices, found SAME_UPPER of",
@@ -491,6 +496,27 @@ REFUSED = [
         "y = Scan<num_scan_inputs = 1, scan_input_axes = [0, 1], body = b (float[3] u) => (float[3] v) { v = Neg(u) }>(x)",
         "attribute scan_input_axes: expected 1 value(s), found [0, 1]",
     ),
+    (
+        "float[2] x",
+        "s = SequenceEmpty()\n i = Constant<value_int = 1>()\n t = SequenceInsert(s, x, i)\n y = SequenceLength(t)",
+        "input position: expected a value in [0, 0] in a sequence of 0 elements, found 1",
+    ),
+    (
+        "float[2] x",
+        "s = SequenceEmpty()\n i = Constant<value_int = 0>()\n t = SequenceErase(s, i)\n y = SequenceLength(t)",
+        "input position: expected none in a sequence of 0 elements, found 0",
+    ),
+    ("float[2] x", "y, , z = Relu(x)", "expected at most 1 output(s), found 2 in use"),
+    (
+        "float[1, 7, 1] x, int64 s = {4}, float[8] w",
+        "y = STFT(x, s, w)",
+        "input signal: expected at least one frame of 8 elements, found [1, 7, 1]",
+    ),
+    (
+        "float[3, 2, 4] x, float[1, 8, 4] w, float[1, 8, 2] r",
+        "y = LSTM<hidden_size = 2, clip = 0.0>(x, w, r)",
+        "attribute clip: expected a number above 0, found 0.0",
+    ),
     # Training.
     (
         "float r, int64 t, float[2] x",
@@ -820,8 +846,8 @@ TREES = [
     (NUMBERED, {"nodes_modes": np.uint8([7])}, "attribute nodes_modes: expected numbers in [0, 7), found 7"),
     *(
         (NUMBERED, {name: value}, f"attribute {name}: expected a number in [0, ")
-        for name in ("aggregate_function", "post_transform")
-        for value in (-1, 9)
+        for name, end in (("aggregate_function", 4), ("post_transform", 5))
+        for value in (-1, end)
     ),
     *(
         (NUMBERED, {name: [0, 0]}, f"attribute {name}: expected")

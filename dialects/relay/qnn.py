@@ -65,7 +65,6 @@ class Quantize(Op, name="qnn_quantize", relay_name="qnn.quantize"):
     axis: int = -1
     rounding: str = "TONEAREST"
     saturate: bool = True
-    keeps_shape = True
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -83,7 +82,6 @@ class Dequantize(Op, name="qnn_dequantize", relay_name="qnn.dequantize"):
     input_zero_point: Operand
     out_dtype: str = "float32"
     axis: int = -1
-    keeps_shape = True
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -105,7 +103,6 @@ class Requantize(Op, name="qnn_requantize", relay_name="qnn.requantize"):
     rounding: str = "None"
     compute_dtype: str = "None"
     out_dtype: str = "int8"
-    keeps_shape = True
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -225,7 +222,6 @@ class _Function(Op):
     output_scale: Operand
     output_zero_point: Operand
     rounding: str = "TONEAREST"
-    keeps_shape = True
     ways = ROUNDINGS[1:]
 
     @classmethod

@@ -12,6 +12,6 @@ def TopK(x: Tensor, *, k: int, axis: int = -1) -> tuple[Tensor, ...]:
 
 
 @converter("TopK", since=10)
-def TopK_10(x: Tensor, k: Tensor, *, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Tensor, ...]:
+def TopK_10(x: Tensor, k: Tensor, *, axis: int = -1, largest: bool = True, sorted: bool | None = None) -> tuple[Tensor, ...]:
     # Sorted output satisfies sorted=0 too, where the order is not specified.
     return topk(x, size(k, "K"), axis, largest)

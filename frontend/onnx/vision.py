@@ -85,7 +85,7 @@ def RoiAlign(
         pooled_size=pooled,
         spatial_scale=spatial_scale,
         most_samples=None if sampling_ratio > 0 else _most_samples(rois, spatial_scale, pooled),
-        sample_ratio=sampling_ratio if sampling_ratio > 0 else -1,
+        sample_ratio=sampling_ratio or -1,
         mode="max_neighbor" if mode.lower() == "max" else mode.lower(),
         aligned=coordinate_transformation_mode == "half_pixel",
     )

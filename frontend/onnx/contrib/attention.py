@@ -197,7 +197,7 @@ def RotaryEmbedding(
     sin_cache: Tensor,
     *,
     interleaved: bool = False,
-    is_packed_batching: bool = False,
+    is_packed_batching: bool | None = None,
     num_heads: int = 0,
     rotary_embedding_dim: int = 0,
     scale: float = 1.0,

@@ -15,7 +15,8 @@ from relayc.dialects.relay.module import INLINE_BYTES
 from relayc.dialects.relay.names import ir_name
 from relayc.dialects.relay.ranges import read_ranges
 from relayc.dialects.relay.shapes import broadcast_shapes
-from relayc.symbolic import Range, Ranges
+from relayc.dialects.relay.types import TupleType
+from relayc.symbolic import Range, Ranges, symbol
 
 ELEMENTWISE = """
 abs ceil floor round trunc sign negative exp log log2 log10 sqrt rsqrt sigmoid tanh sin cos tan asin acos atan sinh cosh asinh acosh atanh
@@ -102,7 +103,7 @@ def of(*shape, dtype="float32"):
     return TensorType(shape, dtype)
 
 
-IMAGE, ROWS, NUMBER, INDEX = of(1, 4, 4, 4), of(2, 3), of(), of(dtype="int64")
+IMAGE, ROWS, NUMBER, INDEX, BYTES = of(1, 4, 4, 4), of(2, 3), of(), of(dtype="int64"), of(2, 3, dtype="uint8")
 LIMITS = [
     ("nn.dropout", [ROWS], {"rate": [0.0, 1.0]}, {"rate": [-0.1, 1.1]}),
     ("det", [of(3, 3)], {}, {}),
@@ -128,6 +129,10 @@ LIMITS = [
     ("searchsorted", [of(3), ROWS], {}, {}),
     ("one_hot", [of(2, dtype="int32"), NUMBER, NUMBER], {"depth": [0, 1]}, {"depth": [-1]}),
     ("tile", [ROWS], {"reps": [(2,), (0, 1), (2, 1, 3)]}, {"reps": [(-1,)]}),
+    ("tuple_get_item", [TupleType((ROWS, NUMBER))], {"index": [0, 1]}, {"index": [-1, 2]}),
+    ("qnn.dequantize", [BYTES, of(1), of(1, dtype="uint8")], {}, {}),
+    ("qnn.dequantize", [BYTES, of(3), of(3, dtype="uint8")], {"axis": [1, -1]}, {}),
+    ("qnn.dequantize", [BYTES, of(2, 1), of(1, 1, dtype="uint8")], {}, {}),
 ]  # fmt: skip
 RANKS = [
     ("det", [of(3)]),
@@ -139,6 +144,7 @@ RANKS = [
     ("gather_nd", [ROWS, of(dtype="int32")]),
     ("gather_nd", [ROWS, of(3, dtype="int32")]),
     ("scatter_nd", [ROWS, of(3, 5, dtype="int32"), of(5)]),
+    ("qnn.dequantize", [BYTES, of(1, 1, 1), of(dtype="uint8")]),
 ]
 
 
@@ -158,6 +164,43 @@ def test_attributes_at_their_limits(name, operands, fitting, wrong):
             with pytest.raises(RelayError, match=key.partition("_")[0]):
                 infer(name, operands, **first | {key: value})
     assert infer(name, operands, **first)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "low", "fits"),
+    [
+        *(("squeeze", None, low, low == 2) for low in (1, 2)),
+        *(("match_shape", size, 2, 2 <= size <= 8) for size in (1, 2, 8, 9)),
+    ],
+)
+def test_sizes_that_a_symbol_may_be(name, size, low, fits):
+    n = symbol("n")
+    with Ranges({"n": Range(low, 8)}):
+        if fits:
+            assert infer(name, [of(n if size is None else size)], **({} if size is None else {"shape": (n,)}))[0].shape == (n,)
+        else:
+            with pytest.raises(RelayError, match=r"axis: expected the axes to drop|a size that may be that of"):
+                infer(name, [of(n if size is None else size)], **({} if size is None else {"shape": (n,)}))
+
+
+@pytest.mark.parametrize(
+    ("shape", "names", "message"),
+    [
+        ((), ("n",), None),
+        ((2,), ("n", "m"), None),
+        ((2, 1), ("n",), "data: expected rank 0 or 1"),
+        ((0,), (), "names: expected a name for each of the 0"),
+        ((2,), ("n",), "names: expected a name for each of the 2"),
+        ((2,), ("n", "1m"), "names: expected identifiers"),
+        ((2,), ("n", "n"), "names: expected no name twice"),
+    ],
+)
+def test_names_of_sizes(shape, names, message):
+    if message is None:
+        assert infer("define_sizes", [of(*shape, dtype="int64")], names=names) == []
+    else:
+        with pytest.raises(RelayError, match=message):
+            infer("define_sizes", [of(*shape, dtype="int64")], names=names)
 
 
 @pytest.mark.parametrize(("name", "operands"), RANKS)

@@ -391,6 +391,10 @@ def test_layouts() -> None:
         found.shape({"N": 1, "C": 40, "H": 1, "W": 1})
 
 
+def test_a_layout_of_a_blocked_axis_alone() -> None:
+    assert layout("C8c").blocks == {"C": 8}
+
+
 @pytest.mark.parametrize("text", ["", "N C", "NCc", "NCN", "NC0c", "N16c", "NCHWc16", "nc", "NC8c4c", "NCHW-", "N16C", "8cN"])
 def test_texts_that_are_no_layouts(text: str) -> None:
     with pytest.raises(RelayError, match=r"^way: expected a layout such as NCHW or NCHW16c, found"):

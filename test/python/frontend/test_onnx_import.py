@@ -333,14 +333,27 @@ def test_slices_from_before_the_first_element_backwards_are_left_to_the_program(
         ("float[2, 3] x", "y = LpNormalization(x)"),
         ("float[2, 3] x", "y = SplitToSequence(x)"),
         ("float[1, 1, 4, 4] x, float[4] s = {1, 1, 0.5, 0.5}", 'y = Resize<mode = "linear">(x, , s)'),
+        ("float[4] x", "y = Unique(x)"),
+        ("float[2, 3] x", "s = SequenceConstruct(x, x)\n y = ConcatFromSequence<axis = 0>(s)"),
+        ("string[n] x", 'y = StringNormalizer<stopwords = ["a"]>(x)'),
+        ("17: float[2, 8, 1] x", "y = DFT(x)"),
+        ("17: float[2, 3] x", "y = ReduceMax(x)"),
+        ("10: float[2, 3] x, int64[1] k = {2}", "y, i = TopK(x, k)"),
+        ("8: float[1, 3, 4] x, float[3] a, float[3] b, float[3] c, float[3] d", "y = BatchNormalization(x, a, b, c, d)"),
+        ("6: float[1, 3, 4] x, float[3] a, float[3] b, float[3] c, float[3] d", "y, m, v, s, t = BatchNormalization(x, a, b, c, d)"),
+        ("6: float[2, 3] x", "y, m = Dropout(x)"),
+        ("6: float[2, 3] x", "y = Add(x, x)"),
+        ("6: float[2, 3] x", "y = Pow(x, x)"),
+        ("6: float[2, 3] x, float[3, 4] w, float[2, 4] c", "y = Gemm(x, w, c)"),
     ],
 )
 def test_numbers_and_flags_left_out_are_those_of_the_specification(inputs, node):
-    text = f'<ir_version: 10, opset_import: ["" : 26]> main ({inputs}) => (y) {{ {node} }}'
+    opset, _, inputs = inputs.rpartition(": ")
+    text = f'<ir_version: 10, opset_import: ["" : {opset or 26}]> main ({inputs}) => (y) {{ {node} }}'
     model, stated = onnx.parser.parse_model(text), onnx.parser.parse_model(text)
-    (node,) = stated.graph.node
+    node = stated.graph.node[-1]
     given = {a.name for a in node.attribute}
-    defaults = [a.default_value for a in onnx.defs.get_schema(node.op_type, 26).attributes.values()]
+    defaults = [a.default_value for a in onnx.defs.get_schema(node.op_type, int(opset or 26)).attributes.values()]
     node.attribute.extend(a for a in defaults if a.type == a.INT and a.name not in given)
     assert len(node.attribute) > len(given)
     assert str(from_onnx(model)) == str(from_onnx(stated))

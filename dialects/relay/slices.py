@@ -23,12 +23,13 @@ def slice_bounds(size: Size, begin: Size, end: Size | None, stride: int) -> tupl
     if isinstance(size, int) and isinstance(begin, int) and (end is None or isinstance(end, int)):
         picked = range(size)[begin:end:stride]
         return picked.start, len(picked)
-    lowest = 0 if stride > 0 else -1
-    highest: Size = size if stride > 0 else size - 1
+    forwards = stride > 0
+    lowest = 0 if forwards else -1
+    highest: Size = size if forwards else size - 1
     start = _clamped(begin, size, lowest, highest)
-    stop = (highest if stride > 0 else lowest) if end is None else _clamped(end, size, lowest, highest)
-    distance = stop - start if stride > 0 else start - stop
-    if stop == size and stride > 0:
+    stop = (highest if forwards else lowest) if end is None else _clamped(end, size, lowest, highest)
+    distance = stop - start if forwards else start - stop
+    if stop == size and forwards:
         # The same as size - min(begin, size), in a simpler form.
         counted = _counted(begin, size, lowest)
         distance = size - counted if counted is not None else distance

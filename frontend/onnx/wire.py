@@ -37,7 +37,7 @@ class Span(NamedTuple):
 
 def _varint(data: Buffer, at: int, end: int) -> tuple[int, int]:
     value = shift = 0
-    while at < end and shift < 64:
+    while at < end and shift < 70:  # 64 bits, seven a byte
         byte = data[at]
         at += 1
         value |= (byte & 0x7F) << shift

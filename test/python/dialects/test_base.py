@@ -175,12 +175,19 @@ def test_attributes_at_their_limits(name, operands, fitting, wrong):
 )
 def test_sizes_that_a_symbol_may_be(name, size, low, fits):
     n = symbol("n")
+    operand, attributes = of(3, n if size is None else size), {} if size is None else {"shape": (3, n)}
     with Ranges({"n": Range(low, 8)}):
         if fits:
-            assert infer(name, [of(n if size is None else size)], **({} if size is None else {"shape": (n,)}))[0].shape == (n,)
+            assert infer(name, [operand], **attributes)[0].shape == (3, n)
         else:
             with pytest.raises(RelayError, match=r"axis: expected the axes to drop|a size that may be that of"):
-                infer(name, [of(n if size is None else size)], **({} if size is None else {"shape": (n,)}))
+                infer(name, [operand], **attributes)
+
+
+@pytest.mark.parametrize("pair", [(0, 3), (3, 0), (-1, 0), (-1, -1), (3,), (-2, 3), (3, -2)])
+def test_a_dimension_is_split_into_two_sizes(pair):
+    with pytest.raises(RelayError, match=r"newshape: expected two sizes \(one may be -1\) after -4, found"):
+        infer("reshape", [ROWS], newshape=(0, -4, *pair))
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ from relayc.dialects.relay.types import (
     signless_dtype,
 )
 from relayc.dialects.relay.window import extent, padding_pairs, per_axis
-from relayc.symbolic import Range, Ranges, evaluate, maximum, parse, symbol
+from relayc.symbolic import FAR, Range, Ranges, evaluate, maximum, parse, symbol
 
 N, M = symbol("n"), symbol("m")
 
@@ -274,6 +274,19 @@ def test_slices_of_symbols_are_those_of_python(begin: int, stride: int) -> None:
 def test_counts_of_slices_are_written_as_they_are_read() -> None:
     assert slice_bounds(M, N, None, 1)[1] == maximum(0, M - N)
     assert slice_bounds(M, -1 - N, None, 1)[1] == maximum(0, M - maximum(0, M - N - 1))
+    assert slice_bounds(N, 0, FAR, 1) == slice_bounds(N, -FAR, None, 1) == (0, N)
+    for left in (1, 2):
+        assert slice_bounds(N, N - left, None, 1)[1] == maximum(0, N - maximum(0, N - left))
+
+
+@pytest.mark.parametrize("index", [-N, N - 1, N - 3, N - 9, 2 - N, M - 1, M - N, N - symbol("k")])
+def test_slices_from_or_to_an_index_of_either_sign(index: Any) -> None:
+    for stride in (1, 2, -1):
+        found = slice_bounds(M, index, None, stride), slice_bounds(M, 0 if stride > 0 else M, index, stride)
+        for m, n, k in itertools.product((0, 1, 4), (0, 1, 2, 5, 10), (0, 3)):
+            at = evaluate(index, sizes := {"m": m, "n": n, "k": k})
+            for (_, count), expected in zip(found, (range(m)[at::stride], range(m)[0 if stride > 0 else m : at : stride]), strict=True):
+                assert evaluate(count, sizes) == len(expected), (sizes, stride)
 
 
 @pytest.mark.parametrize(

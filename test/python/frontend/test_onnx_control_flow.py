@@ -11,7 +11,7 @@ from shapes_by_size import imported, shapes
 import relayc
 from relayc import OnnxError
 from relayc.frontend.common import loops
-from relayc.frontend.onnx import from_onnx
+from relayc.frontend.onnx import from_onnx, sequences
 from relayc.frontend.onnx import loops as object_loops
 from relayc.frontend.onnx.objects import ElementType, Source
 
@@ -254,6 +254,13 @@ def test_a_sequence_whose_type_its_first_element_says_takes_two_attempts(attempt
         return
     with pytest.raises(OnnxError, match="expected a body that gives sequences and optional values of one type in each iteration"):
         from_onnx(proto)
+
+
+def test_positions_in_a_sequence_of_three_elements():
+    assert [sequences._counted(at, 3, 3) for at in range(-3, 4)] == [0, 1, 2, 0, 1, 2, 3]
+    for at, last in ((-4, 3), (4, 3), (3, 2)):
+        with pytest.raises(OnnxError, match=rf"expected a value in \[-3, {last}\] in a sequence of 3 elements, found {at}"):
+            sequences._counted(at, 3, last)
 
 
 @pytest.mark.parametrize(

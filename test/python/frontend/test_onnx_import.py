@@ -11,7 +11,7 @@ from onnx_models import branches, model_of, relu, weighted
 
 import relayc
 from relayc.frontend.converter import constant, emit
-from relayc.frontend.onnx import converter, from_onnx, supported_operators
+from relayc.frontend.onnx import OnnxError, converter, from_onnx, supported_operators, wire
 from relayc.frontend.onnx.converters import CONVERTERS
 
 
@@ -273,6 +273,25 @@ def test_a_product_of_integers_is_one_operator_where_zero_points_are_of_columns(
         model_of(nodes, {"a": (TensorProto.UINT8, [2, 3]), "b": (TensorProto.UINT8, [3, 4])}, initializers={"zero": np.uint8(zero)})
     )
     assert ("qnn_matmul" in built(mod)) == is_one
+
+
+@pytest.mark.parametrize("value", [0, 1, 127, 128, 300, (1 << 14) - 1, 1 << 14, (1 << 63) - 1, -1])
+def test_numbers_in_a_file_are_those_of_protobuf(value):
+    text = onnx.OperatorSetIdProto(version=value).SerializeToString()[1:]  # behind the number of the field
+    value %= 1 << 64
+    assert wire._encode_varint(value) == text and wire._varint(text + b"?", 0, len(text)) == (value, len(text))
+
+
+@pytest.mark.parametrize("text", [b"", b"\x80", b"\x80" * 10 + b"\x01"])
+def test_numbers_in_a_file_that_have_no_end(text):
+    with pytest.raises(OnnxError, match="the file is truncated or not an ONNX model"):
+        wire._varint(text, 0, len(text))
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_weights_of_more_than_a_limit_stay_in_the_file(more):
+    model = model_of([relu()], {"x": [2]}, initializers={"w": np.zeros(wire._KEPT_BYTES + more, np.int8)})
+    assert list(wire.split(model.SerializeToString())[1]) == ["w"] * more
 
 
 @pytest.mark.parametrize(("dtype", "most"), [("int8", 1 << 20), ("float32", 1 << 18)])

@@ -44,7 +44,7 @@ def BatchNormalization(
         gamma, beta, *before = parameters
         of_batch = _statistics(data)
         running = [add(multiply(old, momentum), multiply(new, 1 - momentum)) for old, new in zip(before, of_batch, strict=True)]
-        kept = [cast(t, mean.dtype) for t in (*running, *(of_batch if current().opset < 14 else ()))]
+        kept = [cast(t, mean.dtype) for t in (*running, *of_batch)]  # before operator set 14 those of the batch too
         parameters = [gamma, beta, *of_batch]
     found = emit("nn.batch_norm", data, *parameters, axis=1, epsilon=epsilon)[0]
     result = cast(reshape(found, x.shape), x.dtype)

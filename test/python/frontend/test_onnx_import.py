@@ -294,6 +294,43 @@ def test_weights_of_more_than_a_limit_stay_in_the_file(more):
     assert list(wire.split(model.SerializeToString())[1]) == ["w"] * more
 
 
+def test_an_axis_without_elements_stays_beside_one_that_is_resized():
+    node = helper.make_node("Resize", ["x", "", "scales"], ["y"])
+    assert result_type(from_onnx(model_of([node], {"x": [0, 3]}, initializers={"scales": np.float32([1, 2])}))) == "tensor<0x6xf32>"
+
+
+@pytest.mark.parametrize(
+    ("opset", "count", "fits"), [(18, 2, True), (20, 2, True), (20, 4, False), (21, 2, False), (21, 4, True), (22, 4, True)]
+)
+def test_scales_of_a_group_norm_are_of_groups_or_channels(opset, count, fits):
+    node = helper.make_node("GroupNormalization", ["x", "s", "s"], ["y"], num_groups=2)
+    model = model_of([node], {"x": [1, 4, 3], "s": [count]}, opset=opset)
+    if fits:
+        assert result_type(from_onnx(model)) == "tensor<1x4x3xf32>"
+    else:
+        with pytest.raises(OnnxError, match="expected"):
+            from_onnx(model)
+
+
+@pytest.mark.parametrize(("opset", "aligned"), [(10, "false"), (15, "false"), (16, "true"), (22, "true")])
+def test_where_regions_begin_by_default(opset, aligned):
+    inputs = {"x": [1, 2, 4, 4], "r": [3, 4], "b": (TensorProto.INT64, [3])}
+    mod = from_onnx(model_of([helper.make_node("RoiAlign", ["x", "r", "b"], ["y"])], inputs, opset=opset))
+    assert f"aligned = {aligned}" in str(mod)
+
+
+@pytest.mark.parametrize(("opset", "trains"), [(6, True), (7, True), (13, True), (14, False)])
+def test_more_outputs_of_a_batch_norm_say_that_it_trains(opset, trains):
+    outputs = ["y", "mean", "var", "m", "v"][: 3 if opset == 14 else 5]
+    node = helper.make_node("BatchNormalization", ["x", "s", "s", "s", "s"], outputs)
+    model = model_of([node], {"x": [2, 4, 3], "s": [4]}, outputs=outputs, opset=opset)
+    if trains:
+        assert "variance" in built(from_onnx(model))
+    else:
+        with pytest.raises(OnnxError, match="attribute training_mode: expected 1 beside more than one output, found 0"):
+            from_onnx(model)
+
+
 @pytest.mark.parametrize(("dtype", "most"), [("int8", 1 << 20), ("float32", 1 << 18)])
 @pytest.mark.parametrize("more", [0, 1])
 def test_results_of_at_most_a_mebibyte_are_known(dtype, most, more):

@@ -115,3 +115,28 @@ def test_inputs_of_other_ranks(op):
         if array is not None and name not in OF_ANY_RANK and not name.endswith(("_scale", "_zero")):
             with pytest.raises(OnnxError, match=f"input {name}: expected .* dimensions, found"):
                 from_onnx(model(op, inputs | {name: array[None, None, None]}, **attributes))
+
+
+HEADS = {name: floats(1, 3, 8) for name in ("query", "key", "value")}
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "fitting", "wrong", "message"),
+    [
+        ("MoE", RANKED["MoE"][0], [{"k": 1}, {"k": 3}], [{"k": 0}, {"k": 4}], "attribute k: expected 1 to 3, the number of experts"),
+        (
+            "MatMulNBits",
+            few_bits(1, 1, 32),
+            [{**OF_BITS, "K": 1, "N": 1}],
+            [{**OF_BITS, "K": 0, "N": 1}, {**OF_BITS, "K": 1, "N": 0}, {**OF_BITS, "K": 1, "N": 1, "block_size": 0}],
+            "expected positive N, K and block_size",
+        ),
+        ("MultiHeadAttention", HEADS, [{"num_heads": 1}, {"num_heads": 8}], [{"num_heads": 0}, {"num_heads": 3}], "a multiple of . heads"),
+    ],
+)
+def test_numbers_at_their_limits(op, inputs, fitting, wrong, message):
+    for attributes in fitting:
+        from_onnx(model(op, inputs, **attributes))
+    for attributes in wrong:
+        with pytest.raises(OnnxError, match=message):
+            from_onnx(model(op, inputs, **attributes))

@@ -294,6 +294,11 @@ def test_weights_of_more_than_a_limit_stay_in_the_file(more):
     assert list(wire.split(model.SerializeToString())[1]) == ["w"] * more
 
 
+def test_all_axes_may_be_dropped_that_the_program_says():
+    model = model_of([helper.make_node("Squeeze", ["x", "a"], ["y"])], {"x": [1, 1], "a": (TensorProto.INT64, [2])})
+    assert result_type(from_onnx(model)) == "tensor<f32>"
+
+
 def test_an_axis_without_elements_stays_beside_one_that_is_resized():
     node = helper.make_node("Resize", ["x", "", "scales"], ["y"])
     assert result_type(from_onnx(model_of([node], {"x": [0, 3]}, initializers={"scales": np.float32([1, 2])}))) == "tensor<0x6xf32>"

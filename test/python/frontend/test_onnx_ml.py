@@ -386,6 +386,12 @@ def test_support_vector_classification(classes):
     agree(model_of(nodes, feeds), feeds)
 
 
+def test_a_class_may_have_no_support_vectors():
+    attributes = {"classlabels_ints": [0, 1], "support_vectors": [1.0, 2.0], "coefficients": [1.0, 2.0], "rho": [0.0]}
+    made = node("SVMClassifier", ["x"], ["label", "scores"], vectors_per_class=[2, 0], **attributes)
+    assert shapes(imported(model_of([made], {"x": np.zeros((3, 1), np.float32)}))) == {"label": ["n"], "scores": ["n", "2"]}
+
+
 # ---- features ---------------------------------------------------------------------------------------------------------------------------
 
 

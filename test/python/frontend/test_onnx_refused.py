@@ -411,6 +411,13 @@ REFUSED = [
             ("int64[2]", 'pool_strings = ["a"]'),
         )
     ),
+    (
+        "int64[2] x",
+        'y = TfIdfVectorizer<mode = "TF", min_gram_length = 1, max_gram_length = 1, max_skip_count = 0, ngram_counts = [0], '
+        "ngram_indexes = [-1, 3], pool_int64s = [1, 2]>(x)",
+        "attribute ngram_indexes: expected one or more of 0 or more, found [-1, 3]",
+    ),
+    ("float[1, 1] x, int64[3] a", "y = Squeeze(x, a)", "input axes: expected at most 2, found 3"),
     # Sequences.
     ("float[4] x, float s", "y = SplitToSequence(x, s)", "input split: expected int64 or int32, a scalar or a list, found tensor<f32>"),
     ("float[4] x, int64[1, 1] s", "y = SplitToSequence(x, s)", "input split: expected int64 or int32, a scalar or a list, found"),

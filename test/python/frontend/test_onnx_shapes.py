@@ -1,5 +1,6 @@
 """What the shapes of a model become where its dimensions are symbols: against the shapes that ONNX Runtime finds at several sizes."""
 
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -400,6 +401,16 @@ def test_the_scale_of_a_normalisation_says_how_long_its_rows_are(op_type, inputs
 def test_ranges_of_sizes(first, last, step):
     elements, _ = fold_sizes._range([np.array([v], object) for v in (first, last, step)], "int64", {})
     assert elements.tolist() == list(range(first, last, step))
+
+
+@pytest.mark.parametrize("exponent", [-1, 0, 1, 4, 5])
+def test_powers_of_sizes(exponent):
+    n = symbol("n")
+    if 0 <= exponent <= 4:
+        assert fold_sizes._power(n, exponent) == prod([n] * exponent)
+    else:
+        with pytest.raises(Inexact):
+            fold_sizes._power(n, exponent)
 
 
 @pytest.mark.parametrize("given", [(0, LONGEST + 1, 1), (0, 5, 0), (0, symbol("n"), 1), (0, 5, symbol("n"))])

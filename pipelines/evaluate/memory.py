@@ -59,4 +59,4 @@ def is_fresh(value: ir.Value, loop: ir.Block) -> bool:
         number = ir.OpResult(value).result_number
         ends = [last_operation(region.blocks[0]) for region in op.regions]
         return all(is_fresh(end.operands[number], loop) for end in ends)
-    return op.name.startswith(_MAKERS)
+    return op.name.startswith(_MAKERS) and _ancestor(op, loop) is not None

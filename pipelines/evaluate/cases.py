@@ -68,7 +68,7 @@ def _tensors(function: ir.OpView) -> list[TensorType]:
 
 def _given(function: ir.OpView, tensors: Sequence[TensorType], arrays: Mapping[str, np.ndarray], number: int) -> Case:
     names = [NAME.of(a) for a in value_attributes(function) if NAME.on(a)]
-    given = [np.asarray(arrays[name]).astype(numpy_dtype(t.dtype), copy=False) for name, t in zip(names, tensors, strict=True)]
+    given = [np.asarray(arrays[name]).astype(numpy_dtype(t.dtype)) for name, t in zip(names, tensors, strict=True)]
     return Case("main", tuple(map(te_array, given)), bound_sizes(tensors, given, "inputs", {}), f"input {number}")
 
 

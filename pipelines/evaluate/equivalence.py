@@ -271,7 +271,7 @@ def check(model: Any, **options: Any) -> Equivalence:
 
 def _copy(mod: IRModule) -> IRModule:
     with mod.context, ir.Location.unknown():
-        return IRModule(ir.Module.parse(mod.module.operation.get_asm(enable_debug_info=True)), mod.params)
+        return IRModule(ir.Module.parse(str(mod.module)), mod.params)
 
 
 def _outcome(run: Callable[..., list[np.ndarray]], *arguments: Any) -> Results:

@@ -164,7 +164,7 @@ def _compared_floats(predicate: int) -> Function:
         if predicate in (0, 7, 14, 15):
             return {0: no_number & False, 7: ~no_number, 14: no_number, 15: no_number | True}[predicate]
         ordered = _ORDERED[(predicate - 1) % 7](a, b)
-        return ordered & ~no_number if predicate < 7 else ordered | no_number
+        return ordered & ~no_number if predicate < 8 else ordered | no_number
 
     return compare
 
@@ -174,7 +174,7 @@ def _to_integer(is_unsigned: bool, dtype: np.dtype) -> Function:
 
     def convert(x: Any) -> Any:
         wide = np.maximum(np.trunc(np.where(np.isnan(x), 0.0, np.float64(x))), limits.min)
-        fits = wide < float(limits.max) + (limits.bits < 64)
+        fits = wide < float(limits.max + 1)
         return np.where(fits, np.where(fits, wide, 0).astype(limits.dtype), limits.dtype.type(limits.max))
 
     return convert

@@ -110,10 +110,10 @@ def _contracted(a: Any, b: Any, space: Sequence[int], axes: Sequence[int]) -> Ar
     """The sums of a * b over some axes, as products of matrices."""
     rank = len(space)
     x, y = (np.reshape(v, [1] * (rank - np.ndim(v)) + list(np.shape(v))).astype(np.float64) for v in (a, b))
-    alone = [[d for d in axes if v.shape[d] > 1 and other.shape[d] == 1] for v, other in ((x, y), (y, x))]
+    alone = [[d for d in axes if other.shape[d] == 1] for other in (y, x)]
     neither = prod(space[d] for d in axes if x.shape[d] == y.shape[d] == 1)
     x, y = (v.sum(axis=tuple(dims), keepdims=True) for v, dims in zip((x, y), alone, strict=True))
-    both = [d for d in range(rank) if x.shape[d] > 1 and y.shape[d] > 1]
+    both = [d for d in range(rank) if min(x.shape[d], y.shape[d]) > 1]
     batch, inner = [d for d in both if d not in axes], [d for d in both if d in axes]
     rows, columns = ([d for d in range(rank) if d not in both and v.shape[d] > 1] for v in (x, y))
     rest = [d for d in range(rank) if d not in (*batch, *rows, *columns, *inner)]

@@ -104,8 +104,8 @@ class _Compiler:
         self.program = program
         self.slots: dict[ir.Value, int] = {}
         self.size = 0
-        self.grid = -1
-        """Where the indices of the iteration space are; -1 outside of a linalg operation."""
+        self.grid: int | None = None
+        """Where the indices of the iteration space are; None outside of a linalg operation."""
 
     def slot(self, value: ir.Value | None = None) -> int:
         number, self.size = self.size, self.size + 1
@@ -211,6 +211,7 @@ class _Compiler:
 
     def index(self, op: ir.Operation, inputs: list[int]) -> Step:
         out, place, dim = self.slot(op.results[0]), self.grid, ir.IntegerAttr(op.attributes["dim"]).value
+        assert place is not None
 
         def step(frame: Frame, mask: Any) -> None:
             frame[out] = frame[place][dim]
@@ -283,7 +284,7 @@ class _Compiler:
                 array = array if array.size else np.zeros([1] * array.ndim, array.dtype)
             frame[out] = array[tuple(index)]
 
-        return step if self.grid < 0 else step_of_many
+        return step if self.grid is None else step_of_many
 
     def insert(self, op: ir.Operation, inputs: list[int]) -> Step:
         out, (value, source, *places) = self.slot(op.results[0]), inputs
@@ -406,7 +407,7 @@ class _Compiler:
         results = [self.slot(r) for r in op.results]
 
         def step(frame: Frame, mask: Any) -> None:
-            values, given = [_own(frame[i], False) for i in inputs], None
+            values, given = [frame[i] for i in inputs], None
             active = mask
             while True:
                 for slot, value in zip(entries[0], values, strict=True):

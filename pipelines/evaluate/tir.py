@@ -125,7 +125,7 @@ def _outside(block: str, points: tuple[int, ...], extents: tuple[int, ...]) -> N
 def _wrapped(value: int, bits: int) -> int:
     """The signed number of so many bits that is equal modulo 2^bits."""
     value &= (1 << bits) - 1
-    return value - (1 << bits) if bits > 1 and value >> (bits - 1) else value
+    return value - (1 << bits) if value >> (bits - 1) else value
 
 
 def _quotient(a: int, b: int) -> int:
@@ -141,8 +141,6 @@ _ENVIRONMENT: dict[str, Any] = {
     "unsigned": lambda value, bits: int(value) & ((1 << bits) - 1),
     "wrapped": _wrapped,
     "quotient": _quotient,
-    "greater": lambda a, b: a if a > b or a != a else b,
-    "less": lambda a, b: a if a < b or a != a else b,
     "poisoned": poisoned,
 }
 
@@ -152,8 +150,8 @@ _FLOATS = {
     "arith.mulf": "{0} * {1}",
     "arith.divf": "{0} / {1}",
     "arith.negf": "-{0}",
-    "arith.maximumf": "greater({0}, {1})",
-    "arith.minimumf": "less({0}, {1})",
+    "arith.maximumf": "np.maximum({0}, {1})",
+    "arith.minimumf": "np.minimum({0}, {1})",
     "arith.extf": "T({0})",
     "arith.truncf": "T({0})",
     "arith.sitofp": "T(int({0}))",

@@ -19,7 +19,7 @@ from relayc.pipelines.context.instruments import KernelSchedule
 from relayc.pipelines.context.passes import ModulePass
 from relayc.pipelines.evaluate import equivalence
 from relayc.pipelines.evaluate.cases import _LARGE, Case, cases_of, random_array, sizes_of
-from relayc.pipelines.evaluate.equivalence import _difference, _same, check
+from relayc.pipelines.evaluate.equivalence import _allowed, _difference, _same, check
 from relayc.pipelines.evaluate.errors import Outside, Refused, Unknown
 from relayc.pipelines.evaluate.relay import RelayInterpreter
 from relayc.pipelines.evaluate.structured import access, grid
@@ -100,7 +100,8 @@ def convolutions():
 @pytest.mark.parametrize("program", [many_operators, flow, convolutions])
 def test_passes_keep_what_programs_mean(program: Callable[[], IRModule], level: int) -> None:
     with PassContext(opt_level=level):
-        assert check(program(), sizes=SIZES, stop_after="tir" if level == 3 else "te").differences == []
+        found = check(program(), sizes=SIZES, stop_after="tir" if level == 3 else "te")
+    assert (found.differences, found.unchecked) == ([], [])
 
 
 @pytest.mark.parametrize(("path", "shapes"), [("mlp_mixer.onnx", {"series": [1, 24, 5]}), ("dynamic/bert.onnx", None)])
@@ -199,6 +200,76 @@ def test_a_pass_that_changes_one_parameter_of_two_is_named() -> None:
 
     with PassContext(instruments=[Equivalence()]), pytest.raises(NotEquivalent, match="doubled"):
         ModulePass(change, PassInfo("doubled"))(program.module())
+
+
+@pytest.mark.parametrize("names", [("f32",), ("f64", "f32"), ("f32", "f16"), ("f16", "f64", "bf16")])
+def test_the_coarsest_type_of_a_program_says_what_rounding_explains(names: tuple[str, ...]) -> None:
+    digits = {"f64": 40, "f32": 13, "f16": 7, "bf16": 5}
+    assert _allowed(" ".join(f"tensor<2x{name}>" for name in names)) == 2.0 ** -digits[names[-1]]
+
+
+@pytest.mark.parametrize("before", ["f32", "f16"])
+def test_the_coarser_of_two_programs_says_what_rounding_explains(before: str) -> None:
+    """Of 6 elements a float of 16 bits has 5 otherwise."""
+    narrow = """%h = arith.truncf %x : f32 to f16
+      %z = arith.extf %h : f16 to f32
+      %y = arith.mulf %z"""
+    texts = [text.replace("FACTOR", "1.001") for text in (KERNEL, KERNEL.replace("%y = arith.mulf %x", narrow))]
+    found = Equivalence(raise_on_difference=False)
+    found.run_on_schedule(KernelSchedule("main", "narrow", *(texts if before == "f32" else texts[::-1]), ""))
+    assert (found.differences, found.unchecked) == ([], [])
+
+
+@pytest.mark.parametrize("to", ["bfloat16", "float32"])
+def test_what_a_narrow_type_rounds_is_no_difference(to: str) -> None:
+    program = relayc.Program()
+    program.function(lambda x: -x, name="main", x=f32(100))
+    rounded = rewriting("Narrow", "relay.negative", lambda mod, op: emit("cast", emit("cast", op.results[0], dtype=to), dtype="float32"))
+    found = Equivalence(raise_on_difference=False)
+    with PassContext(instruments=[found]):
+        rounded(program.module())
+    assert (found.differences, found.unchecked) == ([], [])
+
+
+def test_indices_are_0_at_the_sizes_alone_that_refuse_others() -> None:
+    fault = rewriting("WrongAtOne", "relay.take", half_if_one)
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> taken (float[n] x, int64[2] i) => (float[2] y) { y = Gather (x, i) }'
+    )
+    found = Equivalence(sizes={"n": [1, 7]}, raise_on_difference=False)
+    with PassContext(instruments=[found]):
+        fault(from_onnx(model))
+    assert [d.case for d in found.differences] == ["seed 0, n = 1, integers 0"]
+
+
+@pytest.mark.parametrize(("indices", "fits"), [([-4, 3], True), ([0, -5], False), ([0, 4], False)])
+def test_all_indices_are_checked(indices: list[int], fits: bool) -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> taken (float[4] x, int64[2] i) => (float[2] y) { y = Gather (x, i) }'
+    )
+    run, x = RelayInterpreter(from_onnx(model)), np.arange(4, dtype=np.float32)
+    if fits:
+        assert run("main", [x, np.array(indices)])[0].tolist() == x[indices].tolist()
+    else:
+        with pytest.raises(Refused, match="expected indices of -4 to 3"):
+            run("main", [x, np.array(indices)])
+
+
+@pytest.mark.parametrize(("steps", "fits"), [(0, False), (1, True), (3, True), (4, False)])
+def test_sizes_that_the_program_computes_are_in_their_range(steps: int, fits: bool) -> None:
+    program = relayc.Program({"count": (1, 3)})
+
+    @program.function(steps=TensorType((), "int64"))
+    def main(steps):
+        program.op.define_sizes(steps, names=("count",))
+        return program.op.zeros(shape=("count",), dtype="float32")
+
+    run = RelayInterpreter(program.module())
+    if fits:
+        assert run("main", [np.array(steps)])[0].shape == (steps,)
+    else:
+        with pytest.raises(Refused, match=f"count: expected 1 to 3, found {steps}"):
+            run("main", [np.array(steps)])
 
 
 def test_inputs_of_the_user_are_compared() -> None:
@@ -369,6 +440,12 @@ def test_cases_have_no_negative_sizes() -> None:
 func.func @main(%x: tensor<?x3xf32, ["n - 2"]>, %y: tensor<?xi8, ["n"]>) { return }""")
     found = cases_of(mod, None, {"n": [1, 2, 5]})
     assert [(case.sizes["n"], *(a.shape for a in case.arrays)) for case in found] == [(2, (0, 3), (2,)), (5, (3, 3), (5,))]
+
+
+def test_cases_are_small_where_they_can_be() -> None:
+    mod = IRModule.parse('func.func @main(%x: tensor<?xf32, ["n"]>) { return }')
+    for given, expected in (([1 << 14, (1 << 14) + 1], [1 << 14]), ([(1 << 14) + 1, 1 << 15, 1 << 16], [(1 << 14) + 1, 1 << 15])):
+        assert [case.sizes["n"] for case in cases_of(mod, None, {"n": given})] == expected
 
 
 def test_sizes_that_an_operator_refuses() -> None:

@@ -94,8 +94,8 @@ def _least_square(found: Histogram, levels: int) -> tuple[float, float]:
 
     low, high = found.low, found.high
     for _ in range(3):
-        high = min((high_ for high_ in found.high * _SHARES), key=lambda end: error(low, end)) if found.high > 0 else 0.0
-        low = min((low_ for low_ in found.low * _SHARES), key=lambda end: error(end, high)) if found.low < 0 else 0.0
+        high = min((high_ for high_ in found.high * _SHARES), key=lambda end: error(low, end))
+        low = min((low_ for low_ in found.low * _SHARES), key=lambda end: error(end, high))
     return low, high
 
 
@@ -120,7 +120,7 @@ def _entropy(found: Histogram, levels: int) -> tuple[float, float]:
         if divergence < best:
             width = 2 * found.reach / BINS
             best, ends = divergence, (max(first * width - found.reach, found.low), min(last * width - found.reach, found.high))
-    return min(ends[0], 0.0), max(ends[1], 0.0)
+    return ends
 
 
 def _divergence(reference: np.ndarray, other: np.ndarray) -> float:

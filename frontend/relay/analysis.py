@@ -228,7 +228,7 @@ class Scope:
         """The innermost scope around two."""
         a, b = self, other
         while a is not b:
-            deeper, rest = (a, b) if a.depth >= b.depth else (b, a)
+            rest, deeper = sorted((a, b), key=lambda scope: scope.depth)
             assert deeper.outer is not None
             a, b = deeper.outer, rest
         return a

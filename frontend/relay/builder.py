@@ -243,11 +243,7 @@ class Program:
 
     def _check_inside(self) -> None:
         """Raises RelayError outside of the functions of this program, where nothing can be built."""
-        try:
-            here = ir.Context.current is self._context and ir.InsertionPoint.current is not None
-        except ValueError:
-            here = False
-        if not here:
+        if ir.Context.current is not self._context:
             raise RelayError("expected operators of a program inside a function of it, found them outside")
 
     def _own(self, value: Expr) -> Expr:

@@ -270,8 +270,7 @@ class _Lowering:
         if not isinstance(pattern, (e.PatternConstructor, e.PatternTuple)):
             return True
         if isinstance(pattern, e.PatternConstructor):
-            if not isinstance(value, Made):
-                raise self._needs_control(match, "a value whose constructor is known only when the program runs")
+            assert isinstance(value, Made)  # what gives others needs control
             if value.constructor is not pattern.constructor:
                 return False
         parts = value.fields if isinstance(value, Made) else value

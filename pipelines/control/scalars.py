@@ -100,6 +100,7 @@ def is_scalar(kernel: Kernel) -> bool:
 
 
 def _is_instruction(node: e.Expr) -> bool:
+    """Whether an expression of a kernel is an instruction on scalars, if its parts are."""
     if isinstance(node, e.Op):
         return True
     type_ = node.checked_type_
@@ -107,9 +108,9 @@ def _is_instruction(node: e.Expr) -> bool:
         return False
     if isinstance(node, (e.Var, e.Constant)):
         return True
-    if not isinstance(node, e.Call) or not isinstance(node.op, e.Op):
-        return False
-    kind = _dtype(node.args[0].checked_type) if isinstance(node.args[0].checked_type, t.TensorType) else ""
+    assert isinstance(node, e.Call)
+    assert isinstance(node.op, e.Op)
+    kind = _dtype(node.args[0].checked_type) if node.args else ""
     if node.op.name in _COMPARED:
         return kind in ("int32", "float32")
     return (node.op.name == "logical_not" and kind == "bool") or node.op.name in _ARITHMETIC.get(kind, ())

@@ -153,10 +153,7 @@ def _is_bounded(module: RelayModule, name: str) -> bool:
 
 
 def _is_plain(node: e.Expr) -> bool:
-    if isinstance(node, e.Let) and isinstance(node.value, (e.Function, e.GlobalVar)):
-        return False
-    if isinstance(node, e.Call) and not isinstance(node.op, (e.Op, e.GlobalVar)):
-        return False
+    """Whether an expression is one of a function on tensors, if its parts are: global functions are only called."""
     return isinstance(node, _PLAIN) and not any(isinstance(p, e.GlobalVar) for p in children(node)[isinstance(node, e.Call) :])
 
 

@@ -108,6 +108,10 @@ def test_a_package_that_a_module_lacks_is_named(monkeypatch):
     monkeypatch.setitem(relayc._HOMES, "lacking_package.module", ("lacking",))
     with pytest.raises(ModuleNotFoundError, match="No module named 'lacking_package'"):
         _ = relayc.lacking
+    monkeypatch.setitem(relayc._HOMES, "relayc.no_compiler", ("compiling",))
+    with pytest.raises(ModuleNotFoundError, match=r"relayc\.compiling needs the compiler: install the package relayc") as caught:
+        _ = relayc.compiling
+    assert caught.value.name == "relayc.no_compiler"
 
 
 @pytest.mark.parametrize(

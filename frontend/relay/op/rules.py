@@ -80,7 +80,8 @@ def apply(emitter: Emitter, name: str, args: list[Value], given: Mapping[str, An
         check(isinstance(emitter.type_of(value), TensorType), f"arguments of {name}", "tensors", emitter.type_of(value))
     if found.composed is not None:
         if takes(name, list(map(emitter.type_of, args)), attrs):
-            attrs.update(zip(WAYS, configured(*(attrs[way] for way in WAYS)), strict=True) if attrs.keys() >= set(WAYS) else ())
+            if "compute_dtype" in attrs:
+                attrs.update(zip(WAYS, configured(*(attrs[way] for way in WAYS)), strict=True))
             return emitter.emit(name, *args, **attrs)
         return emitter.compose(found.composed, args, attrs, exprs)
     rule = _RULES.get(RENAMED.get(name, name))
@@ -298,7 +299,7 @@ def _strided_slice(emitter: Emitter, args: list[Value], attrs: dict[str, Any], e
     attrs["begin"] = (*attrs["begin"], *(0,) * (count - len(attrs["begin"])))
     rest = (-1,) * count if attrs["slice_mode"] == "size" else sizes
     attrs["end"] = (*attrs["end"], *rest[len(attrs["end"]) :])
-    if 1 < len(attrs["strides"]) < count:
+    if len(attrs["strides"]) > 1:
         attrs["strides"] = (*attrs["strides"], *(1,) * (count - len(attrs["strides"])))
     return _same(emitter, signature("strided_slice"), args, attrs)
 

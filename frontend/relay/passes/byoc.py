@@ -286,10 +286,7 @@ def _merged(function: e.Function) -> e.Expr:
 
 def _is_read_around(regions: AnnotatedRegionSet, region: Region, parent: Region) -> bool:
     """Whether a region reads another one indirectly."""
-    around = regions.reads_through_others(region)
-    if parent in around:
-        return True
-    between = [other for other in regions.reads(region) if other is not parent] + around
+    between = [*(other for other in regions.reads(region) if other is not parent), *regions.reads_through_others(region)]
     return parent in pre_order(between, lambda each: [*regions.reads(each), *regions.reads_through_others(each)])
 
 

@@ -232,7 +232,7 @@ def _strided_slice(attrs: Any, new: Layouts | None, old: Layouts, types: Sequenc
             made = [slices.get(i, (0, shape[i], 1)) for i in places]
             attrs = _with(attrs, **dict(zip(("begin", "end", "strides"), map(list, zip(*made, strict=True)), strict=True)))
         return _same(target, attrs)
-    if len(target) <= len(found) or not target.text.startswith(found.text):
+    if not target.text.startswith(found.text):
         return _same(None if len(target) >= len(found) else found, attrs)
     bounds = []
     for axis, (first, last, step) in slices.items():

@@ -33,12 +33,12 @@ def to_basic_block_normal_form(mod: RelayModule) -> RelayModule:
 
 def basic_block_form(function: e.Function) -> e.Expr:
     """A function in which expressions that several blocks use are bound to variables."""
-    return _Normaliser(function, False).run()
+    return _Normaliser(function).run()
 
 
 def blocks_of(function: e.Function) -> Mapping[e.Expr, Scope]:
     """The innermost block around all uses of each expression of a function."""
-    return _Normaliser(function, False).home
+    return _Normaliser(function).home
 
 
 def is_primitive(expr: e.Expr) -> bool:
@@ -66,7 +66,7 @@ class _Normaliser:
       home: the block of each expression.
     """
 
-    def __init__(self, function: e.Function, binds_all: bool) -> None:
+    def __init__(self, function: e.Function, binds_all: bool = False) -> None:
         self._function, self._binds_all = function, binds_all
         self._numbers = itertools.count()
         self._made: dict[e.Expr, e.Expr] = {}

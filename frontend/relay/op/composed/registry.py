@@ -72,7 +72,7 @@ def composed(
         names = tuple(operands.split()) or own
         attrs = {p.name: REQUIRED if p.default is p.empty else p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
         attrs |= attributes or {}
-        is_variadic = not operands and any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        is_variadic = not operands and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL
         tuples = frozenset(p.name for p in parameters if p.name in own and str(p.annotation).startswith("tuple["))
         parameters_in_order = tuple(order.split()) or (*names, *attrs)
         count = results if callable(results) else lambda *_: results

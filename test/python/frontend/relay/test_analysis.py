@@ -20,6 +20,7 @@ from relayc.frontend.relay.analysis import (
     list_op_freqs,
 )
 from relayc.frontend.relay.inference import RELATIONS, TypeSolver
+from relayc.frontend.relay.loops import loop_form
 from relayc.frontend.relay.op import registered, signature
 
 X, Y = relay.var("x", shape=(2, 3)), relay.var("y", shape=(2, 3))
@@ -176,6 +177,30 @@ def test_relations_are_solved_forwards_and_backwards():
         solver.unify(found, relay.TensorType((3,)))
     solver.add_constraint(relay.TypeRelation(lambda types, attrs: None, [relay.TensorType((3,)), relay.IncompleteType()], 1))
     assert not solver.solve()
+
+
+def test_relations_read_types_of_which_all_is_known():
+    solver, part, found = TypeSolver(), relay.IncompleteType(), relay.IncompleteType()
+    pair = relay.TupleType([relay.TensorType((2, 3)), part])
+    solver.add_constraint(relay.TypeRelation(lambda types, attrs: types[0].fields[1], [pair, found], 1))
+    assert not solver.solve() and solver.resolve(found) is found
+    solver.unify(part, relay.TensorType((7,)))
+    assert solver.solve() and solver.resolve(found) == relay.TensorType((7,))
+
+
+def test_types_that_are_not_one():
+    solver, part = TypeSolver(), relay.IncompleteType()
+    with pytest.raises(relay.TypeInferenceError, match="expected a type that is no part of itself"):
+        solver.unify(part, relay.TupleType([relay.TensorType((2, 3)), part]))
+    with pytest.raises(relay.TypeInferenceError, match=r"expected the type Tensor\[\(2, 3\), float32\], found Tensor\[\(2, 4\), float32\]"):
+        solver.unify(relay.TensorType((2, 3)), relay.TensorType((2, 4)))
+
+
+def test_calls_in_arguments_of_the_last_call_are_no_loop():
+    """As many expressions have the function in them as there are results."""
+    f, x = relay.Var("f"), relay.var("x", shape=())
+    for step, is_loop in ((relay.If(COND, f(x), f(x + x)), True), (relay.If(COND, f(f(x)), x), False)):
+        assert (loop_form(relay.Function([x], relay.If(COND, step, x)), f.vid) is not None) == is_loop
 
 
 def test_operators_that_programs_register_have_types():

@@ -59,6 +59,13 @@ def test_patterns_become_composite_functions():
     np.testing.assert_allclose(result, np.maximum(sum(data), 0) * np.maximum(2 * data[0], 0), **CLOSE)
 
 
+@pytest.mark.parametrize("check", [(), (None,)])
+def test_patterns_without_a_check_take_all_matches(check):
+    x = relay.var("x", shape=(2, 3))
+    found = transform.MergeComposite([("t.exp", is_op("exp")(wildcard()), *check)])(relay.IRModule.from_expr(relay.exp(x)))["main"]
+    assert found.body.op.attrs["Composite"] == "t.exp" and found.body.args == found.params
+
+
 def test_regions_do_not_depend_on_each_other_both_ways(takes):
     takes("two", "abs", "add", "nn.relu")
     x = relay.var("x", shape=(3,))

@@ -11,7 +11,7 @@ import relayc
 from relayc import relay
 from relayc.dialects.relay.errors import RelayError
 from relayc.frontend.relay.inference import TypeInferenceError
-from relayc.pipelines.control.steps import KernelKey
+from relayc.pipelines.control.steps import ControlProgram, KernelKey
 from relayc.relay.kernel import _KEPT_BYTES, kernel_compiler
 from relayc.runtime.values import ConstructorValue, RefValue
 
@@ -404,6 +404,21 @@ def test_constants_and_constructors_are_values(kind):
         np.testing.assert_array_equal(chosen.numpy(), [1, 2] if number < 2 else [2, 4])
         np.testing.assert_array_equal(whole.numpy(), large)
         assert seven == 7 and [int(value.fields[0]) for value in elements(list_)] == [number]
+
+
+def test_functions_that_call_recursive_ones_are_control():
+    module = relay.parse("""
+    def @power(%n: int32) -> int32 { if (%n < 1) { 1 } else { 3 * @power(%n - 1) } }
+    def @twice(%n: int32) -> int32 { %n + %n }
+    def @main(%n: int32) -> int32 { @twice(@power(%n)) }""")
+    program = ControlProgram(relay.transform.InferType()(module))
+    assert [program.compiles(name) is not None for name in ("power", "twice", "main")] == [False, True, False]
+
+
+@KINDS
+def test_operators_without_operands_are_kernels(kind):
+    text = 'def @main(%n: int32) { if (%n > 2) { Some(zeros(shape=[], dtype="int32")) } else { Some(%n) } }'
+    assert [prelude_of(text, n, kind=kind).fields[0].item() for n in (3, 2)] == [0, 2]
 
 
 def test_kernels_of_other_targets():

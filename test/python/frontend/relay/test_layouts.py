@@ -53,6 +53,7 @@ FOLLOWERS = {
     "bias": (lambda y: nn.bias_add(y, relay.var("b", shape=(8,)), axis=-1), ["NHWC-NCHW", *OUT]),
     "number": (lambda y: y * relay.const(2.0) + relay.const(np.full((1, 1), 3, "float32")), OUT),
     "vector": (lambda y: relay.var("v", shape=(6, 8)) - y, ["NHWC-NCHW", *OUT]),
+    "row": (lambda y: relay.var("row", shape=(1, 8)) - y, ["NHWC-NCHW", *OUT]),
     "pool": (lambda y: nn.avg_pool2d(y, (2, 2), layout="NHWC"), OUT),
     "batch_norm": (lambda y: nn.batch_norm(y, *(relay.const(np.linspace(1, 2, 8, dtype="float32")) for _ in range(4)), axis=3)[0], OUT),
     "pad": (lambda y: nn.pad(y, ((0, 0), (1, 0), (0, 2), (0, 0))), OUT),
@@ -216,6 +217,8 @@ def test_each_operator_has_the_layout_that_is_desired():
     check(conv(image()), {"nn.conv2d": ["NHWC", "OHWI"]}, ["HWIO-OHWI"])
     check(nn.conv2d(relay.var("x", shape=(1, 8, 5, 5)), relay.var("w", shape=(8, 1, 3, 3)), groups=8, channels=8, kernel_size=(3, 3)),
           {"nn.conv2d": ["NHWC", "default"]}, ["NCHW-NHWC", "OIHW-HWOI", "NHWC-NCHW"])  # fmt: skip
+    one = nn.conv2d(relay.var("x", shape=(1, 1, 5, 5)), relay.var("w", shape=(8, 1, 3, 3)), channels=8, kernel_size=(3, 3))
+    assert sorted(transforms(convert(one, {"nn.conv2d": ["NHWC", "default"]}))) == ["NCHW-NHWC", "NHWC-NCHW", "OIHW-HWIO"]
     with pytest.raises(relayc.RelayError, match="expected a layout of the weight for the data layout NCWH, found default"):
         convert(conv(image()), {"nn.conv2d": ["NCWH", "default"]})
 
@@ -358,6 +361,7 @@ RULES = {
         ("NCHW", "NCHW", {"begin": [2, 1], "end": [6, 4], "axes": [1, 2]}),
     ),
     "reversed axes": (relay.transpose(relay.var("x")), "NHWC", "NCHW", ("NCHW", "CWHN", {"axes": [1, 3, 2, 0]})),
+    "slices of axes of other letters": (relay.strided_slice(relay.var("x"), [0], [2], axes=[0]), "NHWC", "NHWD", None),
     "slices of blocks in another order": (relay.strided_slice(relay.var("x"), [0], [2], axes=[0]), "NHWC", "NCHW4c", None),
     "sums in a layout of fewer axes": (relay.sum(relay.var("x"), (1,)), "NHW", "NWH", None),
     "slices of fewer axes": (relay.strided_slice(relay.var("x"), [0], [2], axes=[0]), "NHWC", "NHW", ("NHWC", "NHWC", {})),
@@ -383,6 +387,12 @@ RULES = {
     "slices of parts of blocks": sliced([0, 4], [2, 10], None),
     "slices with steps of blocks": sliced([0, 0], [2, 16], None, strides=[1, 4]),
     "slices with steps of rows": sliced([0, 4, 1], [2, 12, 6], ([0, 1, 1], [2, 3, 6]), strides=[1, 1, 2]),
+    "slices with steps of blocks of one": (
+        relay.strided_slice(BLOCKS, [0, 1], [2, 9], [1, 4]),
+        "NCHW",
+        "NCHW1c",
+        ("NCHW1c", "NCHW1c", {"begin": [0, 1], "end": [2, 9]}),
+    ),
     "parts of several blocks": (
         relay.split(BLOCKS, (4, 12), 1).astuple(),
         "NCHW",

@@ -426,3 +426,27 @@ def test_arrays_of_another_rank_are_refused():
     total = relay.create_executor("graph").evaluate(relay.Function([both], relay.TupleGetItem(both, 0) + relay.TupleGetItem(both, 1)))
     for size in (2, 1):
         np.testing.assert_array_equal(total([np.ones(size, np.float32), np.arange(2, dtype=np.float32)]), [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("call", "operator", "is_there"),
+    [
+        (lambda x, late: relay.nn.pad(x, ((0, 0), (0, 1))), "strided_slice", False),
+        (lambda x, late: relay.nn.pad(late, ((-2, 0), (0, 0))), "match_shape", True),
+        (lambda x, late: relay.nn.pad(late, ((0, 0), (0, 1))), "match_shape", False),
+        (lambda x, late: relay.reshape(late, (1, 6)), "match_shape", True),
+        (lambda x, late: relay.nn.matmul(x, relay.var("y", shape=(2, 4)), transpose_a=True), "transpose(", False),
+    ],
+)
+def test_operators_that_calls_need_besides_their_own(call, operator, is_there):
+    made = call(relay.var("x", shape=(2, 3)), relay.var("late", shape=(relay.Any(), 3)))
+    assert (f"relay.{operator}" in str(lower(relay.IRModule.from_expr(made)).module)) == is_there
+
+
+def test_a_bias_of_one_number_is_added_along_axes_that_are_there():
+    x, b = relay.var("x", shape=(4, 3)), relay.var("b", shape=(1,))
+    for axis in (-2, 1):
+        assert relay.transform.InferTypeLocal(relay.nn.bias_add(x, b, axis)) == relay.TensorType((4, 3))
+    for axis in (-3, 2):
+        with pytest.raises(RelayError, match="axis"):
+            relay.transform.InferTypeLocal(relay.nn.bias_add(x, b, axis))

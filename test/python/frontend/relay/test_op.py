@@ -75,6 +75,13 @@ def test_names_of_no_operator_are_refused():
     assert not hasattr(op, "foo")
 
 
+def test_arguments_without_a_default_are_required():
+    with pytest.raises(TypeError, match="missing a required argument: 'rhs'"):
+        op.add(relay.var("x"))
+    with pytest.raises(TypeError, match="missing a required argument: 'end'"):
+        op.strided_slice(relay.var("x"), [0])
+
+
 def test_wrong_attributes_are_refused():
     with pytest.raises(TypeError, match="foo"):
         op.nn.softmax(relay.var("x"), foo=1)

@@ -142,3 +142,24 @@ def test_suppression_in_a_class_and_between_all():
     program = lower(relay.IRModule.from_expr(relay.Function(given, relay.Tuple([call[i] for call in calls for i in range(2)]))))
     found = RelayInterpreter(program)("main", [boxes, count, places])
     assert [part.tolist() for part in found] == [[[3, 0, 1, -1]], [[3]], [[3, 0, -1, -1]], [[2]]]
+
+
+BOXES, SCORES = relay.var("boxes", shape=(1, 4, 4)), relay.var("scores", shape=(1, 4, 2))
+
+
+@pytest.mark.parametrize(
+    ("made", "count"),
+    [
+        (relay.invert_permutation(relay.var("x", shape=(5,), dtype="int64")), 1),
+        (relay.unique(relay.var("x", shape=(5,), dtype="int64"), is_sorted=False).astuple(), 2),
+        (relay.vision.regular_non_max_suppression(BOXES, SCORES, 1, 2, 2, 0.5, 0.0).astuple(), 1),
+    ],
+)
+def test_elements_that_are_written_once_are_written_in_any_order(made, count):
+    assert str(lower(relay.IRModule.from_expr(made)).module).count("distinct = true") == count
+
+
+def test_positions_have_a_number_for_each_axis():
+    at, what = relay.var("at", shape=(2, 3), dtype="int64"), relay.var("what", shape=(2,))
+    with pytest.raises(relay.TypeInferenceError, match="scatter_nd"):
+        relay.transform.InferTypeLocal(relay.sparse_to_dense(at, (3, 4), what, relay.const(0.0)))

@@ -102,6 +102,12 @@ def test_operators_are_computed_with_their_attributes():
     np.testing.assert_array_equal(run(relay.IRModule.from_expr(found)).numpy(), x.cumsum(0) - x.cumsum(1))
 
 
+def test_operators_on_tuples_of_which_a_part_is_not_known_are_left():
+    x, known = relay.var("x", shape=(2,)), relay.const(np.float32([3, 4]))
+    found = evaluated(relay.IRModule.from_expr(relay.Function([x], relay.concatenate([known, x], 0))))
+    assert calls(found) == ["concatenate"]
+
+
 def test_a_call_in_itself_with_arguments_of_before_is_left():
     """The third of calls in each other has again the arguments of the first, in whose places the second had others."""
     text = """

@@ -202,6 +202,7 @@ PLACES = {
         {**OF_CONV, "nn.max_pool2d": ["nn.conv2d"], "nn.avg_pool2d": ["nn.conv2d"], "Tuple": ["exp"], "result": ["concatenate"]},
     ),
     "other operators": (lambda x: relay.exp(conv(x)), {**OF_CONV, "exp": ["nn.conv2d"]}),
+    "a product in floats": (lambda x: relay.nn.dense(conv(x), relay.const(W2)), {**OF_CONV, "nn.dense": ["nn.conv2d"]}),
     "after a global mean": (
         lambda x: conv(relay.nn.global_avg_pool2d(conv(x)), W2),
         {**OF_CONV, "nn.global_avg_pool2d": ["nn.conv2d"]},

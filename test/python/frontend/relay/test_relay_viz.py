@@ -38,3 +38,8 @@ def test_the_term_plotter_writes_a_tree(tmp_path, capsys) -> None:
 def test_what_is_no_program_is_an_error() -> None:
     with pytest.raises((TypeError, ValueError), match="expected"):
         relay_viz.RelayVisualizer(3)
+
+
+def test_a_plotter_of_ones_own_draws():
+    with pytest.raises(NotImplementedError):
+        relay_viz.Plotter().render(None, "model")

@@ -43,6 +43,31 @@ def test_composed_operators_stay_around_what_changes():
     np.testing.assert_array_equal(run(found, data), run(program, data))
 
 
+@pytest.mark.parametrize(
+    "name", ["CombineParallelDense", "FoldExplicitPadding", *(f"{way}FoldScaleAxis" for way in ("", "Forward", "Backward"))]
+)
+def test_passes_on_the_dialect_keep_composed_operators(name):
+    x, scale = relay.var("x", shape=(1, 2, 5, 5)), relay.const(np.float32([2, 4]).reshape(2, 1, 1))
+    rounded = relay.qnn.op.dequantize(quantized(x), relay.const(0.25), relay.const(3))
+    conv = relay.nn.conv2d(relay.nn.pad(rounded * scale, ((0, 0), (0, 0), (1, 0), (1, 2))), relay.const(values((2, 2, 3, 3))))
+    products = [relay.nn.dense(relay.nn.batch_flatten(conv), relay.const(values((3, 48), seed=seed))) for seed in range(3)]
+    with relayc.PassContext(opt_level=3):
+        found = main_of(relay.Tuple([conv * scale, *products]), getattr(transform, name)())
+    assert {"qnn.quantize", "qnn.dequantize"} <= set(operators(found))
+
+
+def test_composed_operators_on_unknown_sizes_are_written_out():
+    """Also where the result's sizes are known."""
+    x, y, data = relay.var("x", shape=(relay.Any(), 3)), relay.const(values((3, 4), seed=1)), values((2, 3))
+    same = relay.transpose(relay.transpose(x, (1, 0)), (1, 0))
+    lengths = relay.const(np.int32([1, 0, 2]))
+    for made in (relay.sequence_mask(same, lengths, 5.0), relay.einsum([same, y], "ij,jk->k")):
+        program = relay.Function([x], made)
+        found = simplified(program)
+        assert {"transpose", made.op.name}.isdisjoint(operators(found))
+        np.testing.assert_allclose(run(found, data), run(program, data), rtol=1e-5)
+
+
 def test_composed_operators_with_tuples():
     """Operands and results that are tuples are tuples again."""
     x, y = relay.var("x", shape=(2, 3), dtype="uint8"), relay.var("y", shape=(2, 3), dtype="uint8")

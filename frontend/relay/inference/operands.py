@@ -24,7 +24,7 @@ def _conv(known: Known, attrs: Mapping[str, Any]) -> Sequence[Sequence[Any]] | N
     kernel = target.letters
     groups, inputs = attrs["groups"], layout(attrs["data_layout"]).logical(data.shape)["C"]  # type: ignore[arg-type] # Any is a size, too
     # The filters of a transposed convolution have the input channels first, and its results' channels by group.
-    is_transposed = kernel.find("I") < kernel.find("O")
+    is_transposed = "O" in kernel.partition("I")[2]
     sizes = dict(zip([axis for axis in kernel if axis not in "IO"], attrs["kernel_size"], strict=True))
     by_group = inputs if isinstance(inputs, t.Any) or groups == 1 else inputs // groups
     channels = attrs["channels"]

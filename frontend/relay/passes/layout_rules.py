@@ -170,7 +170,7 @@ def _split(attrs: Any, new: Layouts | None, old: Layouts, types: Sequence[Any]) 
         if axis is None or new[0] is None or old[0] is None:
             return _same(None, attrs, results=count)
         factor, found = new[0].factor(old[0].names[attrs["axis"]]), new[0]
-        if factor > 1:
+        if factor >= 2:
             size = types[0].shape[attrs["axis"]]
             if any(place % factor for place in sections) if isinstance(sections, tuple) else size % (factor * sections):
                 return _same(old[0], attrs, results=count)

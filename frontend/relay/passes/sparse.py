@@ -49,7 +49,7 @@ def dense_to_sparse(mod: RelayModule, weight_name: Sequence[str], weight_shape: 
         weight = new.args[1] if name_of(new) == "nn.dense" else None
         if not isinstance(weight, e.Var) or weight.name_hint not in parts:
             return None
-        return call("nn.sparse_dense", [new.args[0], *parts[weight.name_hint]], {"sparse_lhs": False}, new.span)
+        return call("nn.sparse_dense", [new.args[0], *parts[weight.name_hint]], span=new.span)
 
     def with_parameters(function: e.Function) -> e.Expr:
         used, own = {var.vid: var for var in free_vars(function.body)}, {param.vid: param for param in function.params}

@@ -6,7 +6,7 @@ import pytest
 
 from relayc.dialects.relay import IRModule
 from relayc.pipelines.evaluate.errors import Unknown
-from relayc.pipelines.evaluate.tir import Outside, run
+from relayc.pipelines.evaluate.tir import Outside, TirInterpreter, run
 from relayc.pipelines.tir.tree.structure import Nest
 
 SUM = """
@@ -87,6 +87,14 @@ def test_arithmetic_is_of_the_type_of_its_operands() -> None:
     np.testing.assert_array_equal(run(elements(wide, "bf16", "f32"), [halves])[0], np.exp(halves.astype(np.float32)))
 
 
+@pytest.mark.parametrize(("name", "compare"), [("lt", np.less), ("le", np.less_equal), ("gt", np.greater), ("ge", np.greater_equal)])
+def test_integers_are_compared_with_and_without_a_sign(name: str, compare: np.ufunc) -> None:
+    ints, five = np.array([-128, -7, 0, 5, 100, 127], np.int8), np.int8(5)
+    for sign, dtype in (("s", np.int8), ("u", np.uint8)):
+        body = f"%c5 = arith.constant 5 : i8\n%p = arith.cmpi {sign}{name}, %x, %c5 : i8\n%y = arith.extui %p : i1 to i8"
+        np.testing.assert_array_equal(run(elements(body, "i8", "i8"), [ints])[0], compare(ints.view(dtype), five.view(dtype)))
+
+
 def test_branches_and_loops_in_a_body() -> None:
     body = """
       %zero = arith.constant 0.0 : f32
@@ -146,12 +154,15 @@ func.func @main(%a: memref<?xi64> {tir.buffer = "a", tir.shape = ["n"]}, %out: m
     assert run(mod, [np.arange(5) + 10], {"n": 5})[0].tolist() == [3, 3, 3, 13, 14]
 
 
-def test_more_loops_than_python_nests() -> None:
-    loops = 24
+@pytest.mark.parametrize(("loops", "functions"), [(15, 0), (16, 1), (24, 1)])
+def test_more_loops_than_python_nests(loops: int, functions: int) -> None:
+    """There is one loop around them."""
     body = "\n".join(f"scf.for %j{i} = %c0 to %c1 step %c1 {{" for i in range(loops))
     text = f"%zero = arith.constant 0.0 : f32\n{body}\nmemref.store %x, %out[%v] : memref<6xf32>\n{'}' * loops}\n"
     x = np.arange(6, dtype=np.float32)
-    np.testing.assert_array_equal(run(elements(text + "%y = memref.load %out[%v] : memref<6xf32>", "f32", "f32"), [x])[0], x)
+    mod = elements(text + "%y = memref.load %out[%v] : memref<6xf32>", "f32", "f32")
+    assert TirInterpreter(mod).source.count("def inner") == functions
+    np.testing.assert_array_equal(run(mod, [x])[0], x)
 
 
 def test_an_operation_that_is_not_known() -> None:

@@ -132,7 +132,8 @@ def test_operators_between_quantized_numbers():
 def test_expressions_by_the_numbers_of_the_text():
     total = X + Y
     mod = program(X, Y, body=relay.tanh(total) * total)
-    relay.assert_structural_equal(extract_intermdeiate_expr(mod, 1)["main"].body, relay.tanh(total), True)
+    for number, expected in enumerate((total, relay.tanh(total), relay.tanh(total) * total)):
+        relay.assert_structural_equal(extract_intermdeiate_expr(mod, number)["main"].body, expected, True)
     with pytest.raises(ValueError, match="expected 0 to 2, found 3"):
         extract_intermdeiate_expr(mod, 3)
 
@@ -188,6 +189,12 @@ def test_relations_read_types_of_which_all_is_known():
     assert solver.solve() and solver.resolve(found) == relay.TensorType((7,))
 
 
+def test_a_function_of_any_types_is_one_of_some():
+    var, tensor = relay.TypeVar("a"), relay.TensorType((2, 3))
+    any_, some = relay.FuncType([var], var, [var]), relay.FuncType([tensor], tensor)
+    assert TypeSolver().unify(any_, some) == TypeSolver().unify(some, any_) == some
+
+
 def test_types_that_are_not_one():
     solver, part = TypeSolver(), relay.IncompleteType()
     with pytest.raises(relay.TypeInferenceError, match="expected a type that is no part of itself"):
@@ -200,7 +207,9 @@ def test_calls_in_arguments_of_the_last_call_are_no_loop():
     """As many expressions have the function in them as there are results."""
     f, x = relay.Var("f"), relay.var("x", shape=())
     for step, is_loop in ((relay.If(COND, f(x), f(x + x)), True), (relay.If(COND, f(f(x)), x), False)):
-        assert (loop_form(relay.Function([x], relay.If(COND, step, x)), f.vid) is not None) == is_loop
+        for branches in ((step, x), (x, step)):
+            form = loop_form(relay.Function([x], relay.If(COND, *branches)), f.vid)
+            assert (form is not None) == is_loop and (form is None or form.goes_on == (branches[0] is step))
 
 
 def test_operators_that_programs_register_have_types():

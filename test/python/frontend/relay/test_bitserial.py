@@ -59,7 +59,8 @@ def test_bitpack(dtype, bits, pack_axis, bit_axis, pack_type, run):
 def test_bitserial_dense(unipolar, bits, pack, run):
     data, weight = values((3, 128), "int16", limit=None), values((5, 128), "int16", seed=1, limit=None)
     planes, words = (packed(a, n, 1, 1, pack) for a, n in zip((data, weight), bits, strict=True))
-    attrs = {"units": 5, "data_bits": bits[0], "weight_bits": bits[1], "pack_dtype": pack, "out_dtype": "int32", "unipolar": unipolar}
+    attrs = {"units": 5, "data_bits": bits[0], "weight_bits": bits[1], "pack_dtype": pack, "out_dtype": "int32"}
+    attrs |= {} if unipolar else {"unipolar": False}
     found = run(
         lambda x, *w: relay.stack([relay.nn.bitserial_dense(x, each, **attrs) for each in w], 0),
         data,
@@ -98,7 +99,8 @@ def test_bitserial_conv2d(data_layout, is_packed, unipolar, run):
         given = given.transpose(2, 3, 1, 0, *range(4, given.ndim)).copy()
         attrs |= {"data_layout": "NHWC", "kernel_layout": "HWIO"}
     given = np.ascontiguousarray(given)
-    found = run(lambda x, w: relay.nn.bitserial_conv2d(x, w, **attrs, unipolar=unipolar), data, given, shapes=unknown_batch(data, given))
+    attrs |= {} if unipolar else {"unipolar": False}
+    found = run(lambda x, w: relay.nn.bitserial_conv2d(x, w, **attrs), data, given, shapes=unknown_batch(data, given))
     assert found.dtype == np.int16
     np.testing.assert_array_equal(found, expected)
 

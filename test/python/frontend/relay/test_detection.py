@@ -48,6 +48,9 @@ def test_overlaps_of_the_threshold(attrs, expected):
     found, count = interpreted(lambda *v: relay.vision.non_max_suppression(*v, **attrs), BOXES[None], valid, where)
     assert count[0, 0] == len(expected)
     np.testing.assert_array_equal(found[0], [*expected, *[-1] * (7 - len(expected))])
+    rows = interpreted(lambda *v: relay.vision.non_max_suppression(*v, **attrs, return_indices=False), BOXES[None], valid, where)
+    in_order = np.argsort(-BOXES[:, 1])
+    np.testing.assert_array_equal(rows[0], np.where(np.isin(in_order, expected)[:, None], BOXES[in_order], -1))
 
 
 def test_boxes_whose_class_does_not_count():
@@ -151,7 +154,8 @@ def test_boxes_of_the_best_classes():
     common, ways = {"threshold": threshold, "variances": variances}, ((False, True), (True, False))
 
     def made(*given):
-        calls = [relay.op.call("vision.multibox_transform_loc", *given, keep_background=keep, clip=clip, **common) for keep, clip in ways]
+        attrs = [common, {**common, "keep_background": True, "clip": False}]
+        calls = [relay.op.call("vision.multibox_transform_loc", *given, **each) for each in attrs]
         return relay.Tuple([relay.TupleGetItem(call, i) for call in calls for i in range(2)])
 
     found = evaluated(made, scores, moves, corners)

@@ -399,6 +399,12 @@ RULES = {
         "NCHW4c",
         ("NCHW4c",) * 4 + ({"indices_or_sections": (1, 3)},),
     ),
+    "parts of several pairs": (
+        relay.split(BLOCKS, (4, 12), 1).astuple(),
+        "NCHW",
+        "NCHW2c",
+        ("NCHW2c",) * 4 + ({"indices_or_sections": (2, 6)},),
+    ),
     "parts within blocks": (relay.split(BLOCKS, (4, 6), 1).astuple(), "NCHW", "NCHW4c", ("NCHW",) * 4 + ({"indices_or_sections": (4, 6)},)),
     "equal parts of blocks": (relay.split(BLOCKS, 4, -3).astuple(), "NCHW", "NCHW4c", ("NCHW4c",) * 5 + ({"axis": 1},)),
     "equal parts within blocks": (relay.split(BLOCKS, 8, 1).astuple(), "NCHW", "NCHW4c", ("NCHW",) * 9 + ({"axis": 1},)),

@@ -108,8 +108,10 @@ def test_fixed_point_products_of_axes(is_left, is_right):
     x = np.array([[-7, 1000, 5], [3, -(2**20), 1]], np.int32)
     m, left, right = (np.array(v, np.int32) for v in ([1 << 30, 1395864371, 1 << 29], [0, 2, 1], [3, 0, 1]))
 
+    flags = {f"is_{name}shift_required": True for name, is_there in (("l", is_left), ("r", is_right)) if is_there}
+
     def made(x, m, left, right):
-        return relay.fixed_point_multiply_per_axis(x, m, left, right, is_left, is_right, (-1,))
+        return relay.fixed_point_multiply_per_axis(x, m, left, right, axes=(-1,), **flags)
 
     total = 31 + is_right * right.astype(object)
     expected = (x.astype(object) * m * 2 ** (is_left * left.astype(object)) + 2 ** (total - 1)) // 2**total

@@ -68,6 +68,13 @@ def test_dead_lets_are_dropped_but_for_effects():
     assert sum(isinstance(node, relay.Let) for node in nodes(kept)) == 2
 
 
+def test_constructors_and_recursive_functions_have_no_effect():
+    text = """type Box { Put(int) }
+    def @down(%n: int) -> int { if (%n < 1) { %n } else { @down(%n - 1) } }
+    def @main(%x: int) { let %a = Put(%x); let %b = @down(%x); %x }"""
+    assert not any(isinstance(node, relay.Let) for node in nodes(main_of(text, transform.DeadCodeElimination())))
+
+
 def test_values_of_references_are_read_where_they_were():
     mod = relay.parse("""
 def @main(%x: int32) {

@@ -36,7 +36,7 @@ def test_products(block, rows, sparse_lhs, is_symbolic, run):
     x, dense = values((rows, 12)), matrix((24, 12), block)
     stored = compressed(dense, block)
     shapes = [(N, 12), (M, *stored[0].shape[1:]), (M,), stored[2].shape] if is_symbolic else None
-    found = run(lambda x, *s: relay.nn.sparse_dense(x, s, sparse_lhs), x, *stored, shapes=shapes)
+    found = run(lambda x, *s: relay.nn.sparse_dense(x, s, *([True] if sparse_lhs else [])), x, *stored, shapes=shapes)
     exact = x.astype("float64") @ dense.astype("float64").T
     np.testing.assert_allclose(found, exact.T if sparse_lhs else exact, rtol=1e-5, atol=1e-5)
 

@@ -274,8 +274,8 @@ def _split(of: e.Call, types: Types) -> Sequence[Any]:
 def _average(of: e.Call, types: Types) -> Sequence[Any]:
     """The mean has the scale of the data, except where it is quantized next to integers of the same element type."""
     found, target = types[of.args[0]], types.get(of)
-    ends = [node.args[0] for node in types if isinstance(node, e.Call) and name_of(node) == "qnn.quantize"]
-    is_last = any(isinstance(end, e.Call) and end.op is of.op and end.attrs is of.attrs for end in ends)
+    end = next((node.args[0] for node in types if isinstance(node, e.Call) and name_of(node) == "qnn.quantize"), None)
+    is_last = isinstance(end, e.Call) and end.op is of.op and end.attrs is of.attrs
     to = target if is_last and target is not None and target.dtype == found.dtype else found
     attrs = {name: value for name, value in _attrs(of).items() if name != "out_layout"}
     return call("qnn.avg_pool2d", [of.args[0], *found.parameters, *to.parameters], attrs), to

@@ -129,12 +129,12 @@ class _Inlined(ExprMutator):
         while waiting:  # results of an earlier let are not visited again
             node = waiting[-1]
             rest = [part for part in children(node) if not isinstance(part, Op) and part not in self._known]
-            if not rest and _is_known(node, self._known, self._kept):
-                self._known.add(waiting.pop())
-            elif not rest or not all(isinstance(part, (Constant, Call, Tuple, TupleGetItem)) for part in rest):
-                return False
-            else:
+            if rest:
                 waiting += rest
+            elif _is_known(node, self._known, self._kept):
+                self._known.add(waiting.pop())
+            else:
+                return False
         return True
 
 

@@ -435,7 +435,8 @@ def test_arrays_of_another_rank_are_refused():
         (lambda x, late: relay.nn.pad(late, ((-2, 0), (0, 0))), "match_shape", True),
         (lambda x, late: relay.nn.pad(late, ((0, 0), (0, 1))), "match_shape", False),
         (lambda x, late: relay.reshape(late, (1, 6)), "match_shape", True),
-        (lambda x, late: relay.nn.matmul(x, relay.var("y", shape=(2, 4)), transpose_a=True), "transpose(", False),
+        (lambda x, late: relay.reshape(late, (-1, 3)), "match_shape", False),
+        (lambda x, late: relay.nn.matmul(x, relay.var("y", shape=(2, 4)), transpose_a=True), 'transpose"', False),
     ],
 )
 def test_operators_that_calls_need_besides_their_own(call, operator, is_there):

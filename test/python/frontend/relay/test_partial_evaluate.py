@@ -56,6 +56,12 @@ def test_matches_on_known_data_choose_their_clause():
     assert calls(evaluated(mod)) == ["tanh"]
 
 
+def test_patterns_take_values_of_which_all_parts_match():
+    text = """def @main(%x: float32) -> float32 {
+      match ((Cons(%x, Nil), Nil)) { (Nil, _) => exp(%x), (_, Cons(_, _)) => tanh(%x), _ => %x * 2f } }"""
+    assert calls(evaluated(relay.parse(text, init_module=relay.Prelude().mod))) == ["multiply"]
+
+
 def test_references_are_followed_until_unknown_code_may_write():
     known = "def @main(%x: float32) -> float32 { let %r = ref(%x); ref_write(%r, ref_read(%r) * 2f); ref_read(%r) }"
     assert calls(evaluated(known)) == ["multiply"] and "ref_read" not in evaluated(known).astext()

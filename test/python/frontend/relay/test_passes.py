@@ -50,6 +50,21 @@ def test_a_normal_form_binds_each_value_in_the_block_that_needs_it():
     relay.assert_structural_equal(found, expected)
 
 
+def test_what_decides_between_branches_is_computed_before_them():
+    x, a, b = relay.var("x", shape=()), relay.Var("a"), relay.Var("b")
+    found = transform.ToANormalForm()(relay.IRModule.from_expr(relay.Function([x], relay.If(relay.isnan(x), x, x))))["main"]
+    relay.assert_structural_equal(found, relay.Function([x], relay.Let(a, relay.isnan(x), relay.Let(b, relay.If(a, x, x), b))))
+
+
+def test_functions_take_the_place_of_their_variables_unless_they_name_themselves():
+    text = """def @main(%x: int) {
+      let %f = fn (%y: int) -> int { %y + 1 };
+      let %g = fn (%y: int) -> int { if (%y < 1) { %y } else { %g(%y - 1) } };
+      %g(%f(%x)) }"""
+    lets = [node.var.name_hint for node in nodes(main_of(text, transform.ToGraphNormalForm())) if isinstance(node, relay.Let)]
+    assert lets == ["g"]
+
+
 def test_normal_forms_take_deep_programs():
     x = y = relay.var("x", shape=(1,))
     for _ in range(5000):
@@ -236,7 +251,7 @@ def test_passes_of_functions_and_classes():
     x = relay.var("x", shape=(3,))
     with relayc.PassContext(opt_level=2, instruments=[seen]):
         found = transform.Sequential([transform.Inline(), Wrap("exp"), late])(relay.IRModule.from_expr(relay.Function([x], x)))
-    assert seen.names == ["sequential", "Wrap"]
+    assert seen.names == ["sequential", "Wrap"] and transform.Sequential().info.composite and not late.info.composite
     relay.assert_structural_equal(found["main"].body, relay.exp(found["main"].params[0]))
     with pytest.raises(TypeError, match="pass nothing: expected it to return a module, found None"):
         transform.module_pass(lambda mod, ctx: None, opt_level=0, name="nothing")(found)

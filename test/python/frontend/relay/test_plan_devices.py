@@ -121,6 +121,17 @@ def test_data_and_what_is_taken_from_it_are_on_one_device():
     assert set(calls.values()) == {"cpu:0"} and params == ["cpu:0"] * 2 and result == "cpu:0"
 
 
+def test_functions_in_data_and_tuples_are_on_the_device_of_these():
+    mod = relay.parse("""type Box { Put(fn (float32) -> float32) }
+    def @main(%x: float32) -> float32 {
+      let %g = match (Put(fn (%v: float32) -> float32 { exp(%v) })) { Put(%f) => %f };
+      let %p = (%g, %x);
+      let %h = %p.0;
+      %h(%x) }""")
+    calls, params, result = places(plan(mod))
+    assert set(calls.values()) == {"cuda:0"} and params == ["cuda:0"] and result == "cuda:0"
+
+
 def test_memory_is_where_its_attribute_says_and_its_sizes_on_the_host():
     text = """#[version = "0.0.5"]
     extern type Storage

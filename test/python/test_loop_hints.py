@@ -39,7 +39,7 @@ def test_what_is_left_over_behind_vectors_is_left_alone() -> None:
     assert len(branches) == 3
 
 
-@pytest.mark.parametrize(("operations", "iterations", "is_kept"), [(4, 8, False), (100, 8, True), (100, 1, False), (4, 17, True)])
+@pytest.mark.parametrize(("operations", "iterations", "is_kept"), [(14, 16, False), (15, 8, True), (15, 1, False), (4, 17, True)])
 def test_loops_of_few_iterations_are_left_to_llvm_where_their_body_is_short(operations: int, iterations: int, is_kept: bool) -> None:
     body = "\n".join(f"%x{i} = arith.addf %v, %v : vector<8xf32>" for i in range(operations))
     text = f"""func.func @kernel(%buffer: memref<?xf32>, %n: index {{relay.symbol = "n"}}) {{

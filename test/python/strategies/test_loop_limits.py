@@ -1,6 +1,7 @@
 """Elementwise kernels, movements, reductions, scans and sorts at sizes around the limits of their kernels, against numpy."""
 
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,14 @@ import pytest
 from accuracy import UNIT, bound_of
 from limits import Case, cases_of, check, rounded
 
+from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay import build
+from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.targets.cpu.strategies.loops.nest import Nest
+from relayc.pipelines.targets.cpu.strategies.loops.transpose import Turned, find_turned, smaller_tiles
+from relayc.pipelines.te.read.access import MergedLoop
+from relayc.pipelines.tir.values.evaluator import Evaluator
+from relayc.symbolic import Range, Ranges, symbol
 
 NM = ("n, m",)
 F32 = UNIT["float32"]
@@ -221,3 +229,109 @@ def test_reductions(name: str, mcpu: str) -> None:
 @pytest.mark.parametrize(("name", "mcpu"), cases_of(SEQUENCES))
 def test_scans_and_sorts(name: str, mcpu: str) -> None:
     check(SEQUENCES[name], mcpu)
+
+
+# ---- plans
+
+
+def turned(extents: Sequence[int], width: int, element_bytes: int, read_along: Sequence[int] = (0,)) -> Turned | None:
+    """The plan of an elementwise nest that stores along its last loop, and reads an operand along each of the given loops."""
+    loops = [Var.below(extent) for extent in extents]
+    offsets: list[Any] = [(f"x{i}", Index(0, {v: 1 if i == j else 1000 for j, v in enumerate(loops)})) for i in read_along]
+    accesses: Any = SimpleNamespace(irregular=set(), bounds=[], offsets=offsets)
+    return find_turned([MergedLoop([v], v.extent) for v in loops], accesses, Index(0, {loops[-1]: 1}), width, element_bytes)
+
+
+@pytest.mark.parametrize(
+    ("extents", "width", "element_bytes", "expected"),
+    [
+        # Of lines of 64 bytes, as many tiles along the lanes as read 128 KiB along the other loop.
+        ((64, 64), 8, 4, (8, 2, 2, 32)),
+        ((64, 64), 4, 4, (4, 4, 4, 32)),
+        ((64, 64), 32, 1, (16, 4, 4, 32)),
+        ((16, 8), 16, 4, (8, 2, 1, 256)),
+        ((1 << 20, 64), 8, 4, (8, 2, 2, 1)),
+        ((4, 64), 8, 4, (4, 1, 4, 512)),
+        ((3, 64), 8, 4, None),
+        ((64, 3), 8, 4, None),
+        ((64, 64), 3, 8, None),
+    ],
+)
+def test_tiles_that_are_turned(extents: Sequence[int], width: int, element_bytes: int, expected: tuple[int, ...] | None) -> None:
+    found = turned(extents, width, element_bytes)
+    assert (found and (found.lanes, found.across, found.along, found.chunk)) == expected
+    if found is not None:
+        small = [(t.lanes, t.across, t.along, t.chunk) for t in smaller_tiles(found)]
+        assert small == ([] if found.lanes == 4 else [(4, 1, 1, found.chunk * found.lanes * found.along // 4)])
+
+
+def test_the_first_loop_along_which_most_is_read_is_turned() -> None:
+    assert turned((64,), 8, 4) is None
+    for along, position in (((0, 1), 0), ((1,), 1), ((0, 1, 1), 1)):
+        found = turned((64, 64, 64), 8, 4, along)
+        assert found is not None and found.position == position
+
+
+def nest_of(unroll: int = 4, grain: int = 100, **plan: Any) -> Any:
+    made = object.__new__(Nest)
+    made.unroll, made.evaluator, made.plan = unroll, Evaluator({}), SimpleNamespace(**plan)  # type: ignore[assignment]
+    made.parameters = SimpleNamespace(parallel_grain=grain)  # type: ignore[assignment]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "width", "unroll", "expected"),
+    [
+        (0, 16, 16, 4, "0:16"),
+        (0, 15, 16, 4, "0:8 8:4 12:2 14:1"),
+        (5, 5, 16, 4, ""),
+        (3, 6, 1, 4, "3-5:1"),
+        (0, 77, 16, 4, "0:64 64:8 72:4 76:1"),
+        (0, 80, 16, 4, "0:64 64:16"),
+        (2, 131, 16, 4, "2-66:64 130:1"),
+        (0, 48, 16, 1, "0-32:16"),
+    ],
+)
+def test_vectors_of_a_known_number_of_elements(begin: int, end: int, width: int, unroll: int, expected: str) -> None:
+    """Where vectors side by side begin, or the first and the last ones of a loop, and how many elements they have."""
+    found = []
+
+    def block(first: Index, lanes: int, vectors: int) -> None:
+        low, high = first.bounds()
+        found.append(f"{low if first.is_constant else f'{low}-{high}'}:{lanes * vectors}")
+
+    with make_context(), ir.Location.unknown(), ir.InsertionPoint(ir.Module.create().body):
+        nest_of(unroll)._segment(begin, end, width, block)
+    assert " ".join(found) == expected
+
+
+def test_iterations_without_padding() -> None:
+    v, m = Var.below(14), symbol("m")
+    for extent, bounds, expected in (
+        (14, [(Index(-2, {v: 1}), 10)], (2, 12)),
+        (14, [(Index(-3, {v: 2}), 10)], (2, 7)),
+        (1, [(Index(-2, {v: 1}), 10)], (1, 1)),
+        (14, [(Index(-5, {v: 1}), 10), (Index(0, {v: 1}), 3)], (5, 5)),
+        (14, [(Index(-1, {v: 1}), 10), (Index(-3, {v: 1}), 20)], (3, 11)),
+        (14, [(Index(5), 10)], (0, 14)),
+        (14, [(Index(13, {v: -1}), 20)], (0, 0)),
+        (14, [(Index(0, {v: m}), 20)], (0, 0)),
+    ):
+        with Ranges({"m": Range(0)}):
+            assert nest_of(accesses=SimpleNamespace(bounds=bounds))._unchecked_range(v, extent) == expected
+
+
+def test_work_of_as_much_as_the_grain_is_parallel() -> None:
+    assert [nest_of(work=work).is_parallel for work in (99, 100)] == [False, True]
+
+
+def test_rows_of_one_symbolic_length() -> None:
+    n, m = symbol("n"), symbol("m")
+
+    def row(inner: Sequence[Any], *reduced: Any) -> Any:
+        reductions = [SimpleNamespace(structured=SimpleNamespace(extents=(2, e), reduction_dims=(1,))) for e in reduced]
+        loops = [MergedLoop([Var.below(e)], e) for e in inner]
+        return nest_of(lanes_along_reduction=True, inner=loops, reductions=reductions)._symbolic_row()
+
+    assert row([n], n) == row([], n, n) == n
+    assert row([n], m) is row([n, n], n) is row([8], 8) is None

@@ -260,11 +260,11 @@ class Nest:
 
     def _segment(self, begin: int, end: int, width: int, block: Callable[[Index, int, int], None]) -> None:
         """`block(first, lanes, vectors)` for the elements from `begin` to `end`, in vectors of up to `width` lanes."""
-        while width > 1 and end - begin < width:
-            width //= 2
         if end <= begin:
             return
-        unroll = max(1, min(self.unroll, (end - begin) // width)) if width > 1 else 1
+        while end - begin < width:
+            width //= 2
+        unroll = min(self.unroll, (end - begin) // width) if width > 1 else 1
         step = width * unroll
         done = begin + (end - begin) // step * step
         if done - begin > step:
@@ -274,7 +274,7 @@ class Nest:
         else:
             with self.evaluator.scope():
                 block(Index(begin), width, unroll)
-        self._segment(done, end, width if width == 1 or end - done >= width else width // 2, block)
+        self._segment(done, end, width, block)
 
     # ---- inside the outer loops
 

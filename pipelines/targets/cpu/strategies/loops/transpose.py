@@ -59,7 +59,7 @@ def find_turned(loops: Sequence[MergedLoop], accesses: Accesses, store: Index, w
         reads = [(node, offset) for node, offset in across if offset.coefficient(loop.var) == 1]
         if loop.var not in fixed and reads and lanes >= 4 and (best is None or len(reads) > len(best.reads)):
             line = LINE_BYTES // element_bytes
-            over, along = (max(1, min(line, n) // lanes) for n in extents)
+            over, along = (min(line, n) // lanes for n in extents)
             rows = max(1, CHUNK_BYTES // (extents[0] * element_bytes))
             best = Turned(position, reads, lanes, over, along, max(1, rows // (lanes * along)))
     return best

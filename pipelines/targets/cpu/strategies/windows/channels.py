@@ -219,9 +219,9 @@ class _ChannelKernel:
                 self._tile(tile, [Index.of(vector)])
 
     def _whole(self, high: "ir.Value | int") -> "ir.Value | int":
-        """The end of tiles of several vectors: `high` is either a multiple of their number or the number of all vectors."""
+        """The end of tiles of several vectors: `high` is a multiple of their number or the number of all vectors, as every known one is."""
         most = self.vectors // self.parameters.vectors * self.parameters.vectors
-        return min(high, most) if isinstance(high, int) else emit.smaller(high, most)
+        return most if isinstance(high, int) else emit.smaller(high, most)
 
     def _first_channel(self, vector: Index) -> Index:
         """The last vector starts early rather than ending early: channels computed twice are the same both times."""

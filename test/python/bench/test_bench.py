@@ -17,6 +17,7 @@ from relayc.bench.models import find_models, make_case
 from relayc.bench.ops import SETS, Blocks, Conv, Gemm, Recurrent, find_operations, model_of
 from relayc.bench.worker import EngineError, EngineProcess
 from relayc.pipelines.context.target import Target
+from relayc.pipelines.targets.cpu import peak as kernels
 from relayc.runtime import Peak
 
 PEERS = [name for name in ("ort", "openvino") if ENGINES[name].is_installed]
@@ -57,6 +58,24 @@ def test_the_peak_is_measured_and_described_as_json():
     assert min(peak.gflops, peak.read_gbytes, peak.triad_gbytes) > 0
     found = json.loads(json.dumps(describe(peak)))
     assert found["peak"]["threads"] == 1 and found["cpus"] >= 1 and "relayc" in found["packages"]
+
+
+@pytest.mark.parametrize(("least", "level", "num_bytes"), [(3 << 17, 3, 6 << 20), (3 << 17, 2, 3 << 20), (3 << 21, 2, 3 << 21)])
+def test_the_memory_of_the_peak_is_twice_the_last_cache(least, level, num_bytes, monkeypatch):
+    caches, sizes = {1: 48 << 10, 2: 3 << 19, 3: 3 << 20}, []
+    monkeypatch.setattr(kernels, "_LEAST_BYTES", least)
+    monkeypatch.setattr(kernels.host, "cache_bytes", lambda n: caches[n] if n <= level else None)
+    monkeypatch.setattr(kernels, "compile_kernel", lambda text, name, arrays: (sizes.append([a.nbytes for a in arrays]), lambda: None)[1])
+    kernels.measure_peak(1, seconds=0, fewest_calls=1)
+    assert sizes[1][0] == num_bytes
+
+
+@pytest.mark.parametrize(("enough", "fewest", "expected"), [(0.0, 3, (2.0, 4)), (7.0, 1, (3.0, 3)), (8.0, 1, (3.0, 3)), (8.5, 1, (2.0, 4))])
+def test_the_fastest_of_several_calls_counts(enough, fewest, expected, monkeypatch):
+    """After one that warms up: of three, or of those that take so long together."""
+    clock, calls = iter([0, 5, 5, 8, 8, 10, 10, 14]), []
+    monkeypatch.setattr(kernels.time, "perf_counter", lambda: float(next(clock)))
+    assert (kernels._least_seconds(lambda: calls.append(0), enough, fewest), len(calls)) == expected
 
 
 def test_the_roof_is_the_slower_of_arithmetic_and_memory():

@@ -32,6 +32,12 @@ def test_the_peak_is_of_the_instructions_that_kernels_use():
     assert peak.measure_integer_peak(1, seconds=0, fewest_calls=1) > 0
 
 
+def test_a_cpu_without_such_instructions_has_no_peak(monkeypatch):
+    monkeypatch.setattr(peak, "dots_of", lambda target: None)
+    with pytest.raises(ValueError, match="int8: expected a CPU with AVX2 or VNNI"):
+        peak.measure_integer_peak(1, seconds=0, fewest_calls=1)
+
+
 def test_products(capsys):
     assert command.main(["int8", "--models", "", "--sizes", "5x7x9,8x6-4k3s1", *COMMON]) == 0
     shown = capsys.readouterr().out

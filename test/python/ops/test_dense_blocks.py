@@ -1,5 +1,6 @@
 """nn.dense_blocks: products with weights of a few bits, against the same weights as floats."""
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -172,6 +173,28 @@ def test_one_strip_on_tiles(level, parts):
     module = relayc.compile(fed, target=target_of("amx"), keep_ir=True)
     assert [k.schedule.split()[0] for k in module.kernels] == ["dense_blocks"]
     assert f"to memref<{2 * 16 * 64 * parts}xbf16>" in module.ir["tir"]
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "level", "block", "expected"),
+    [
+        # Three digits of 12 rows, and two floats of each block; beyond, the parts of whole tiles of rows.
+        ("amx", 12, 0, 32, [2560]),
+        ("amx", 13, 0, 32, [16 * 64 * 3 * 2]),
+        ("amx", 20, 2, 32, [32 * 64 * 2 * 2]),
+        ("amx", 20, 3, 32, [32 * 64 * 2]),
+        # Blocks whose sums may exceed 32 bits stay floats.
+        ("vnni", 1, 0, 48, [448]),
+        ("vnni", 1, 0, 64, []),
+    ],
+)
+def test_memory_for_parts_of_the_data(name, rows, level, block, expected, monkeypatch):
+    monkeypatch.setattr("relayc.pipelines.targets.cpu.strategies.dense_blocks.digits.MOST_DEPTH", 64)
+    operands, _ = weights(16, 2, 4, "one", block)
+    arrays = [values((rows, 2 * block), "float32"), *map(Const, operands)]
+    made = relayc.compile(program(product(operands, 16, 4, block, accuracy_level=level), arrays), target=target_of(name), stop_after="tir")
+    assert re.findall(r"%arg4: memref<(\d+)xi8>", str(made.module)) == list(map(str, expected))
+    assert made.kernels[0].schedule.split()[4] == f"task_rows={256 if level >= 3 else 192}"
 
 
 @pytest.mark.parametrize(("block", "products"), [(64, 12), (128, 24), (256, 6)])

@@ -9,7 +9,7 @@ from relayc.pipelines.emission.sizes import size_product, size_value
 from relayc.pipelines.tir.values.evaluator import Evaluator
 from relayc.pipelines.tir.values.nest import TileRun, run_of_tiles
 from relayc.pipelines.tir.values.vectors import is_byte_table
-from relayc.symbolic import symbol
+from relayc.symbolic import maximum, symbol
 
 
 def test_loops_and_sizes() -> None:
@@ -18,14 +18,30 @@ def test_loops_and_sizes() -> None:
         with ir.InsertionPoint(module.body):
             function = func.FuncOp("f", ([], []))
         with ir.InsertionPoint(function.add_entry_block()):
-            # A loop whose work is a number is parallel: whoever asks for it has compared the two.
+            # A loop whose work is a number is parallel: whoever asks for it has compared the two. So is one that has enough in any call.
             emit.parallel_loop([Var(0, 9)], lambda: None, work=10, grain=100)
+            emit.parallel_loop([Var(0, 9)], lambda: None, work=maximum(symbol("n"), 100), grain=100)
             with run_of_tiles(TileRun(4, 8, 3, True), Evaluator({})) as start:
                 assert start.bounds() == (4, 20)
             for use in (size_value, lambda size: size_product(emit.index_constant(2), size)):
                 with pytest.raises(KeyError, match="n: a symbolic size outside of a function that takes symbols"):
                     use(symbol("n"))
         assert "parallel_if" not in str(module) and "arith.cmpi" not in str(module)
+
+
+def test_constants_are_emitted_once() -> None:
+    """At the start of a function; zeros keep their signs, and what a pass may erase is not taken."""
+    with make_context(), ir.Location.unknown():
+        module, f32 = ir.Module.create(), ir.F32Type.get()
+        with ir.InsertionPoint(module.body):
+            zero = ir.FloatAttr.get(f32, 0.0)
+            there = emit.constant(zero, f32)
+            with emit.constants_at(module.body):
+                first, negative, *others = (emit.number(value, f32) for value in (0.0, -0.0, 0, 0.0))
+                assert [*others, emit.constant(zero, f32)] == [first] * 3 and there != first
+                assert str(negative.owner.attributes["value"]).startswith("-0.0")
+            with emit.constants_at(emit.Constants(module.body, reuse=True)):
+                assert emit.constant(zero, f32) in (there, first)
 
 
 def test_tables_of_bytes_are_flat_and_have_256() -> None:

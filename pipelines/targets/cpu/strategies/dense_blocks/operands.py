@@ -65,7 +65,7 @@ class Operands:
         self.strips, self.blocks, self.words, self.numbers, self.lanes = found.weights.static_shape
         self.block_size = self.words * self.numbers
         self.depth = self.blocks * self.block_size
-        self.width = min(target.lanes(32), self.lanes)
+        self.width = target.lanes(32)
         self.in_strip = self.lanes // self.width
         self.float = ir.F32Type.get()
         self.vector = emit.vector_of(self.width, self.float)

@@ -58,7 +58,7 @@ class TilePanels:
 
     def __init__(self, operands: Operands, parts: int, threads: int, memory: Value) -> None:
         self.o, self.evaluator, self.parts = operands, operands.evaluator, parts
-        self.strips = max(1, min(TASK_STRIPS, ceil_div(operands.strips, 2 * threads)))
+        self.strips = min(TASK_STRIPS, ceil_div(operands.strips, 2 * threads))
         self.bf16, self.i32 = ir.BF16Type.get(), ir.IntegerType.get_signless(32)
         self.step = MAX_STEP if operands.block_size % MAX_STEP == 0 else MAX_STEP // 2
         self.blocks = operands.whole_blocks(self.piece)

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from relayc import te
-from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
@@ -55,7 +54,7 @@ class Dot:
         if call.accumulates:
             sums = [c.load(row, start, lanes=lanes) for row, start, lanes in places]
         else:
-            sums = [emit.zero(_type(c.element, lanes)) for _, _, lanes in places]
+            sums = [emit.broadcast(emit.zero(c.element), lanes) for _, _, lanes in places]
         var = Var.below(a.shape[1], name="k")
         with emit.for_loop(0, emit.materialize(call.counts["depth"]), 1, var, sums) as loop:
             k = Index.of(var)
@@ -119,10 +118,6 @@ def in_parts(count: Index, most: int, part: Callable[[Index, int], None]) -> Non
         nest.when(emit.compare("ne", bit, emit.index_constant(0)), evaluator, lambda: part(first, size))  # noqa: B023
         start = emit.arith("addi", start, bit)
         size //= 2
-
-
-def _type(element: ir.Type, lanes: int) -> ir.Type:
-    return emit.vector_of(lanes, element) if lanes > 1 else element
 
 
 def _dot_f32(rows: str, columns: str) -> TensorIntrin:

@@ -1,18 +1,37 @@
 """The numbers that the model of a core chooses for products, for caches of known sizes."""
 
+import itertools
+import operator
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from oracle import values
 from support import Const, program
 
+from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay import build
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.targets.cpu.strategies.attention import parameters
+from relayc.pipelines.targets.cpu.strategies.attention.strips import EvenStrips, OverlappingStrips, SingleStrips
+from relayc.pipelines.targets.cpu.strategies.contraction import inner_products, strategy
 from relayc.pipelines.targets.cpu.strategies.contraction.cover import Heights
-from relayc.pipelines.targets.cpu.strategies.contraction.plan import FEWEST_PANELS
+from relayc.pipelines.targets.cpu.strategies.contraction.inner_products import InnerParameters, _fitted
+from relayc.pipelines.targets.cpu.strategies.contraction.plan import (
+    FEWEST_PANELS,
+    OperandSource,
+    is_far,
+    is_read_by_rows,
+    source_of_a,
+    source_of_b,
+    waits_for_panel,
+)
 from relayc.pipelines.targets.cpu.strategies.contraction.strategy import _long_rows
+from relayc.pipelines.targets.cpu.strategies.contraction.strips import RowCover, _touched
 from relayc.pipelines.targets.cpu.strategies.contraction.tile import (
     NO_WAITS,
     RegisterTile,
@@ -25,7 +44,8 @@ from relayc.pipelines.targets.cpu.strategies.contraction.tile import (
     stream_waits,
     typical_rows,
 )
-from relayc.symbolic import minimum, symbol
+from relayc.pipelines.te.read.graph import NotStructured
+from relayc.symbolic import evaluate, minimum, symbol
 
 CORE = Target("cpu", mcpu="x86-64-v4", num_threads=1, l1_bytes=48 << 10, l2_bytes=2 << 20)
 
@@ -157,3 +177,182 @@ def test_numbers_of_a_core() -> None:
     assert stream_waits(32) == stream_waits(64) == tuple(wait / 2 for wait in stream_waits(128)) == (12.5, 11.5, 10.5, 9.5)
     given, tile = contraction(8, 288, 32), RegisterTile(8, 2, 16)
     assert lanes_of(given, CORE) == 16 and panel_fits(given, tile, CORE) and not panel_fits(contraction(8, 289, 32), tile, CORE)
+
+
+@pytest.mark.parametrize("sizes", [(6, 4, 3, 1), (8, 5, 2), (9, 4, 2, 1), (5,)])
+def test_tiles_of_the_rows_of_a_call_take_the_fewest_cycles(sizes: tuple[int, ...]) -> None:
+    """Of all that cover them: three of each height at most, and whole tiles only where there are as many rows, or where they follow others;
+    or one tile, whatever is beyond them."""
+    for vectors, repeats, rows, alone in itertools.product((1, 2, 4), (False, True), range(sizes[0]), (True, False)):
+        usable = [n for n in sizes if n <= rows or (repeats and n != sizes[0]) or not alone]
+        cost = [cycles(n, vectors, sets_of_sums(n * vectors)) for n in usable]
+        counts = itertools.product(range(4), repeat=len(usable))
+        covering = [some for some in counts if sum(n * count for n, count in zip(usable, some, strict=True)) >= rows]
+        expected = min((sum(map(operator.mul, some, cost)) for some in covering), default=float("inf"))
+        if alone and rows:
+            expected = min([expected, *(c for n, c in zip(usable, cost, strict=True) if n >= rows)])
+        assert Heights(sizes, vectors, repeats)._best(rows, alone)[0] == pytest.approx(expected), (vectors, repeats, rows, alone)
+
+
+def test_tiles_after_whole_ones_may_take_rows_again() -> None:
+    """One row alone fits no tile of two. Of several tiles the highest waits, which has the most to do meanwhile."""
+    heights = Heights((8, 5, 2), 2, False, (4.0,) * len(NO_WAITS))
+    counts = heights.counts()
+    assert not any(counts[1].values()) and counts[8 + 1] == {8: 0, 5: 0, 2: 1} and heights.most_left == 7
+    assert counts[7] == {5: 1, 2: 1} and heights.cost(7) == cycles(5, 2) + cycles(2, 2, 3)
+
+
+def test_strips_share_rows_between_both_ends() -> None:
+    """Tiles as even as they can be: so many of one height before the whole ones, the others, which hold the rows behind, after them."""
+    for low, high, rows, before, behind in itertools.product((1, 3), (3, 5), range(1, 30), (1, 2), (0, 1, 4)):
+        tiles = -(-rows // high)
+        heights = [rows // tiles + (i < rows % tiles) for i in range(tiles)]
+        first = heights[0] if heights.count(heights[0]) >= before and rows % tiles else heights[-1]
+        is_served = tiles > before and heights[-1] >= low and heights.count(first) >= before and rows - before * first >= behind
+        ends: Any = SimpleNamespace(low=low, high=high)
+        assert RowCover._serves(ends, rows, before, behind) == is_served, (low, high, rows, before, behind)
+
+
+def padded(rows: int, *checks: tuple[Index, int], row: Var) -> Any:
+    return SimpleNamespace(row_extent=rows, rows=[SimpleNamespace(var=row)], a=SimpleNamespace(checks=checks))
+
+
+def test_rows_that_a_padding_touches() -> None:
+    """Where an index of theirs is below 0 at some tap, or beyond the last one; there may be 64 at either end."""
+    row, tap = Var.below(9), Var.below(3)
+    index = Index(-1, {row: 1, tap: 1})
+    assert _touched(padded(9, (index, 9), row=row)) == (1, 1) and _touched(padded(9, (index, 11), row=row)) == (1, 0)
+    assert _touched(padded(9, (Index(-3, {row: 2, tap: 1}), 15), row=row)) == (2, 1)
+    assert _touched(padded(9, (index, 9), (Index(-3, {row: 1}), 9), (Index(5), 2), row=row)) == (3, 1)
+    assert _touched(padded(99, (Index(-64, {row: 1}), 99), row=row)) == (64, 0)
+    for first, last in ((-65, 99), (0, 34)):
+        with pytest.raises(NotStructured, match="a padding of many rows"):
+            _touched(padded(99, (Index(first, {row: 1}), last), row=row))
+
+
+def operands(columns: int, depth: int, rows: Any = 8, step: int = 1, row: int = 4096, batches: int = 1, element: int = 32) -> Any:
+    """What the choice of places reads of a product of f32 by elements of other bits, whose A has so many elements from step to step and
+    from row to row; B is contiguous along columns."""
+    j, k, i = Var.below(columns), Var.below(depth), Var.below(8)
+    a = SimpleNamespace(checks=[], node=SimpleNamespace(kind="arg", element=SimpleNamespace(width=32), inputs=[]))
+    a.offset = Index(0, {k: step, i: row})
+    b = SimpleNamespace(node=SimpleNamespace(kind="arg", element=SimpleNamespace(width=element)), offset=Index(0, {j: 1, k: columns}))
+    extents = {"row_extent": rows, "column_extent": columns, "depth": depth, "batches": batches}
+    loops = {"rows": [SimpleNamespace(var=i)], "columns": [j], "column": j, "reduction": [k], "row_loops": ()}
+    node = SimpleNamespace(element=SimpleNamespace(width=32))
+    return SimpleNamespace(**extents, **loops, a=a, b=b, node=node)
+
+
+def test_operands_are_read_where_it_takes_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("relayc.pipelines.targets.cpu.strategies.contraction.plan.is_repeated", lambda kernel: False)
+    kernel: Any = SimpleNamespace(function=SimpleNamespace(attributes={}))
+    tile = RegisterTile(8, 2, 16)
+    # Beyond 2 MiB, where one tile has all rows.
+    found = [is_read_by_rows(kernel, operands(512, depth), tile, rows, CORE) for depth, rows in ((1024, 8), (1025, 8), (1025, 9))]
+    assert found == [False, True, False]
+    # Steps of 1 KiB at most, for four tiles.
+    sources = [source_of_b(kernel, operands(*sizes), tile, CORE) for sizes in ((256, 64, 32), (257, 64, 32), (257, 64, 24), (256, 289, 32))]
+    assert sources == [OperandSource.MEMORY, OperandSource.COPY, OperandSource.MEMORY, OperandSource.COPY]
+    # Rows of A that are read across, or begin in the same place of a page, for eight panels.
+    wanted = [(256, 2, 1000, 32), (224, 2, 1000, 32), (256, 1, 1000, 32), (256, 1, 1024, 32), (256, 2, 1000, 16), (256, 2, 1000, 8)]
+    copied = []
+    for columns, step, row, width in wanted:
+        given = operands(columns, 64, step=step, row=row)
+        given.a.node.element.width = width
+        copied.append(source_of_a(kernel, given, tile) is OperandSource.COPY)
+    assert copied == [True, False, False, True, True, False]
+    # Parameters of more than half of the second-level cache come from further.
+    monkeypatch.setattr("relayc.pipelines.targets.cpu.strategies.contraction.plan.is_param", lambda kernel, node: True)
+    assert [is_far(kernel, operands(256, depth), CORE) for depth in (1024, 1025)] == [False, True]
+
+
+def test_a_panel_is_waited_for_where_it_comes_from_far() -> None:
+    """A step of 64 bytes, a line, from beyond half of the first-level cache, or from further."""
+    tile, given = RegisterTile(8, 1, 16), operands(16, 64)
+    half = CORE.l1_bytes // 2
+    for source, share, far, expected in (
+        (OperandSource.PARAMETER, half, False, NO_WAITS),
+        (OperandSource.PARAMETER, half + 1, False, (1.3,) * 4),
+        (OperandSource.COPY, half + 1, False, NO_WAITS),
+        (OperandSource.PARAMETER, 0, True, stream_waits(64)),
+    ):
+        assert waits_for_panel(given, tile, source, share, CORE, far) == expected
+
+
+def test_parameters_of_inner_products_are_those_that_fit() -> None:
+    """Sums and columns of a tile within what registers have, and blocks of a whole tile."""
+    default = InnerParameters(16, 8, 64)
+    assert _fitted(InnerParameters(99, 99, 4), default) == InnerParameters(16, 8, 8)
+    assert _fitted(InnerParameters(2, 3, 40), default) == InnerParameters(2, 3, 40)
+    assert InnerParameters(16, 8, 64).heights(20) == [7, 7, 6] and InnerParameters(4, 8, 64).heights(9) == [3, 3, 3]
+    assert InnerParameters(16, 8, 64).heights(0) == [0] and InnerParameters(2, 8, 64).heights(symbol("n")) == [1, 2]
+    assert [InnerParameters(16, 8, 64).width(height) for height in (1, 2, 3, 8, 16, 17)] == [8, 8, 5, 2, 1, 1]
+
+
+@pytest.mark.parametrize(("size", "distance", "expected"), [(9, 8, 8), (8, 8, 0), (9, 9, 0), (9, -1, 0)])
+def test_what_comes_from_far_is_asked_for_a_tile_ahead(size: int, distance: int, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MiB beyond half of the last cache, where a tile reads a quarter of the second-level one at most, in 64 KiB."""
+    target = Target("cpu", mcpu="x86-64-v4", l1_bytes=1 << 15, l2_bytes=1 << 21, l3_bytes=1 << 24)
+    column = Var.below(99)
+    source = SimpleNamespace(size=size << 18, element=SimpleNamespace(width=32))
+    offset = Index(0, {column: distance << 13})
+    monkeypatch.setattr(inner_products, "reading_of", lambda operand: SimpleNamespace(node=source, offset=offset))
+    monkeypatch.setattr(inner_products, "memory_of", lambda node: node)
+    given: Any = SimpleNamespace(b=None, column=column)
+    assert inner_products._ahead(given, 2, target) == (source, expected << 14)
+
+
+@pytest.mark.parametrize(
+    ("rows", "keys", "depth", "in_cache", "expected"),
+    [
+        # Sums of three quarters of 32 registers; 48 KiB hold the scores, keys and values of six strips, and a task has 64 KiB.
+        (100, 1000, 64, 1000, (16, 2, 12, 6, 4)),
+        (17, 1000, 64, 1000, (16, 2, 12, 6, 4)),
+        (16, 1000, 64, 1000, (16, 1, 24, 3, 8)),
+        (15, 1000, 64, 1000, (8, 2, 12, 7, 8)),
+        (100, 1000, 64, 5, (16, 2, 5, 8, 4)),
+        (100, 7, 64, 1000, (16, 2, 7, 1, 4)),
+        (16, "n", 64, 1000, (16, 1, 16, 5, 8)),
+        (100, 1000, 4096, 1000, (16, 2, 12, 1, 2)),
+        (100, 1000, 8, 1000, (16, 2, 12, 21, 8)),
+    ],
+)
+def test_tiles_of_queries(rows: int, keys: Any, depth: int, in_cache: int, expected: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parameters, "_rows_in_cache", lambda attention, target: in_cache)
+    shape = (1, 1, 1, rows, symbol(keys) if isinstance(keys, str) else keys)
+    product = SimpleNamespace(element=SimpleNamespace(width=32))
+    attention: Any = SimpleNamespace(product=product, shape=shape, depth=depth, width=depth)
+    found = parameters.default_parameters(attention, CORE, rows)
+    assert (found.lanes, found.vectors, found.height, found.strips, found.tiles) == expected
+
+
+@pytest.mark.parametrize(("most", "of_block"), [*itertools.product((4, 5, 8), (1, 2, 3))])
+def test_strips_of_any_number_of_keys(most: int, of_block: int) -> None:
+    """Whole ones, of which the last may take keys again if half of its own are new; the others are in strips of half as many, or of one."""
+    overlapping, single, half = OverlappingStrips(symbol("n"), most, of_block), SingleStrips(symbol("n"), most, of_block), -(-most // 2)
+    for keys in range(40):
+        whole, left = divmod(keys, most)
+        more = whole + (left > half) if whole else 0
+        blocks = max(-(-more // of_block), 1)
+        expected = [more, -(-max(keys - more * most, 0) // half), blocks, -(-more // blocks)]
+        sizes = *overlapping.numbers, overlapping.blocks, overlapping.of_block
+        assert [evaluate(size, {"n": keys}) for size in sizes] == expected, keys
+        found = [evaluate(size, {"n": keys}) for size in (*single.numbers, single.blocks)]
+        assert found == [whole, left, max(-(-whole // of_block), 1)], keys
+    assert [EvenStrips(keys, 3, count).block_keys for keys, count in ((5, 4), (5, 1), (6, 2), (7, 2))] == [5, 3, 6, 6]
+
+
+def test_panels_that_are_there_from_one_call_to_the_next_go_to_and_fro(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than an eighth of the second-level cache, and four times that at most."""
+    monkeypatch.setattr(strategy, "is_repeated", lambda kernel: True)
+    kernel: Any = None
+    eighth, most = CORE.l2_bytes // 8, 4 * CORE.l2_bytes
+    assert [strategy._turns(kernel, share, CORE) for share in (eighth, eighth + 1, most, most + 1)] == [False, True, True, False]
+
+
+@pytest.mark.parametrize(("keys", "of_block", "shorter"), [(10, 2, 0), (13, 4, 1)])
+def test_blocks_of_even_strips_begin_behind_whole_ones(keys: int, of_block: int, shorter: int) -> None:
+    """Only a block behind the one with the first of the shorter strips begins earlier than so many whole ones."""
+    with make_context(), ir.Location.unknown(), ir.InsertionPoint(ir.Module.create().body):
+        block = EvenStrips(keys, 3, of_block).block(Index.of(Var(0, 1, emit.index_constant(1), name="block")))
+        assert [v.name for v in block.base.terms].count("smaller") == shorter

@@ -243,6 +243,12 @@ def test_transforms_of_single_tiles_and_of_channels_that_are_no_vectors() -> Non
 
     module = relayc.compile(program(body, arrays), target="cpu -mcpu=x86-64-v3")
     assert {kernel.schedule.split()[0] for kernel in module.kernels} == {"tile_transform", "bufferize"}
+    # All results of a single tile, and those that are kept of another one, are stored once.
+    for shape, height, width in cases[:2]:
+        attributes = {"height": height, "width": width, "layout": "NCHW8c"}
+        one = program(lambda x: [build("nn.winograd_output_transform", x, **attributes)], [np.zeros(shape, np.float32)])  # noqa: B023 (called now)
+        text = str(relayc.compile(one, target="cpu -mcpu=x86-64-v3", stop_after="tir").module)
+        assert text.count("vector.store") == height * width
     for x, found, (shape, height, width) in zip(arrays, module["main"](*arrays), cases, strict=True):
         batch, channels, rows, columns, inner = shape
         tiles = x.reshape(batch, 6, 6, channels // 36, rows, columns, inner).astype(np.float64)

@@ -86,15 +86,14 @@ class _TransformKernel:
         if not isinstance(extent, int):
             self._any_number(point, inner, extent)
             return
-        for begin, end in ((0, 1), (1, extent - 1), (extent - 1, extent)):
-            if begin >= end or (extent == 1 and begin):
-                continue
-            if end - begin == 1:
+        # The first one may be the last one, too.
+        for part in filter(None, dict.fromkeys((range(1), range(1, extent - 1), range(extent - 1, extent)))):
+            if len(part) == 1:
                 with self.evaluator.scope():
-                    self._tile({**point, inner: Index(begin)})
+                    self._tile({**point, inner: Index(part[0])})
             else:
-                var = Var(begin, end - 1, name="t")
-                with emit.for_loop(begin, end, 1, var), self.evaluator.scope():
+                var = Var(part[0], part[-1], name="t")
+                with emit.for_loop(part[0], part.stop, 1, var), self.evaluator.scope():
                     self._tile({**point, inner: Index.of(var)})
 
     def _any_number(self, point: dict[int, Index], inner: int, extent: Size) -> None:
@@ -156,9 +155,7 @@ class _TransformKernel:
             self._store_in_loops(self.tile, point, values)
             return
         rows, columns = self._kept(point, self.t.a), self._kept(point, self.t.b)
-        for p, line in enumerate(values):
-            if rows is not None and p >= rows:
-                break
+        for p, line in enumerate(values[:rows]):
             store = partial(self._store_row, point, p, line[:columns], columns is None)
             guard = self._guard(point, self.t.a, p) if rows is None else None
             if guard is None:

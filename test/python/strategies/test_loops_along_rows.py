@@ -113,6 +113,28 @@ def test_symbolic_shapes(name: str) -> None:
     check(name, "n0", [(5, 130), (1, 130), (301, 130)])
 
 
+def test_what_is_read_elsewhere_too_is_not_kept_in_the_result() -> None:
+    """Exponentials as parts of the sum of their row, and the first one of the row added to each."""
+    x, k = te.placeholder((5, 130), name="X"), te.reduce_axis((0, 130), "k")
+    power = te.compute((5, 130), lambda i, j: te.exp(x[i, j]), name="power")
+    total = te.compute((5,), lambda i: te.sum(power[i, k], axis=k), name="total")
+    made = te.create_prim_func([x, te.compute((5, 130), lambda i, j: power[i, j] / total[i] + power[i, 0], name="Y")])
+    kernel = relayc.compile_kernel(made, tuning={"strategy": "loops"})
+    given = np.random.default_rng(0).standard_normal((5, 130), np.float32)
+    powers = np.exp(given.astype(float))
+    np.testing.assert_allclose(kernel(given), powers / powers.sum(1, keepdims=True) + powers[:, :1], rtol=3e-5)
+
+
+def test_reductions_of_what_another_one_computes_are_left_to_others() -> None:
+    x, r, k = te.placeholder((3, 4, 5), name="X"), te.reduce_axis((0, 5), "r"), te.reduce_axis((0, 4), "k")
+    most = te.compute((3, 4), lambda i, j: te.max(x[i, j, r], axis=r), name="most")
+    kernel = te.create_prim_func([x, te.compute((3,), lambda i: te.sum(most[i, k], axis=k), name="Y")])
+    with pytest.raises(ValueError, match="strategy loops: expected a kernel that it takes, found @main"):
+        relayc.compile_kernel(kernel, tuning={"strategy": "loops"})
+    given = np.random.default_rng(0).standard_normal((3, 4, 5), np.float32)
+    np.testing.assert_allclose(relayc.compile_kernel(kernel)(given), given.max(2).sum(1), rtol=1e-5, atol=1e-6)
+
+
 def scheduled(kernel: IRModule, target: Target) -> str:
     """A kernel in the tir stage."""
     (function,) = kernel.module.body.operations

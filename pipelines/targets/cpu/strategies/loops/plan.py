@@ -14,7 +14,7 @@ from relayc.dialects.operations import element_bytes
 from relayc.pipelines.emission.index import Index, Var, linearize
 from relayc.pipelines.targets.cpu.strategies.loops.transpose import Turned, find_turned
 from relayc.pipelines.te.read.access import Accesses, Analysis, MergedLoop, collapse
-from relayc.pipelines.te.read.graph import Node, NotStructured
+from relayc.pipelines.te.read.graph import Node
 from relayc.pipelines.te.read.reduction import combiners
 from relayc.symbolic import Size, guess
 
@@ -99,11 +99,7 @@ class NestPlan:
 
 
 def plan_nest(node: Node, memory: Iterable[Node], parameters: LoopParameters, offset: Offset) -> NestPlan:
-    """Plans the nest of a node with elements; `memory` are the nodes that are read from buffers.
-
-    Raises:
-      NotStructured: a reduction of what another one computes.
-    """
+    """Plans the nest of a node with elements; `memory` are the nodes that are read from buffers."""
     memory = list(memory)
     variables = [Var.below(e, name=f"d{i}") for i, e in enumerate(node.shape)]
     point = [Index.of(v) for v in variables]
@@ -115,8 +111,6 @@ def plan_nest(node: Node, memory: Iterable[Node], parameters: LoopParameters, of
         unique.setdefault(id(reduction.structured), reduction)
     reductions = list(unique.values())
     used = {v for _, at in accesses.reductions for i in at for v in i.terms}
-    if not used <= set(variables):
-        raise NotStructured(f"a reduction of what another one computes, at {node.kind}")
     # If only the reduction remains inside, every dimension is a row.
     only_rows = not any(v.extent != 1 and v not in used for v in variables)
     moving = [v for v in variables if v.extent != 1]

@@ -21,7 +21,7 @@ from onnx_models import model_of, weighted
 import relayc
 from relayc import TensorType, relay
 from relayc.pipelines.targets.cpu import engine
-from relayc.pipelines.targets.cpu.export import linker
+from relayc.pipelines.targets.cpu.export import library, linker
 from relayc.pipelines.targets.cpu.export.library import export_library
 from relayc.pipelines.targets.cpu.export.objects import Data, _Object, with_names, write_data_object
 from relayc.runtime import Module
@@ -529,11 +529,25 @@ def test_imported_modules_are_in_the_library(exported, tmp_path):
             np.testing.assert_array_equal(one, wanted)
         with pytest.raises(KeyError):
             loaded.get_function("halved")
-    library = tvm_ffi.load_module(tmp_path / "embedded.so")
-    assert library.implements_function("main") and library.implements_function("distance")
-    module.import_module(library)
+    embedded = tvm_ffi.load_module(tmp_path / "embedded.so")
+    assert embedded.implements_function("main") and embedded.implements_function("distance")
+    module.import_module(embedded)
     with pytest.raises(ValueError, match="export_library: expected imported modules that"):
         module.export_library(tmp_path / "other.so")
+
+
+def test_one_module_that_needs_threads_is_enough_for_the_library_to_be_linked_to_them(exported, tmp_path, monkeypatch):
+    module = relayc.compile(model_of([helper.make_node("Exp", ["x"], ["y"])], {"x": [3, 8]}), cache=False)
+    module.import_module(exported["functions"][0])
+    needs = iter([False, True])
+    monkeypatch.setattr(library, "_uses_openmp", lambda code: next(needs))
+
+    def link(objects, libraries, *_):
+        raise linker.LinkError(" ".join(map(str, libraries)))
+
+    monkeypatch.setattr(library, "link_shared", link)
+    with pytest.raises(linker.LinkError, match="libiomp5"):
+        module.export_library(tmp_path / "both.so")
 
 
 def test_an_object_is_of_the_host(tmp_path):

@@ -12,6 +12,7 @@ from relayc.dialects.mlir import ir, make_context
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.targets.cpu import engine as engine_module
 from relayc.pipelines.targets.cpu import jit as jit_module
+from relayc.pipelines.targets.cpu import lowering
 from relayc.pipelines.targets.cpu.engine import CodegenError, Part
 from relayc.pipelines.targets.cpu.jit import compiled_checks, compiled_in_thread, jit
 from relayc.pipelines.targets.cpu.legalize import expand_for
@@ -77,6 +78,28 @@ def test_kernels_compiled_in_groups_are_linked(monkeypatch):
     run_program()
 
 
+def test_functions_are_cut_in_parts_of_about_the_same_size(monkeypatch):
+    """The largest first, each to the smallest part; a part has 2,000 operations at least."""
+
+    def parts(count, *sizes):
+        found = engine_module._parts([engine_module._Function(None, str(n), n, set()) for n in sizes], count)
+        return [[f.size for f in part] for part in found]
+
+    monkeypatch.setattr(engine_module, "MIN_PART_OPS", 2000)
+    assert parts(2, 1000, 3000, 4000, 2000) == [[4000, 1000], [3000, 2000]]
+    assert [parts(count, *sizes) for count, *sizes in ((9, 1000, 3000, 1999), (9, 600, 500), (1, 5000, 4000))] == [
+        [[3000], [1999, 1000]],
+        [[600, 500]],
+        [[5000, 4000]],
+    ]
+    monkeypatch.setattr(engine_module, "MIN_PART_OPS", 1)
+    with make_context():
+        module = ir.Module.parse("\n".join(f"llvm.func @{name}() {{ llvm.return }}" for name in "fg"))
+        f, g = (op.operation for op in module.body.operations)
+        assert [len(engine_module._split({"f": f, "g": g}, threads)) for threads in (1, 2)] == [0, 2]
+        assert engine_module._split({"f": f}, 2) == []
+
+
 def test_several_engines_live_side_by_side():
     first = compile_text(elementwise("k", "%y = arith.addf %x0, %x0 : TYPE", "f32", 8, 8))
     second = compile_text(elementwise("k", "%y = arith.mulf %x0, %x0 : TYPE", "f32", 8, 8))
@@ -138,6 +161,17 @@ def test_runaway_vectors_are_refused():
     text = elementwise("huge", "%y = arith.addf %x0, %x0 : TYPE", "f32", 1 << 20, 1 << 20)
     with pytest.raises(CodegenError, match=r"@huge at .*: expected vectors of at most 4096 bytes, found vector<1048576xf32>"):
         compile_text(text)
+    with make_context(), ir.Location.unknown():
+        lower_to_llvm(ir.Module.parse(elementwise("wide", "%y = arith.addf %x0, %x0 : TYPE", "f32", 1024, 1024)), Target("cpu"))
+
+
+def test_functions_of_many_calls_are_not_copied_to_them():
+    calls = "\n".join(["llvm.call @often() : () -> ()"] * 9 + ["llvm.call @seldom() : () -> ()"] * 8)
+    bodies = "\n".join(f"llvm.func @{name}() {{ llvm.return }}" for name in ("often", "seldom"))
+    with make_context():
+        module = ir.Module.parse(f"{bodies}\nllvm.func @main() {{ {calls}\nllvm.return }}")
+        lowering._call_often_called(module)
+        assert ["no_inline" in op.attributes for op in module.body.operations] == [True, False, False]
 
 
 def test_a_module_that_llvm_does_not_take_is_an_error():

@@ -228,6 +228,8 @@ def test_flags_are_read_in_the_spelling_of_linux(machine):
     assert found - Target("cpu").features == {"amx-tile", "amx-bf16"}
     machine("sse sse2 avx512f")
     assert Target("cpu").features == {"sse", "sse2"}
+    machine(SERVER.partition(" avx512f")[0])
+    assert Target("cpu").features == level_features("x86-64-v3") and Target("cpu").mcpu == "x86-64-v3"
 
 
 def test_a_copy_keeps_what_is_not_changed():

@@ -206,6 +206,26 @@ def test_up_to_four_steps_of_a_block_on_tiles_are_unrolled(block, products):
     assert str(module.module).count("amx.tile_mulf") == products
 
 
+@pytest.mark.parametrize(
+    ("name", "block", "operation", "count"),
+    [
+        # A multiply-add of each number for both vectors of a strip; of a word, 8 of them, in a loop.
+        ("avx2", 32, "fma", 64),
+        ("avx2", 48, "fma", 16),
+        # Two of a word.
+        ("vnni", 512, "vpdpbusd", 128),
+        ("vnni", 528, "vpdpbusd", 2),
+    ],
+)
+def test_blocks_of_few_sums_are_unrolled(name, block, operation, count, monkeypatch):
+    for module in ("floats", "digits"):
+        monkeypatch.setattr(f"relayc.pipelines.targets.cpu.strategies.dense_blocks.{module}.UNROLLED", 64)
+    operands, _ = weights(16, 1, 4, "one", block)
+    arrays = [values((1, block), "float32"), *map(Const, operands)]
+    made = relayc.compile(program(product(operands, 16, 4, block, accuracy_level=4), arrays), target=target_of(name), stop_after="tir")
+    assert count <= str(made.module).count(operation) < count + 8
+
+
 def test_what_is_asked_for_ahead_of_the_last_tile_is_in_the_buffer():
     """The sums of the following tile, of which the last one has none: their place, of 112 rows by two strips, is at most the end."""
     operands, _ = weights(40, 4, 4, "one")

@@ -1,5 +1,6 @@
 """Products on AMX tiles by tensorize, emulated where the machine lacks them: whole tiles, and rows, columns and steps that none divides."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,9 @@ from schedules.lowered import arrays, check_product, compiled
 
 from relayc import te
 from relayc.bench.written_kernels import amx_tiles, product_of_bf16
+from relayc.dialects.mlir import ir
 from relayc.pipelines.context.target import Target
+from relayc.pipelines.tir.lower.function import lower_function
 from relayc.tir import Schedule, ScheduleError
 
 EMULATED = Target("cpu", mcpu="sapphirerapids", emulate=True, num_threads=2)
@@ -25,11 +28,11 @@ def plain(rows: Any, columns: int, depth: int) -> Any:
     return te.create_prim_func([a, b, c])
 
 
-def in_place(rows: int, columns: int, steps: int | None = None) -> Callable[[Schedule], None]:
+def in_place(rows: int, columns: int, steps: int | None = None, given: str = "B") -> Callable[[Schedule], None]:
     """Sums that are stored to the result, and added to what is there where the steps are in parts."""
 
     def schedule(s: Schedule) -> None:
-        s.transform_layout("C", ("read", "B"), lambda k, j: [j // 16, k // 2, j % 16, k % 2], pad_value=0.0)
+        s.transform_layout("C", ("read", given), lambda k, j: [j // 16, k // 2, j % 16, k % 2], pad_value=0.0)
         i, j, k = s.get_loops("C")
         i0, i1 = s.split(i, [None, rows])
         j0, *tile = s.split(j, [None, columns // 16, 16])
@@ -102,6 +105,16 @@ def test_errors() -> None:
 
         with pytest.raises(ScheduleError, match=message):
             compiled(plain(32, 32, 64), schedule, params={1: np.zeros((64, 32), ml_dtypes.bfloat16)}, target=target)
+
+
+def test_tiles_start_at_zero_and_need_permission() -> None:
+    """Sums are not written as zeros to memory first, and a process asks for the tile registers."""
+    s = Schedule(plain(32, 32, 64))
+    s.cache_read("C", 1, "global")
+    in_place(32, 32, given="B_global")(s)
+    with s.mod.context, ir.Location.unknown(), ir.InsertionPoint((made := ir.Module.create()).body):
+        scheduled = lower_function(s.nest, EMULATED)
+    assert scheduled.uses_tiles and "amx.tile_zero" in str(made) and not re.search("(vector|memref).store %cst", str(made)), made
 
 
 def test_pairs_that_lie_apart() -> None:

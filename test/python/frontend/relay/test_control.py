@@ -390,6 +390,12 @@ def test_scalars_that_are_true_or_false(kind):
         assert [bool(v.item()) for v in run(b, c).fields[0]] == [not b, b and c, b or c]
 
 
+def test_programs_are_machine_code_where_the_target_has_it(monkeypatch):
+    monkeypatch.setattr("relayc.relay.executor.ControlProgram", None)  # whose steps are interpreted
+    text = "type Box[A] { Some(A), } def @main(%b: bool) { Some(logical_not(%b)) }"
+    assert not run(text, True, kind="vm").fields[0].item()
+
+
 @KINDS
 def test_constants_and_constructors_are_values(kind):
     n, large = relay.var("n", "int32"), np.arange(300.0, dtype=np.float32)

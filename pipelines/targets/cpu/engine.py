@@ -270,7 +270,7 @@ def compile_part(module: ir.Module, names: Sequence[str], libraries: Sequence[st
     return Part(names, _Compiled(module, libraries), runs_here)
 
 
-def compile_module(module: ir.Module, libraries: Sequence[str], runs_here: bool = True, shared: Sequence[Future[Part]] = ()) -> Engine:
+def compile_module(module: ir.Module, libraries: Sequence[str], runs_here: bool, shared: Sequence[Future[Part]]) -> Engine:
     """Compiles a module in the LLVM and OpenMP dialects, for this machine unless its functions have attributes of another target, and links
     it to shared libraries given by their paths.
 

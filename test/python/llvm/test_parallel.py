@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 from jitted import call, compile_text
 
+from relayc.dialects.mlir import ir, make_context
+from relayc.pipelines.context.target import Target
 from relayc.pipelines.targets.cpu.engine import Engine
+from relayc.pipelines.targets.cpu.lowering import lower_to_llvm
 from relayc.runtime.threads import openmp_library
 
 # Runs the loops as often as bounds[6] says.
@@ -108,6 +111,14 @@ def test_every_iteration_runs_once(counting: Engine, threads: int) -> None:
             bounds = np.array([low[0], high[0], step[0], low[1], high[1], step[1], times])
             call(counting, "count", bounds, found)
             np.testing.assert_array_equal(found, expected, err_msg=str(bounds))
+
+
+def test_counters_may_be_kept_in_registers() -> None:
+    """What clears them is no access that has to take place as it is written."""
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(COUNTS.replace("LOOPS", ONE_LOOP))
+        lower_to_llvm(module, Target("cpu"))
+        assert "isVolatile = false" in str(module) and "isVolatile = true" not in str(module)
 
 
 def test_bounds_that_are_constants() -> None:

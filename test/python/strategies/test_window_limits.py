@@ -125,3 +125,12 @@ def test_windows_beyond_a_limit_are_left_to_loops(shape, layout, taps, strides, 
     program = symbolic_program(body, [tensor(f"{dtype}[{shape}]")], {"w": Range(1000)} if "w" in shape else {})
     module = relayc.compile(program, "cpu -mcpu=x86-64" + ("-v3" if level == 3 else ""), stop_after="tir", cache=False)
     assert [kernel.schedule.split()[0] for kernel in module.kernels] == [strategy]
+
+
+@pytest.mark.parametrize(("dtype", "strategy"), [("float16", "loops"), ("int32", "window_columns")])
+def test_results_that_the_target_cannot_mask_go_along_loops(dtype, strategy):
+    """AVX2 masks elements of 32 bits and more, which what is read and summed has here."""
+    body = lambda x: [build("cast", build("nn.max_pool2d", x, pool_size=(3, 3)), dtype=dtype)]  # noqa: E731 (an argument)
+    program = symbolic_program(body, [tensor("float32[1, 3, 9, w]")], {"w": Range(1000)})
+    module = relayc.compile(program, "cpu -mcpu=x86-64-v3", stop_after="tir", cache=False)
+    assert [kernel.schedule.split()[0] for kernel in module.kernels] == [strategy]

@@ -156,3 +156,9 @@ def test_vectors_are_masked_where_the_target_masks_such_elements(mcpu: str, mask
             text = scheduled(te.create_prim_func([x, y]), Target("cpu", mcpu=mcpu))
             assert ("vector.maskedload" in text) == (dtype in masked), f"{dtype} {y}"
             assert ("memref.load %arg0" in text) == (dtype not in masked), f"{dtype} {y}"
+
+
+def test_rows_of_a_vector_or_less_are_no_loops() -> None:
+    text = scheduled(softmax(1, (te.var("n"), te.var("m"))), Target("cpu", mcpu="x86-64-v4"))
+    short, _, others = text.partition("} else {")
+    assert "scf.parallel" in short and "scf.for" not in short and "scf.for" in others

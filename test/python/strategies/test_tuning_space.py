@@ -212,6 +212,13 @@ def test_values_hold_beside_those_that_are_set():
     assert (narrow.chosen["vectors"], narrow.values["rows"][-1]) == (2, 13)
 
 
+def test_the_largest_buffer_of_a_window_may_be_full():
+    """24 rows of 1,365 elements and a vector beside them are 128 KiB."""
+    pooling = te(lambda x: [build("nn.max_pool2d", x, pool_size=(3, 3))], [values((1, 1, 46, 1365))])
+    (space,) = relayc.tuning_space(pooling, "cpu -mcpu=x86-64-v3")
+    assert space.strategy == "window_columns" and space.values["buffer_bytes"][-1] == 1 << 17
+
+
 def test_a_kernel_that_is_small_may_be_parallel_or_not():
     (space,) = relayc.tuning_space(te(dense, [values((2, 8)), Const(values((16, 8)))]))
     assert space.values["grain"] == (1, 131072)

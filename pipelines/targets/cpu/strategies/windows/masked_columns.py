@@ -112,7 +112,7 @@ class _MaskedColumnKernel:
         first = 1 if self.before else 0
         start, end = emit.index_constant(first * self.lanes), emit.index_constant(outputs - self.touched_behind)
         segments = []
-        for count in (self.vectors, 1) if self.vectors > 1 else (1,):
+        for count in (self.vectors, 1):
             left = emit.larger(emit.arith("subi", end, start), 0)
             stop = emit.arith("addi", start, emit.arith("andi", left, emit.index_constant(-count * self.lanes)))
             segments.append((start, stop, count))

@@ -219,6 +219,14 @@ def test_the_largest_buffer_of_a_window_may_be_full():
     assert space.strategy == "window_columns" and space.values["buffer_bytes"][-1] == 1 << 17
 
 
+def test_windows_beside_channels_fill_the_registers():
+    """Of 32 four are for loads; 32 channels are two vectors."""
+    pooling = te(lambda x: [build("nn.max_pool2d", x, pool_size=(3, 3), layout="NHWC")], [values((1, 5, 30, 32))])
+    with relayc.PassContext(config={"schedule.kernels": {"*": {"window_channels.columns": 14}}}):
+        (space,) = relayc.tuning_space(pooling, "cpu -mcpu=x86-64-v4")
+    assert space.values["columns"][-1] == 28 and space.values["vectors"] == (1, 2)
+
+
 def test_a_kernel_that_is_small_may_be_parallel_or_not():
     (space,) = relayc.tuning_space(te(dense, [values((2, 8)), Const(values((16, 8)))]))
     assert space.values["grain"] == (1, 131072)

@@ -134,3 +134,22 @@ def test_results_that_the_target_cannot_mask_go_along_loops(dtype, strategy):
     program = symbolic_program(body, [tensor("float32[1, 3, 9, w]")], {"w": Range(1000)})
     module = relayc.compile(program, "cpu -mcpu=x86-64-v3", stop_after="tir", cache=False)
     assert [kernel.schedule.split()[0] for kernel in module.kernels] == [strategy]
+
+
+@pytest.mark.parametrize(
+    ("shape", "layout", "taps", "operations"),
+    [
+        # Eight vectors of a tile by six rows of taps, each with the end of the body, are 768 operations.
+        ("1, 1, 6, 71", "NCHW", (6, 8), 6 * 8 * 8),
+        ("1, 1, 6, 72", "NCHW", (6, 9), 9 * 8),
+        # Eight columns by four rows of taps are 256 vectors that are added.
+        ("1, 4, 15, 8", "NHWC", (4, 8), 4 * 8 * 8),
+        ("1, 4, 16, 8", "NHWC", (4, 9), 9 * 8),
+    ],
+)
+def test_windows_of_few_operations_are_unrolled(shape, layout, taps, operations):
+    """More of them are a loop over rows of taps."""
+    body = lambda x: [build("nn.max_pool2d", x, pool_size=taps, layout=layout)]  # noqa: E731 (an argument)
+    program = symbolic_program(body, [tensor(f"float32[{shape}]")])
+    text = str(relayc.compile(program, "cpu -mcpu=x86-64-v3", stop_after="tir", cache=False).module)
+    assert text.count("arith.maximumf") == operations

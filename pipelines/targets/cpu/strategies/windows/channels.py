@@ -158,11 +158,7 @@ class _ChannelKernel:
         height = run_length(max(1, guess(w.rows.outputs)), p.tasks // tasks)
         run = Var.below(ceil_div(w.rows.outputs, height), name="run")
         # Channels last, the vectors of a pixel are neighbours in memory: they are taken apart only to have tasks enough.
-        count = (
-            run_length(self.vectors // p.vectors, p.tasks // (tasks * max(1, guess(run.extent)))) * p.vectors
-            if self.vectors > p.vectors
-            else self.vectors
-        )
+        count = run_length(max(1, self.vectors // p.vectors), p.tasks // (tasks * max(1, guess(run.extent)))) * p.vectors
         share = Var.below(ceil_div(self.vectors, count), name="share")
         live = [v for v in (*w.planes, share, run) if v.extent != 1]
         variables = [Var(0, v.high, name=v.name) for v in live]

@@ -8,6 +8,7 @@ import pytest
 from relayc.dialects.mlir import func, ir, make_context
 from relayc.pipelines.emission import sizes
 from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.targets.cpu.strategies.windows import column_plan
 from relayc.pipelines.targets.cpu.strategies.windows.column_plan import ColumnParameters, ColumnPlan
 from relayc.pipelines.targets.cpu.strategies.windows.symbolic_columns import Ends, SymbolicColumns
 from relayc.pipelines.te.read.window import WindowAxis
@@ -105,3 +106,19 @@ def test_what_is_known_of_padding_is_not_asked() -> None:
             assert [inside(within(0, n), reach, behind=True) for reach in (7, 8)] == [True, None]
             assert [inside(within(0, high), 9, behind=True) for high in (n - 1, n)] == [True, None]
             assert inside(within(-9, n * 2)) is True
+
+
+def test_bytes_are_multiplied_as_floats_in_short_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where both operands are bytes, and the sum begins at 0."""
+    monkeypatch.setattr(column_plan, "multiply_add_casts", lambda structured: [[("arith.extsi", None)]] * 2)
+
+    def are_floats(lanes: int, *bits: int, start: int = 0) -> bool:
+        init = SimpleNamespace(op=SimpleNamespace(attributes={"value": SimpleNamespace(value=start)}))
+        inputs = [SimpleNamespace(element=ir.IntegerType.get_signless(n)) for n in bits]
+        structured = SimpleNamespace(block=SimpleNamespace(arguments=[None] * 3), inputs=inputs, inits=[init])
+        window: Any = SimpleNamespace(structured=structured)
+        return ColumnPlan(window, ColumnParameters(lanes)).to_floats is not None
+
+    with make_context():
+        assert [are_floats(column_plan.MOST_FLOATS + more, 8, 8) for more in (0, 1)] == [True, False]
+        assert not are_floats(8, 8, 16) and not are_floats(8, 8, 8, start=1)

@@ -17,6 +17,7 @@ from relayc.pipelines.driver.compile import compile
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cpu.strategies.attention import parameters
+from relayc.pipelines.targets.cpu.strategies.attention.rows import _row_loops
 from relayc.pipelines.targets.cpu.strategies.attention.strips import EvenStrips, OverlappingStrips, SingleStrips
 from relayc.pipelines.targets.cpu.strategies.contraction import inner_products, strategy
 from relayc.pipelines.targets.cpu.strategies.contraction.cover import Heights
@@ -44,6 +45,7 @@ from relayc.pipelines.targets.cpu.strategies.contraction.tile import (
     stream_waits,
     typical_rows,
 )
+from relayc.pipelines.te.read.attention import QUERY, QUERY_HEAD
 from relayc.pipelines.te.read.graph import NotStructured
 from relayc.symbolic import evaluate, minimum, symbol
 
@@ -356,3 +358,10 @@ def test_blocks_of_even_strips_begin_behind_whole_ones(keys: int, of_block: int,
     with make_context(), ir.Location.unknown(), ir.InsertionPoint(ir.Module.create().body):
         block = EvenStrips(keys, 3, of_block).block(Index.of(Var(0, 1, emit.index_constant(1), name="block")))
         assert [v.name for v in block.base.terms].count("smaller") == shorter
+
+
+def test_heads_that_share_a_key_are_rows_of_a_task() -> None:
+    """Two to eight of them, beside a number of queries that a call says."""
+    for group, loops in ((1, [QUERY]), (2, [QUERY_HEAD, QUERY]), (8, [QUERY_HEAD, QUERY]), (9, [QUERY])):
+        attention: Any = SimpleNamespace(rows=symbol("n") * group, shape=(1, 1, group, symbol("n"), 64), row_loop=QUERY)
+        assert _row_loops(attention) == loops

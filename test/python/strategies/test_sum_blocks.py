@@ -1,11 +1,17 @@
 """The tiles of products by groups, at the limits of registers, latencies and loads."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
+from relayc.pipelines.context.target import Target
 from relayc.pipelines.targets.cpu.strategies.bf16.amx import tile_block, tile_lower
 from relayc.pipelines.targets.cpu.strategies.bf16.dot import DOTS
 from relayc.pipelines.targets.cpu.strategies.bf16.integers import FOURS, HALVES, PAIRS, SORTED, Dots
-from relayc.pipelines.targets.cpu.strategies.bf16.layout import SumBlock
+from relayc.pipelines.targets.cpu.strategies.bf16.layout import CopiedAxis, SumBlock
+from relayc.pipelines.targets.cpu.strategies.bf16.nest import PairsNest
+from relayc.pipelines.targets.cpu.strategies.bf16.rows import RowsCopy
 from relayc.pipelines.targets.cpu.strategies.windows.tasks import run_length
 
 
@@ -74,3 +80,37 @@ def test_lower_tiles_are_those_of_the_fewest_cycles() -> None:
 
 def test_runs_are_as_many_as_there_are_tasks_for() -> None:
     assert [run_length(10, pieces) for pieces in (0, 1, 3, 9, 10, 99)] == [10, 10, 4, 2, 1, 1]
+
+
+def test_rows_are_transposed_in_blocks_of_sixteen() -> None:
+    """Or of 2, 4 or 8 steps; what is outside of the operand is a padding."""
+
+    def are(rows: int, steps: int, pitch: int, low: int = 0, contiguous: int = 1) -> bool:
+        copy = object.__new__(RowsCopy)
+        copy.axes = (CopiedAxis(0, 0, 1, rows, rows, rows), CopiedAxis(1, low, 1, steps, steps, pitch))
+        copy.steps = [contiguous, rows]
+        return copy._transposes()
+
+    assert are(16, 16, 16) and are(16, 3, 4) and not are(15, 16, 16) and not are(16, 15, 15)
+    assert not are(16, 16, 16, low=-1) and not are(16, 16, 16, contiguous=2)
+    assert [CopiedAxis(0, low, 2, 4, size, 4).is_padded for low, size in ((0, 7), (0, 6), (-1, 7), (1, 8), (1, 7))] == [
+        False,
+        True,
+        True,
+        False,
+        True,
+    ]
+
+
+def test_loops_over_what_no_cache_holds_are_divided() -> None:
+    """Into parts of half of the second-level cache where all of it is more than three quarters, for tiles."""
+    core = Target("cpu", mcpu="sapphirerapids", l2_bytes=2 << 20)
+
+    def part(extent: int, num_bytes: int, uses_tiles: bool = True) -> object:
+        instructions = SimpleNamespace(uses_tiles=uses_tiles)
+        nest: Any = SimpleNamespace(target=core, instructions=instructions, block=None, plan=SimpleNamespace(block=None))
+        return PairsNest._part(nest, extent, num_bytes)
+
+    most = 3 << 19
+    assert [part(16, n) for n in (0, most, most + 1, 1 << 30)] == [None, None, 8, 1]
+    assert part(1, 1 << 30) is None and part(16, most + 1, uses_tiles=False) is None

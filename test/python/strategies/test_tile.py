@@ -17,11 +17,13 @@ from relayc.pipelines.driver.compile import compile
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cpu.strategies.attention import parameters
+from relayc.pipelines.targets.cpu.strategies.attention.columns import ColumnAttention
 from relayc.pipelines.targets.cpu.strategies.attention.rows import _row_loops
 from relayc.pipelines.targets.cpu.strategies.attention.strips import EvenStrips, OverlappingStrips, SingleStrips
 from relayc.pipelines.targets.cpu.strategies.contraction import inner_products, strategy
 from relayc.pipelines.targets.cpu.strategies.contraction.cover import Heights
 from relayc.pipelines.targets.cpu.strategies.contraction.inner_products import InnerParameters, _fitted
+from relayc.pipelines.targets.cpu.strategies.contraction.padded import PaddedNest, fewest_tasks
 from relayc.pipelines.targets.cpu.strategies.contraction.plan import (
     FEWEST_PANELS,
     OperandSource,
@@ -33,6 +35,7 @@ from relayc.pipelines.targets.cpu.strategies.contraction.plan import (
 )
 from relayc.pipelines.targets.cpu.strategies.contraction.strategy import _long_rows
 from relayc.pipelines.targets.cpu.strategies.contraction.strips import RowCover, _touched
+from relayc.pipelines.targets.cpu.strategies.contraction.tasks import TaskNest
 from relayc.pipelines.targets.cpu.strategies.contraction.tile import (
     NO_WAITS,
     RegisterTile,
@@ -365,3 +368,76 @@ def test_heads_that_share_a_key_are_rows_of_a_task() -> None:
     for group, loops in ((1, [QUERY]), (2, [QUERY_HEAD, QUERY]), (8, [QUERY_HEAD, QUERY]), (9, [QUERY])):
         attention: Any = SimpleNamespace(rows=symbol("n") * group, shape=(1, 1, group, symbol("n"), 64), row_loop=QUERY)
         assert _row_loops(attention) == loops
+
+
+def test_tiles_that_no_padding_touches() -> None:
+    """Of three tiles of four rows, at three taps from the row before on: those whose first and last rows are inside."""
+    row, tap = Var.below(12), Var.below(3)
+    up, down = Index(-1, {row: 1, tap: 1}), Index(12, {row: -1, tap: 1})
+
+    def inside(*checks: tuple[Index, int]) -> tuple[int, int]:
+        nest: Any = SimpleNamespace(c=SimpleNamespace(a=SimpleNamespace(checks=checks)))
+        return PaddedNest._inside(nest, row, 0, 4, 3)
+
+    for index in (up, down):
+        for extent, others in ((12, []), (13, [(Index(-5, {row: 1}), 99)]), (99, [(Index(0, {row: 1}), 9)])):
+            checks = [(index, extent), *others]
+            taken = [
+                t
+                for t in range(3)
+                if all(
+                    0 <= i.const + i.coefficient(row) * r + i.coefficient(tap) * k < most
+                    for i, most in checks
+                    for r in range(4 * t, 4 * t + 4)
+                    for k in range(3)
+                )
+            ]
+            assert [*range(*inside(*checks))] == taken
+    assert inside((up, 3)) == inside((up, 12), (Index(-8, {row: 1}), 99)) == (3, 3) and inside((Index(5), 1)) == (0, 3)
+
+
+def test_numbers_of_tasks_that_differ_in_their_loops() -> None:
+    """Panels alone, or with one or two of the outer rows, of which there are so many that as many tasks are reached."""
+    rows = [SimpleNamespace(extent=extent) for extent in (4, 5, 9)]
+
+    def fewest(panels: int, b: str = "PARAMETER") -> list[int]:
+        plan: Any = SimpleNamespace(b=OperandSource[b], panels=panels, contraction=SimpleNamespace(batch=[], rows=rows))
+        return fewest_tasks(plan)
+
+    assert fewest(1) == [8, 1, 2] and fewest(3) == [8, 1, 13] and fewest(3, "COPY") == [8]
+
+
+@pytest.mark.parametrize(
+    ("tiles", "of_task", "heads", "expected"),
+    [(20, 4, 1, (8, 3)), (20, 4, 100, (5, 4)), (40, 4, 1, (10, 4)), (3, 4, 1, (1, 3)), (1, 4, 1, (1, 1)), (9, 2, 1, (4, 3))],
+)
+def test_tasks_of_queries(tiles: int, of_task: int, heads: int, expected: tuple[int, int]) -> None:
+    """Eight or more of all heads, of two tiles at least: how many a head has, and the tiles of one."""
+    given: Any = SimpleNamespace(tiles=tiles, p=SimpleNamespace(tiles=of_task), outer=[2], a=SimpleNamespace(shape=(1, 1, heads)))
+    given.blocks = ColumnAttention.blocks.fget(given)  # type: ignore[attr-defined] # a property
+    assert (given.blocks, ColumnAttention.block_tiles.fget(given)) == expected  # type: ignore[attr-defined]
+    given.tiles = symbol("n")
+    assert ColumnAttention.block_tiles.fget(given) == max(3, of_task)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("row_tiles", "others", "tasks", "expected"),
+    [(20, 1, 4, (4, 5)), (20, 0, 4, (4, 5)), (20, 2, 4, (3, 7)), (2, 1, 8, (2, 1)), (0, 1, 8, (0, 0))],
+)
+def test_blocks_of_rows_that_a_call_says(row_tiles: int, others: int, tasks: int, expected: tuple[int, int]) -> None:
+    """Of eight tiles at most, and as many as there are tasks for beside the other loops: how many there are, and the tiles of each."""
+    plan = SimpleNamespace(row_tiles=row_tiles, tasks=tasks)
+    given: Any = SimpleNamespace(plan=plan, blocks=SimpleNamespace(tiles=8), is_covered=True, panel_blocks=1)
+    given.c = SimpleNamespace(batches=others, rows=[None])
+    assert TaskNest._row_blocks.func(given) == expected
+
+
+def test_edges_of_padded_rows_are_copies_of_taps_alone() -> None:
+    """The loop over channels, which no padding bounds, stays one: more of them are no more code."""
+
+    def multiply_adds(channels: int) -> int:
+        arrays = [values((1, channels, 9, 13)), Const(values((24, channels, 3, 3), seed=1))]
+        made = program(lambda x, w: [build("nn.conv2d", x, w, padding=(1, 1, 1, 1))], arrays)
+        return str(compile(made, target="cpu -mcpu=x86-64-v3", stop_after="tir").module).count("vector.fma")
+
+    assert multiply_adds(3) == multiply_adds(5) > 0

@@ -108,8 +108,8 @@ class PaddedNest(ContractionNest):
         self.strip.allocate()
         if not self.keeps_sums:
             return
-        width, most_rows = self.tile.width, max(self.row_cover.most_rows, self.tile.rows)
-        self.sums = Sums(local_buffer(most_rows * width, self.c.node.element), width, self.c.node.element)
+        width = self.tile.width
+        self.sums = Sums(local_buffer(self.row_cover.most_rows * width, self.c.node.element), width, self.c.node.element)
         if self.finishes_across:
             self.across = AcrossRows(micro, self.sums, self.plan.has_costly_epilogue)
 

@@ -555,6 +555,9 @@ def test_an_object_is_of_the_host(tmp_path):
     program.imports.append(SimpleNamespace(artifact=SimpleNamespace(device="cuda"), imports=[]))
     with pytest.raises(ValueError, match=r"expected a program of the host for an object, found one of the device kind cuda$"):
         export_library(program, SimpleNamespace(path=tmp_path / "model.o"))
+    program.imports = [SimpleNamespace(artifact=SimpleNamespace(device="cpu", native=object()), imports=[])]
+    with pytest.raises(ValueError, match="expected a program on tensors for an object"):
+        export_library(program, SimpleNamespace(path=tmp_path / "model.o"))
 
 
 def test_a_path_of_another_kind_is_an_error(exported, tmp_path):

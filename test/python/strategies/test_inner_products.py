@@ -16,6 +16,7 @@ from relayc.pipelines.context.target import Target
 from relayc.pipelines.targets.cpu.strategies.contraction.inner_products import MOST_ROWS, InnerProducts, inner_product_nests
 from relayc.pipelines.te.read.graph import read_kernel
 from relayc.pipelines.tir.strategy.tuning import Tuning
+from relayc.symbolic import evaluate
 
 TARGET = Target("cpu", num_threads=2)
 
@@ -167,3 +168,11 @@ def test_products_beyond_a_limit_are_left_to_contractions(shapes: tuple[str, str
     level, ranges = (given, "") if given.startswith("v") else ("v3", given)
     text = f"module attributes {{relay.symbols = {{{ranges}}}}} {{\n{product(*shapes, False)}\n}}"
     assert len(nests_of(text, Target(f"cpu -mcpu=x86-64-{level}"))) == count
+
+
+def test_few_rows_are_copied() -> None:
+    """Twelve of them at most, of 75 elements of 4 bytes for each batch."""
+    copied = [nest.copied_bytes for nest in nests_of(product("b,70,75", "b,75,n", "b,70,n", False), TARGET)]
+    assert [[evaluate(size, {"b": 2, "n": n}) for n in (0, 5, 12, 13, 999)] for size in copied] == [
+        [2 * rows * 75 * 4 for rows in (0, 5, 12, 12, 12)]
+    ]

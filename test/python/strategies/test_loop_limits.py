@@ -335,3 +335,23 @@ def test_rows_of_one_symbolic_length() -> None:
 
     assert row([n], n) == row([], n, n) == n
     assert row([n], m) is row([n, n], n) is row([8], 8) is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "elements", "parallel", "parts"),
+    [(4, 1000, [4], 1), (3, 64, [2], 1), (3, 63, None, 1), (3, 70, [2], 2), (3, 5000, [31], 2)],
+)
+def test_few_rows_are_cut_into_blocks(rows: int, elements: int, parallel: Any, parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 4 vectors of 8 elements, or more where there would be more than 32; what is left over runs after them."""
+    found: list[Any] = []
+    made = nest_of(work=100, width=8, checked=set(), lane_loop_is_outer=True)
+    made.parameters.parallel_chunks, made.parameters.unroll = 32, 4
+    made._serial = lambda *_: found.append(None)
+
+    def run(variables: Sequence[Var], _: Any, body: Callable[[], None]) -> None:
+        found.append([v.extent for v in variables])
+        body()
+
+    monkeypatch.setattr("relayc.pipelines.tir.values.nest.parallel", run)
+    made._parallel([MergedLoop([Var.below(n)], n) for n in (rows, elements)])
+    assert found == ([parallel] if parallel else []) + [None] * parts

@@ -181,7 +181,7 @@ class Nest:
     def _chunked(self, outer: list[MergedLoop], last: MergedLoop) -> None:
         """The lane loop itself cut in blocks that run in parallel; what is left over runs after them."""
         vector, extent = self.plan.width * self.parameters.unroll, last.extent
-        block = maximum(vector, ceil_div(extent, self.parameters.parallel_chunks * vector) * vector)
+        block = ceil_div(extent, self.parameters.parallel_chunks * vector) * vector
         blocks = extent // block
         if self._is_checked(last) or blocks < 2:
             self._serial(outer, [last], {})

@@ -118,7 +118,7 @@ def plan_nest(node: Node, memory: Iterable[Node], parameters: LoopParameters, of
     inner = [v for v in moving if v not in rows]
     elements = [n.element for n, _ in (*accesses.offsets, *accesses.reductions)]
     elements.append(node.element)
-    width = max(1, parameters.vector_bytes // max(map(element_bytes, elements)))
+    width = parameters.vector_bytes // max(map(element_bytes, elements))
     store = offset(point)
     merged = collapse(inner, accesses, [store])
     along = bool(reductions) and _lanes_along_reduction(reductions, accesses, variables, rows, inner, width)

@@ -7,7 +7,7 @@ import pytest
 import tvm_ffi
 
 from relayc.dialects.mlir import ExecutionEngine, ir
-from relayc.pipelines.llvm.entry_body import EntryFunction, SizeChecks
+from relayc.pipelines.llvm.entry_body import CONTEXT, EntryFunction, SizeChecks
 from relayc.pipelines.llvm.packed import add_packed_entries, entry_addresses
 from relayc.pipelines.llvm.size_check import MOST_VALUES, Do
 from relayc.pipelines.llvm.tables import Strings
@@ -140,3 +140,16 @@ def test_an_entry_needs_its_function():
         module = ir.Module.parse("llvm.func @f() {\n  llvm.return\n}")
         with pytest.raises(ValueError, match="expected functions g, h in the module, found none of these names"):
             add_packed_entries(module, {"f": PackedEntry(()), "g": PackedEntry(()), "h": PackedEntry(())})
+
+
+def test_one_entry_of_several_may_have_a_context():
+    entries = {"f": PackedEntry(()), "g": PackedEntry((), context=True)}
+    texts = []
+    for name, entry in entries.items():
+        arguments = ", ".join(f"%{i}: {type_}" for i, type_ in enumerate(EntryFunction(name, entry, False).types))
+        texts.append(f"llvm.func @{name}({arguments}) {{\n  llvm.return\n}}")
+    with ir.Context() as context, ir.Location.unknown():
+        context.load_all_available_dialects()
+        module = ir.Module.parse("\n".join(texts))
+        add_packed_entries(module, entries)
+        assert module.operation.verify() and str(module).count(f"@{CONTEXT}") == 2

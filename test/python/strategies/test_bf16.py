@@ -236,6 +236,16 @@ def test_a_block_has_many_columns_where_a_call_says_how_many_there_are(most, mon
     assert [plan.block.column_tiles for plan in found] == [MANY_COLUMNS // 16]
 
 
+def test_a_matrix_for_all_batches_of_another_one_is_read_for_each(monkeypatch):
+    """Blocks of sums have rows and columns of one batch: of all of them they would have only rows, or only columns."""
+    found = []
+    monkeypatch.setattr(amx, "best_plan", lambda *given: found.append(best_plan(*given)) or found[-1])
+    types = [tensor("bfloat16[1, 48, 64]"), tensor("bfloat16[3, 64, 96]")]
+    body = lambda a, b: [build("nn.batch_matmul", a, b, transpose_b=False, out_dtype="float32")]  # noqa: E731 (an argument)
+    compile(symbolic_program(body, types), target=_server("tiles"), stop_after="tir")
+    assert [[v.extent for v in plan.contraction.batch] for plan in found] == [[3]]
+
+
 @pytest.mark.parametrize(("least", "is_few"), [(8, True), (9, False)])
 def test_up_to_eight_rows_of_a_call_are_not_copied_in_pairs(least, is_few):
     body = lambda a, b: [build("nn.matmul", a, b, out_dtype="float32")]  # noqa: E731 (an argument, not a definition)

@@ -441,3 +441,11 @@ def test_edges_of_padded_rows_are_copies_of_taps_alone() -> None:
         return str(compile(made, target="cpu -mcpu=x86-64-v3", stop_after="tir").module).count("vector.fma")
 
     assert multiply_adds(3) == multiply_adds(5) > 0
+
+
+def test_tiles_of_many_sums_ask_ahead_for_what_comes_from_far() -> None:
+    """Of 21 sums, one an element, and of weights that no cache holds."""
+    small = Target("cpu", mcpu="x86-64-v4", num_threads=1, l1_bytes=1 << 12, l2_bytes=1 << 12)
+    made = program(lambda x, w: [build("nn.dense", x, w)], [values((24, 205)), Const(values((100, 205), seed=1))])
+    text = str(compile(made, target=small, stop_after="tir").module)
+    assert "rows=3 vectors=7" in text and text.count("memref.prefetch") == 1

@@ -212,6 +212,21 @@ def test_values_hold_beside_those_that_are_set():
     assert (narrow.chosen["vectors"], narrow.values["rows"][-1]) == (2, 13)
 
 
+@pytest.mark.parametrize(("keys", "name", "most"), [(28, "height", 14), (1000, "strips", 21)])
+def test_strips_of_keys_fill_registers_and_half_of_a_cache(keys, name, most):
+    """Sums of two vectors in 29 registers; scores of 32 queries by 12 keys in 4 bytes each, of which 21 times as many are 31.5 KiB."""
+    module = te(attention, [values((1, 2, 100, 32)), *(values((1, 2, keys, 32), seed=seed) for seed in (1, 2))])
+    spaces = relayc.tuning_space(module, "cpu -mcpu=x86-64-v4 -l2-bytes=64512")
+    space = next(space for space in spaces if space.strategy == "attention_columns")
+    assert max(space.values[name]) == most
+
+
+def test_rows_of_keys_that_share_a_set_of_the_cache_are_as_many_as_it_has_lines():
+    """Eight rows of 4 KiB in 32 KiB."""
+    spaces = relayc.tuning_space(te(attention, [values((1, 1, 100, 1024)), *[values((1, 1, 50, 1024))] * 2]), "cpu -mcpu=x86-64-v4")
+    assert next(space for space in spaces if space.strategy == "attention_columns").chosen["height"] == 8
+
+
 def test_the_largest_buffer_of_a_window_may_be_full():
     """24 rows of 1,365 elements and a vector beside them are 128 KiB."""
     pooling = te(lambda x: [build("nn.max_pool2d", x, pool_size=(3, 3))], [values((1, 1, 46, 1365))])

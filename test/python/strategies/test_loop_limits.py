@@ -16,7 +16,7 @@ from relayc.pipelines.targets.cpu.strategies.loops.nest import Nest
 from relayc.pipelines.targets.cpu.strategies.loops.transpose import Turned, find_turned, smaller_tiles
 from relayc.pipelines.te.read.access import MergedLoop
 from relayc.pipelines.tir.values.evaluator import Evaluator
-from relayc.symbolic import Range, Ranges, symbol
+from relayc.symbolic import Range, Ranges, evaluate, symbol
 
 NM = ("n, m",)
 F32 = UNIT["float32"]
@@ -355,3 +355,30 @@ def test_few_rows_are_cut_into_blocks(rows: int, elements: int, parallel: Any, p
     monkeypatch.setattr("relayc.pipelines.tir.values.nest.parallel", run)
     made._parallel([MergedLoop([Var.below(n)], n) for n in (rows, elements)])
     assert found == ([parallel] if parallel else []) + [None] * parts
+
+
+@pytest.mark.parametrize(
+    ("most", "rows", "elements", "expected"),
+    [
+        # Rows of 8,192 elements at most are whole ones; others are in blocks of so many, of which a task has as many as have that many.
+        (8192, 100, 10, [100]),
+        (8193, 100, 10, [1, 1]),
+        (8193, 1000, 100, [13, 1]),
+        (99999, 100, 20000, [100, 3]),
+        # A single row is in blocks of four vectors, or more where there would be more than 32.
+        (99999, None, 64, [2]),
+        (99999, None, 5000, [32]),
+    ],
+)
+def test_rows_that_a_call_says_are_cut_into_blocks(
+    most: int, rows: int | None, elements: int, expected: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[Any] = []
+    monkeypatch.setattr("relayc.pipelines.tir.values.nest.parallel", lambda variables, *_: found.extend(v.extent for v in variables))
+    a, n = symbol("a"), symbol("n")
+    with Ranges({"a": Range(1), "n": Range(1, most)}):
+        outer, last = ([MergedLoop([Var.below(size)], size)] for size in (a, n))
+        made = nest_of(work=n if rows is None else a * n, width=8, checked=set())
+        made.parameters.parallel_chunks, made.parameters.unroll = 32, 4
+        made._symbolic_tasks([] if rows is None else outer, last)
+    assert [evaluate(size, {"a": rows or 0, "n": elements}) for size in found] == expected

@@ -2,6 +2,7 @@
 
 import itertools
 import operator
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +17,7 @@ from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
-from relayc.pipelines.targets.cpu.strategies.attention import parameters
+from relayc.pipelines.targets.cpu.strategies.attention import kernel, parameters
 from relayc.pipelines.targets.cpu.strategies.attention.columns import ColumnAttention
 from relayc.pipelines.targets.cpu.strategies.attention.rows import _row_loops
 from relayc.pipelines.targets.cpu.strategies.attention.strips import EvenStrips, OverlappingStrips, SingleStrips
@@ -50,7 +51,8 @@ from relayc.pipelines.targets.cpu.strategies.contraction.tile import (
 )
 from relayc.pipelines.te.read.attention import QUERY, QUERY_HEAD
 from relayc.pipelines.te.read.graph import NotStructured
-from relayc.symbolic import evaluate, minimum, symbol
+from relayc.pipelines.tir.values.evaluator import Evaluator
+from relayc.symbolic import Range, Ranges, evaluate, minimum, symbol
 
 CORE = Target("cpu", mcpu="x86-64-v4", num_threads=1, l1_bytes=48 << 10, l2_bytes=2 << 20)
 
@@ -449,3 +451,35 @@ def test_tiles_of_many_sums_ask_ahead_for_what_comes_from_far() -> None:
     made = program(lambda x, w: [build("nn.dense", x, w)], [values((24, 205)), Const(values((100, 205), seed=1))])
     text = str(compile(made, target=small, stop_after="tir").module)
     assert "rows=3 vectors=7" in text and text.count("memref.prefetch") == 1
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "limit", "expected"), [(1, 5, 5, "a"), (1, 6, 5, "ab"), (5, 9, 5, "ab"), (6, 9, 5, "b"), (1, 9, None, "a")]
+)
+def test_versions_that_no_size_selects_are_left_out(
+    least: int, most: int, limit: int | None, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one for sizes up to a limit, and of another one for all others, on tiles."""
+    found: list[str] = []
+    body = SimpleNamespace(function=None, evaluator=None)
+    monkeypatch.setattr(kernel, "kernel_function", lambda kernel: nullcontext(body))
+    monkeypatch.setattr(kernel, "emit", SimpleNamespace(compare=lambda *_: None, index_constant=lambda size: size))
+    monkeypatch.setattr(kernel, "nest", SimpleNamespace(when=lambda condition, evaluator, then, otherwise: (then(), otherwise())))
+
+    def emission(name: str) -> Any:
+        return SimpleNamespace(emit_tasks=lambda body, tuning: found.append(name), uses_tiles=name == "b")
+
+    nothing: Any = None
+    with Ranges({"n": Range(least, most)}):
+        versions = [kernel.Version(emission("a"), symbol("n"), limit), kernel.Version(emission("b"))]
+        assert kernel.emit_versions(nothing, versions, nothing).uses_tiles == ("b" in expected)
+    assert "".join(found) == expected
+
+
+def test_heads_that_are_shorter_than_a_vector_go_element_by_element() -> None:
+    found: list[int] = []
+    given: Any = SimpleNamespace(evaluator=Evaluator({}))
+    with make_context(), ir.Location.unknown(), ir.InsertionPoint(ir.Module.create().body):
+        for extent in (7, 8, 9):
+            kernel.AttentionKernel._along(given, extent, 8, lambda start, lanes: found.append(lanes))
+    assert found == [1, 8, 8]

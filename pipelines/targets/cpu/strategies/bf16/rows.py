@@ -187,9 +187,8 @@ class RowsCopy:
             with nest.blocks(last.extent, BLOCK, self.evaluator) as column:
                 for row, value in enumerate(vectors.transpose([read(column + i) for i in range(BLOCK)])):
                     vectors.store(value, self.buffer, target + column + row * last.pitch)
-            if last.pitch > last.extent:
-                for row in range(BLOCK):
-                    self._fill(target + (row * last.pitch + last.extent), last.pitch - last.extent)
+            for row in range(BLOCK):
+                self._fill(target + (row * last.pitch + last.extent), last.pitch - last.extent)
             return
         zero = emit.zero(emit.vector_of(BLOCK, self.node.element))
         values = [read(Index(i)) if i < last.extent else zero for i in range(last.pitch)]

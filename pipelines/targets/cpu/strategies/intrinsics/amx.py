@@ -93,7 +93,7 @@ class _Product:
         self.a, self.b, self.c, self.accumulates = call["A"], call["B"], call["C"], call.accumulates
         self.block, self.rows, self.columns, self.depth = block, rows, call.counts["columns"], call.counts["depth"]
         depth = _number(self.depth)
-        self.step = depth if depth is not None and depth < MAX_STEP and depth % 2 == 0 else MAX_STEP
+        self.step = min(depth, MAX_STEP) if depth is not None and depth % 2 == 0 else MAX_STEP
         self.tiles = AmxSums(block, self.step)
         self.evaluator = Evaluator({})
         height = block.row_tiles * block.rows

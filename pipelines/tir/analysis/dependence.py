@@ -112,8 +112,8 @@ def _check_own(nest: Nest, loop: Loop, block: Block) -> None:
     for buffer in {a.buffer: None for a in block.loads() if any(b.stores_to(a.buffer) for b in under)}:
         if _outlives(nest, buffer, loop) or _are_apart(nest, loop, under, buffer):
             continue
-        read = region_of_blocks(nest, buffer, [block], still, writes=False)
-        written = region_of_blocks(nest, buffer, before, still, reads=False)
+        read = region_of_blocks(nest, buffer, [block], still, Block.loads)
+        written = region_of_blocks(nest, buffer, before, still, Block.stores)
         assert read is not None  # the block loads from it
         if written is None or not all(map(is_within, read, written, nest.shape(buffer))):
             raise ScheduleError(

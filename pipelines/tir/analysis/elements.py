@@ -112,8 +112,11 @@ def _guarded(index: Index, limits: Sequence[_Guarded]) -> Index:
 
 
 def _told(index: Index, known: Collection[Var]) -> list[Var]:
-    """Further variables that the value of an index determines: variables whose step exceeds the range of all others."""
+    """Further variables that the value of an index determines: variables whose step exceeds the range of all others; none where the sign of
+    a factor is unknown, and with it the range."""
     steps = {v: _magnitude(c) for v, c in index.terms.items() if not _is_known(v, known)}
+    if 0 in steps.values():
+        return []
     reach: dict[Var, Size] = {v: (v.high - v.low) * step for v, step in steps.items()}
     return [v for v, step in steps.items() if _exceeds(step, [r for u, r in reach.items() if u is not v])]
 
@@ -127,7 +130,7 @@ def _is_known(var: Var, known: Collection[Var]) -> bool:
 
 
 def _magnitude(factor: Size) -> Size:
-    """The absolute value of a factor; 0 if its sign is unknown, so that it determines nothing."""
+    """The absolute value of a factor; 0 if its sign is unknown."""
     low, high = bounds(factor)
     return factor if low >= 0 else -factor if high <= 0 else 0
 

@@ -93,7 +93,7 @@ def adds_up(block: Block) -> bool:
 def find_reducer(block: Block) -> Reducer:
     """The reduction of a block. Raises ScheduleError unless its body combines each stored element with a value."""
     block.fill()
-    accesses = block.accesses(with_init=False)
+    accesses = [a for a in block.accesses() if not a.is_init]
     stores = [a for a in accesses if a.is_store]
     loads: dict[int, ir.Operation] = {}
     combining: set[ir.Value] = set()

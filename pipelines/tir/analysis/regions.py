@@ -1,6 +1,6 @@
 """Regions of buffers that blocks access while the loops around them are fixed: boxes, by lowest indices and extents."""
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TypeAlias
@@ -9,7 +9,8 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.emission.index import FAR, Index, Var, of_terms
 from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import QUOTIENT, Divided, Extremal, divide, equal, largest, smallest, substitute, variables
-from relayc.pipelines.tir.tree.members import Block, Loop, LoopVar, blocks_of
+from relayc.pipelines.tir.tree.members import Block, Loop, LoopVar
+from relayc.pipelines.tir.tree.steps import Access
 from relayc.pipelines.tir.tree.structure import Nest
 from relayc.symbolic import Size, bounds, maximum, proves
 
@@ -32,16 +33,6 @@ Region: TypeAlias = list[Span]
 """A span for each dimension of a buffer."""
 
 
-def region_of(nest: Nest, buffer: ir.Value, under: Loop | None, reads: bool = True, writes: bool = True) -> Region | None:
-    """The region of a buffer that one iteration of a loop (None: the whole function) accesses; None if it does not access the buffer.
-
-    The region is conservative: it may be too large if an index is not linear, and is a whole dimension if nothing is known. It is within
-    the shape, except that `low + extent` may exceed it if guards restrict the blocks to the shape.
-    """
-    blocks = nest.outer_blocks() if under is None else blocks_of([under])
-    return region_of_blocks(nest, buffer, blocks, set() if under is None else still_in(under), reads, writes)
-
-
 def still_in(loop: Loop) -> set[Var]:
     """The variables that are fixed in an iteration of a loop: its variable, variables of outer loops, and iterators of the enclosing
     block."""
@@ -49,15 +40,26 @@ def still_in(loop: Loop) -> set[Var]:
 
 
 def region_of_blocks(
-    nest: Nest, buffer: ir.Value, blocks: Iterable[Block], still: Container[Var], reads: bool = True, writes: bool = True
+    nest: Nest,
+    buffer: ir.Value,
+    blocks: Iterable[Block],
+    still: Container[Var],
+    accesses: Callable[[Block], Iterable[Access]] = Block.accesses,
 ) -> Region | None:
-    """The region of a buffer that blocks access while the variables in `still` are fixed: see region_of."""
+    """The region of a buffer that blocks access while the variables in `still` are fixed; None if they do not access the buffer.
+
+    The region is conservative: it may be too large if an index is not linear, and is a whole dimension if nothing is known. It is within
+    the shape, except that `low + extent` may exceed it if guards restrict the blocks to the shape.
+
+    Args:
+      accesses: those of a block that count.
+    """
     shape = nest.shape(buffer)
     found: list[Region] = []
     for block in blocks:
         point: dict[Var, Index] = dict(zip(block.vars, block.points, strict=True))
-        for access in block.accesses():
-            if access.buffer == buffer and (writes if access.is_store else reads):
+        for access in accesses(block):
+            if access.buffer == buffer:
                 found.append(
                     [span(substitute(i, point), still, block.guards) or _whole(d) for i, d in zip(access.indices, shape, strict=True)]
                 )

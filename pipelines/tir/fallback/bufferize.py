@@ -344,8 +344,7 @@ def _choose_parallel_loops(function: func.FuncOp) -> None:
                 kept += 1
         if kept and counts is None:
             _parallel_from(loop, PARALLEL_WORK)
-        if kept < rank:
-            split_parallel(loop, kept)
+        split_parallel(loop, kept)
 
 
 def _parallel_from(loop: scf.ParallelOp, work: int) -> None:

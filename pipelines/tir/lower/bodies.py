@@ -193,8 +193,7 @@ class Bodies:
         if isinstance(value, Index):
             return value * factor
         times = exact(factor, value.unit)
-        if times is None:
-            raise ScheduleError(f"loop {var.name}: expected it where it is a number of tiles of {value.unit}, found {factor} times it")
+        assert times is not None  # see Guards.strip
         return value.base * times
 
     def _extremal(self, var: Extremal, a: Index, b: Index) -> Index:
@@ -280,26 +279,24 @@ class Bodies:
     def _placed(self, base: Index, slot: Slot) -> Index:
         return base + slot[0] + self.evaluator.lane_index
 
-    def written_slots(self, use: Use, state: State, is_init: bool) -> list[tuple[ir.Value, Slot]]:
+    def written_slots(self, use: Use, state: State) -> list[tuple[ir.Value, Slot]]:
         """The slots of registers that a block writes.
 
         Args:
           state: in which unrolled and vectorized loops have their values.
-          is_init: whether to return only the slots that the init writes.
         """
         if use.tensor is not None:
             return use.tensor.written_slots(use, self, state)
         found = []
-        for which in (True, False) if not is_init else (True,):
-            for step in self.steps(use, which):
-                if step.name != "memref.store" or step.access is None:
-                    continue
-                storage = self.storage[step.access.access.buffer]
-                if isinstance(storage, File):
-                    with self.along(state.lanes):
-                        first, lanes, stride = self._elements(step.access, state, storage)
-                    slots = [(first, lanes)] if stride in (0, 1) else [(first + i * stride, 1) for i in range(lanes)]
-                    found += [(step.access.access.buffer, slot) for slot in slots]
+        for step in (*self.steps(use, True), *self.steps(use, False)):
+            if step.name != "memref.store" or step.access is None:
+                continue
+            storage = self.storage[step.access.access.buffer]
+            if isinstance(storage, File):
+                with self.along(state.lanes):
+                    first, lanes, stride = self._elements(step.access, state, storage)
+                slots = [(first, lanes)] if stride in (0, 1) else [(first + i * stride, 1) for i in range(lanes)]
+                found += [(step.access.access.buffer, slot) for slot in slots]
         return found
 
     def load(self, place: AccessOffset, state: State, safe: bool, point: Mapping[Var, Point]) -> ir.Value:
@@ -315,11 +312,11 @@ class Bodies:
         if place.moving is not None and (not safe or evaluator.mask is not None):
             base, number, stride = self._offset(place, state)
             base += storage.offset
-            key: Hashable = ("load", source, storage.version, base.key, number, stride, evaluator.width if stride else 1, evaluator.mask)
+            key: Hashable = (source, storage.version, base.key, number, stride, evaluator.width if stride else 1, evaluator.mask)
             offset = lambda: base + number + Index(0, {evaluator.lane: stride}) if stride else base + number  # noqa: E731 (an argument)
         else:
             found = self._flat(place, point, storage, safe and evaluator.mask is None)
-            key = ("load", source, storage.version, found.key, evaluator.mask)
+            key = (source, storage.version, found.key, evaluator.mask)
             offset = lambda: found  # noqa: E731 (an argument)
         return self.evaluator.once(key, lambda: evaluator.load_from(storage.buffer, storage.buffer.type.element_type, offset()))
 
@@ -485,7 +482,7 @@ class _Body:
         place = step.access
         assert place is not None
         value = self.value(step.operands[0])
-        if self.evaluator.width > 1 and emit.is_vector(value) and not self._moves(place):
+        if emit.is_vector(value) and not self._moves(place):
             value = self._across(step, place)
         self.bodies.store(value, place, self.state, self.point)
 

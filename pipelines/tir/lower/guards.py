@@ -151,7 +151,7 @@ class Guards:
                 continue
             if not variables(rest).isdisjoint(outside):
                 continue
-            counts.append(0 if proves(lambda: limit <= high) else maximum(ceil_div(limit - high, factor), 0))  # noqa: B023
+            counts.append(maximum(ceil_div(limit - high, factor), 0))
         extent = node.loop.extent
         least = next((c for c in counts if all(proves(lambda: c <= other) for other in counts)), None)  # noqa: B023
         return None if least is None or proves(lambda: least >= extent) else minimum(least, extent)

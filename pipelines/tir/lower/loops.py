@@ -474,7 +474,7 @@ class LoopEmitter(BlockEmitter):
                 else:
                     self._slots(node.children, state, init, found)
             elif self._writes_registers(node, init):
-                for buffer, slot in self.bodies.written_slots(node, state, init is not None or node.is_start):
+                for buffer, slot in self.bodies.written_slots(node, state):
                     found.setdefault(buffer, {})[slot] = None
 
     def _writes_registers(self, use: Use, init: Init | None) -> bool:

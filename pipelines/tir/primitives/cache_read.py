@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from relayc.pipelines.tir.analysis.regions import Span, clip, iterators_of, region_of_blocks, still_in
 from relayc.pipelines.tir.editing import bodies, copies, moving
 from relayc.pipelines.tir.primitives.registry import find_block, primitive
-from relayc.pipelines.tir.tree.members import ScheduleError
+from relayc.pipelines.tir.tree.members import Block, ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
 
 
@@ -36,7 +36,7 @@ def cache_read(
     writers = moving.writers_of(beside, buffer)
     loop = copies.loop_between(writers, readers)
     still = iterators_of(reader.scope) if loop is None else still_in(loop)
-    region = region_of_blocks(nest, buffer, readers, still, writes=False)
+    region = region_of_blocks(nest, buffer, readers, still, Block.loads)
     assert region is not None  # the readers read it
     shape = nest.shape(buffer)
     before = copies.member_with(readers[0], loop)

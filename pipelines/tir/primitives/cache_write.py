@@ -4,7 +4,7 @@ from relayc.pipelines.emission.index import Index
 from relayc.pipelines.tir.analysis.regions import Span, iterators_of, region_of_blocks, still_in
 from relayc.pipelines.tir.editing import bodies, copies, moving
 from relayc.pipelines.tir.primitives.registry import find_block, primitive
-from relayc.pipelines.tir.tree.members import ScheduleError
+from relayc.pipelines.tir.tree.members import Block, ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
 
 
@@ -22,7 +22,7 @@ def cache_write(nest: Nest, block: str, write_buffer_index: int | str, storage_s
     beside = moving.blocks_beside(nest, writer)
     loop = copies.loop_between(moving.readers_of(beside, buffer), [writer])
     still = iterators_of(writer.scope) if loop is None else still_in(loop)
-    region = region_of_blocks(nest, buffer, [writer], still, reads=False)
+    region = region_of_blocks(nest, buffer, [writer], still, Block.stores)
     assert region is not None  # the writer writes it
     label, shape = f"{nest.buffer_name(buffer)}_{storage_scope}", nest.shape(buffer)
     if loop is not None and not all(s.exact for s in region):

@@ -41,13 +41,13 @@ def _read(nest: Nest, buffer: ir.Value, under: Loop) -> Region | None:
     still = still_in(under)
     if nest.scope(buffer) == "shared":
         still -= {loop.var for loop in (*under.around, under) if loop.kind.startswith("threadIdx.")}
-    return region_of_blocks(nest, buffer, blocks_of([under]), still, writes=False)
+    return region_of_blocks(nest, buffer, blocks_of([under]), still, Block.loads)
 
 
 def _domain(block: Block, regions: dict[ir.Value, Region]) -> list[Span]:
     """The points of a block that write the regions of its outputs that are read."""
     needed: list[list[Span | None]] = [[] for _ in block.vars]
-    for access in block.stores():
+    for access in block.results():
         region = regions.get(access.buffer)
         if region is None:
             continue

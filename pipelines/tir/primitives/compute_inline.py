@@ -16,7 +16,7 @@ def compute_inline(nest: Nest, block: str) -> None:
     moving.check_intermediate(nest, inlined)
     moving.check_only_writer(nest, inlined)
     moving.check_inputs_stay(nest, inlined)
-    (store,) = inlined.stores()
+    (store,) = inlined.results()
     inverse = bodies.inverse_of(nest, inlined, store)
     uses = [(b, a) for b, a in bodies.accesses_of(nest, store.buffer) if not a.is_store]
     if not uses:
@@ -46,7 +46,7 @@ def check_inlinable(nest: Nest, block: Block) -> None:
         raise ScheduleError(f"block {block.name}: expected a block of the function, found one in another block")
     if block.has_init or len(block.parallel) != len(block.iterators):
         raise ScheduleError(f"block {block.name}: expected parallel iterators only, found a reduction")
-    stores = block.stores()
+    stores = block.results()
     if len(stores) != 1:
         raise ScheduleError(f"block {block.name}: expected one store, found {len(stores)}")
     if any(a.buffer == stores[0].buffer for a in block.loads()):

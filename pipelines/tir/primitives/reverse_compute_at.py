@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission.index import Index
-from relayc.pipelines.tir.analysis.regions import Region, Span, clip, is_whole, region_of, span, still_in
+from relayc.pipelines.tir.analysis.regions import Region, Span, clip, is_whole, region_of_blocks, span, still_in
 from relayc.pipelines.tir.editing import moving
 from relayc.pipelines.tir.primitives.registry import find_block, find_loop, primitive
 from relayc.pipelines.tir.tree.guards import Guard
@@ -64,7 +64,7 @@ def _repeated(nest: Nest, producers: Sequence[Block], target: Loop, domain: Sequ
 
 
 def _written(nest: Nest, buffer: ir.Value, under: Loop, moved: Block) -> Region:
-    found = region_of(nest, buffer, under, reads=False)
+    found = region_of_blocks(nest, buffer, blocks_of([under]), still_in(under), Block.stores)
     assert found is not None  # it has a writer there
     if not all(s.exact for s in found):
         raise ScheduleError(

@@ -19,7 +19,7 @@ def reverse_compute_inline(nest: Nest, block: str) -> None:
     moving.check_only_writer(nest, inlined)
     producer, loads = _producer(nest, inlined)
     buffer = loads[0].buffer
-    (store,) = producer.stores()
+    (store,) = producer.results()
     inverse = bodies.inverse_of(nest, inlined, loads[0])
     (made,) = [a for b, a in bodies.accesses_of(nest, buffer) if a.is_store]
     code = [op.operation for op in inlined.body.operations]

@@ -30,7 +30,7 @@ def _extents(loop: str, extent: Size, factors: Sequence[int | None]) -> list[Siz
     if any(f is not None and (not isinstance(f, int) or isinstance(f, bool)) for f in factors):
         raise ScheduleError(f"factors of {loop}: expected numbers and None, found {list(factors)}")
     given = [f for f in factors if f is not None]
-    if len(factors) < 1 or len(factors) - len(given) > 1:
+    if not factors or len(factors) - len(given) > 1:
         raise ScheduleError(f"factors of {loop}: expected one or more, of which one at most is None, found {list(factors)}")
     if any(f < 1 for f in given):
         raise ScheduleError(f"factors of {loop}: expected numbers of 1 or more, found {list(factors)}")

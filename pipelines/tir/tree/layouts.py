@@ -104,9 +104,8 @@ def _check_distinct(amap: ir.AffineMap, shape: Sequence[Size]) -> None:
     """Checks that the map is injective. Results that share dimensions are evaluated together over a box: the shape, or a full period of the
     map."""
     for dims, results in _independent(amap):
-        numbers = [n for e in results for n in _numbers(e) if n > 0]
-        period = 2 * max(lcm(*numbers), 2) + 1
-        extents = [d if isinstance(d, int) and d < period else period for d in (shape[i] for i in dims)]
+        most = 2 * lcm(*map(_period, results)) + 3
+        extents = [min(d, most) if isinstance(d, int) else most for d in (shape[i] for i in dims)]
         while prod(extents) > MOST_POINTS:
             extents[extents.index(max(extents))] //= 2
         points = dict(zip(dims, np.indices(extents, dtype=np.int64).reshape(len(extents), -1), strict=True))
@@ -137,10 +136,13 @@ def _dims(e: ir.AffineExpr) -> set[int]:
     return _dims(e.lhs) | _dims(e.rhs) if isinstance(e, ir.AffineBinaryExpr) else set()
 
 
-def _numbers(e: ir.AffineExpr) -> list[int]:
-    if isinstance(e, ir.AffineConstantExpr):
-        return [abs(e.value)]
-    return [] if isinstance(e, (ir.AffineDimExpr, ir.AffineSymbolExpr)) else [*_numbers(e.lhs), *_numbers(e.rhs)]
+def _period(e: ir.AffineExpr) -> int:
+    """A number of steps along a dimension after which an expression grows by the same amount from anywhere."""
+    if not isinstance(e, ir.AffineBinaryExpr):
+        return 1
+    if isinstance(e, (ir.AffineAddExpr, ir.AffineMulExpr)):
+        return lcm(_period(e.lhs), _period(e.rhs))
+    return _period(e.lhs) * e.rhs.value
 
 
 def _evaluated(e: ir.AffineExpr, points: Mapping[int, np.ndarray]) -> Any:

@@ -296,10 +296,9 @@ class Block:
                 buffer, *at = list(op.operands)[store:]
                 yield Access(op, buffer, tuple(map(reader.read, at)), store, is_init)
 
-    def accesses(self, with_init: bool = True) -> list[Access]:
+    def accesses(self) -> Sequence[Access]:
         """The loads and stores of the block in order, over `vars` (and over the variables of its inner loops)."""
-        found = self.contents.accesses
-        return list(found) if with_init else [a for a in found if not a.is_init]
+        return self.contents.accesses
 
     def steps(self, is_init: bool) -> list[Step] | None:
         """The steps of its init or of its body, over `vars`; None if the block has no init, or holds operations other than operations on
@@ -309,8 +308,12 @@ class Block:
     def loads(self) -> list[Access]:
         return [a for a in self.accesses() if not a.is_store]
 
-    def stores(self, with_init: bool = False) -> list[Access]:
-        return [a for a in self.accesses(with_init) if a.is_store]
+    def stores(self) -> list[Access]:
+        return [a for a in self.accesses() if a.is_store]
+
+    def results(self) -> list[Access]:
+        """The stores of its body."""
+        return [a for a in self.stores() if not a.is_init]
 
     def stores_to(self, buffer: ir.Value) -> bool:
         """Whether the block writes a buffer, including writes of the init."""

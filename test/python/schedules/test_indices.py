@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from relayc.dialects.mlir import func, ir, make_context
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.analysis.elements import tell
-from relayc.pipelines.tir.analysis.regions import Span, span, union
+from relayc.pipelines.tir.analysis.regions import Span, clip, is_within, quotient_of, remainder_of, span, union
 from relayc.pipelines.tir.editing.moving import values_within
 from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import (
@@ -359,3 +359,52 @@ def test_a_sum_tells_its_parts_where_one_step_exceeds_the_reach_of_the_other(fac
     i, j = VARS["i"], VARS["j"]
     sums = {factor * a + b for a, b in itertools.product(range(10), range(12))}
     assert tell([Index.of(i) * factor + j], {i, j}) == (len(sums) == 120)
+
+
+def test_a_sum_tells_a_part_where_the_others_are_known_and_nothing_where_a_sign_is_not() -> None:
+    i, j, n = VARS["i"], VARS["j"], symbol("n")
+    of_four = divide(Index.of(i), 4)[0] * 3 + j
+    assert tell([of_four], {j}, {i}) and not tell([of_four], {j})
+    with Ranges({"n": Range(0, 100)}):
+        # With n = 51 the index is i + j.
+        assert not tell([Index.of(i) * (n - 50) + j], {j}) and tell([Index.of(i) * (n + 12) + j], {i, j})
+
+
+@pytest.mark.parametrize("divisor", range(1, 6))
+def test_quotients_and_remainders_of_a_span(divisor: int) -> None:
+    for first, extent in itertools.product(range(7), range(1, 12)):
+        values, given = range(first, first + extent), Span(Index(first), extent)
+        for found, expected in (
+            (quotient_of(given, divisor), {v // divisor for v in values}),
+            (remainder_of(given, divisor), {v % divisor for v in values}),
+        ):
+            held = set(range(found.low.const, found.low.const + found.extent))
+            assert expected <= held and found.exact == (expected == held)
+            assert found.exact or len(held) == divisor
+
+
+def test_unions_and_parts_of_spans() -> None:
+    spans = [Span(Index(first), extent) for first, extent in itertools.product(range(5), range(1, 5))]
+    for a, b in itertools.product(spans, repeat=2):
+        one, other = (set(range(s.low.const, s.low.const + s.extent)) for s in (a, b))
+        both = union(a, b, 20)
+        assert (both.low.const, both.low.const + both.extent - 1) == (min(one | other), max(one | other))
+        assert both.exact == (len(one | other) == both.extent)
+        assert is_within(a, b, 20) == (one <= other)
+    i = Index.of(VARS["i"])
+    assert is_within(Span(i, 3), Span(Index(), 5), 5) and not is_within(Span(i, 3), Span(Index(), 5), 6)
+    assert is_within(Span(i + 2, 3), Span(i, 5), 20) and not is_within(Span(i + 3, 3), Span(i, 5), 20)
+    for low, extent in itertools.product(range(-2, 3), range(1, 8)):
+        found = clip(Span(Index(low), extent), 5)
+        assert (found.low.const, found.extent) == ((max(low, 0), extent) if extent < 5 else (0, 5))
+        assert found.exact == (low >= 0 or extent >= 5)
+    assert clip(Span(i, 3), 5).exact and clip(Span(i + 1, 5), 5).low.key == Index().key
+
+
+def test_an_index_that_is_at_a_limit_is_the_smaller_or_the_larger_one() -> None:
+    i = Index.of(VARS["i"])
+    for pick, limit, beyond in ((smallest, 9, 8), (largest, 0, 1)):
+        assert pick(i, Index(limit)).key == i.key == pick(Index(limit), i).key
+        assert (
+            pick(i, Index(beyond)).key != i.key and pick(i, Index(9 - limit)).key == Index(9 - limit).key == pick(Index(9 - limit), i).key
+        )

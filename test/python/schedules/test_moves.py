@@ -11,7 +11,7 @@ import relayc
 from relayc import te
 from relayc.dialects.relay import IRModule
 from relayc.pipelines.evaluate.tir import run
-from relayc.pipelines.tir.analysis.regions import region_of
+from relayc.pipelines.tir.analysis.regions import region_of_blocks, still_in
 from relayc.pipelines.tir.primitives.registry import PRIMITIVES
 from relayc.pipelines.tir.strategy.packing import Packing
 from relayc.pipelines.tir.tree.layouts import affine_map
@@ -596,7 +596,10 @@ def test_the_halo_of_a_convolution_is_computed_at_its_tiles() -> None:
         loops = s.nest.loops()
         # Four rows of the result read six of the padded image, as far as there are so many.
         assert [loops[str(loop)].extent for loop in made] == [3, 6, 7]
-        low, channels = region_of(s.nest, s.nest.buffers()["P"], loops[str(outer)])[1], loops[str(made[0])].extent
+        low, channels = (
+            region_of_blocks(s.nest, s.nest.buffers()["P"], [s.nest.blocks()["C"]], still_in(loops[str(outer)]))[1],
+            loops[str(made[0])].extent,
+        )
         assert (str(low.low), low.extent, channels) == (f"4*{outer} + 0", 6, 3)
     kernel.check(s)
     s.compute_inline("P")

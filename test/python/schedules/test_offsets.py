@@ -16,6 +16,7 @@ from relayc.dialects.relay import IRModule
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.evaluate.tir import run
 from relayc.pipelines.tir.tree import layouts
+from relayc.symbolic import Size, symbol
 from relayc.tir import Schedule, ScheduleError, from_source
 
 
@@ -144,6 +145,24 @@ def test_large_layouts_are_checked_at_some_points(layout: str, is_distinct: bool
         amap = ir.AffineMapAttr.parse(f"affine_map<(d0, d1, d2) -> ({layout})>").value
         with contextlib.nullcontext() if is_distinct else pytest.raises(ScheduleError, match="expected another place for each element"):
             assert layouts.shape_in(layouts.affine_map(amap), [200, 100, 100]) == [2000000]
+
+
+@pytest.mark.parametrize(
+    ("layout", "extent", "shape"),
+    [
+        (lambda i: [i % 4, i // 4 % 2], 8, [4, 2]),
+        (lambda i: [i % 4, i // 4 % 2], 9, None),
+        (lambda i: [i % 4, i // 4 % 4], 16, [4, 4]),
+        (lambda i: [i % 4, i // 4 % 4], 17, None),
+        (lambda i: [i % 4, i // 4 % 4], symbol("n"), None),
+        (lambda i: [i // 4, i % 4, i * 0], symbol("n") * 4, [symbol("n"), 4, 1]),
+    ],
+)
+def test_remainders_of_quotients_are_of_all_elements(layout: Callable, extent: Size, shape: list[Size] | None) -> None:
+    with make_context():
+        amap = layouts.affine_map(layout)
+        with contextlib.nullcontext() if shape else pytest.raises(ScheduleError, match="expected another place for each element"):
+            assert layouts.shape_in(amap, [extent]) == shape
 
 
 def test_the_rest_of_tiles_of_six_rows() -> None:

@@ -252,7 +252,7 @@ class _Writer:
     def _lanes(self, block: Block, var: object, extent: Size) -> int:
         """Elements that a thread computes at once along an iterator: as many as the widest element allows, where vectors begin at their
         size and memory is read along it."""
-        accesses = block.accesses(with_init=False)
+        accesses = [a for a in block.accesses() if not a.is_init]
         widest = max(element_bytes(a.buffer.type.element_type) for a in accesses)
         lanes = self.numbers.vector_bytes // widest
         if lanes < 2 or not isinstance(extent, int) or extent % lanes:

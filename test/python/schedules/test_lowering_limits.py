@@ -1,0 +1,280 @@
+"""Lowering at its limits: what registers, guards, barriers and copies do one element before a limit, at it and behind it."""
+
+import re
+
+import numpy as np
+import pytest
+from schedules.test_launches import ASYNC, BOX, GIVEN, X, lower, written
+
+import relayc
+from relayc.dialects.mlir import ir
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.tir.lower.boxes import box_of, boxes_in, lines_of
+from relayc.pipelines.tir.lower.nested import tree_of
+from relayc.pipelines.tir.lower.registers import Registers
+from relayc.pipelines.tir.lower.storage import KeptRegion
+from relayc.pipelines.tir.lower.threads import launches_of
+from relayc.pipelines.tir.lower.tree import MOST_UNROLLED, number_of
+from relayc.pipelines.tir.tree.guards import Guard, needed
+from relayc.pipelines.tir.tree.members import Loop
+from relayc.symbolic import symbol
+from relayc.tir import Schedule, ScheduleError, from_source
+
+CPU = Target("cpu", mcpu="x86-64-v4")
+
+
+def test_registers_are_in_slots_that_do_not_overlap() -> None:
+    """Neighbours of what is stored or loaded stay whole; of a slot that is written in part the other lanes are slots of their own."""
+    with ir.Context(), ir.Location.unknown(), ir.InsertionPoint(ir.Module.create().body):
+        f32 = ir.F32Type.get()
+        found = Registers(f32)
+        wide = [emit.number(float(i), emit.vector_of(4, f32)) for i in range(3)]
+        for i in (0, 2):
+            found.store(wide[i], 4 * i, 4)
+        assert found.load(4, 4).owner.name == "arith.constant"
+        found.store(wide[1], 4, 4)
+        assert found.values == {(0, 4): wide[0], (4, 4): wide[1], (8, 4): wide[2]}
+        for position, lane in ((3, 3), (4, 0), (7, 3)):
+            op = found.load(position, 1).owner
+            assert (op.operands[0], list(op.attributes["static_position"])) == (wide[position // 4], [lane])
+        assert found.load(12, 4).owner.name == "arith.constant" and found.load(12, 1).owner.name == "arith.constant"
+        one = emit.number(9.0, f32)
+        found.store(one, 4, 1, 2)
+        assert sorted(found.values) == [(0, 4), (4, 1), (5, 1), (6, 1), (7, 1), (8, 4)] and found.values[4, 1] == one
+        assert [list(found.values[i, 1].owner.attributes["static_position"]) for i in (5, 6, 7)] == [[1], [2], [3]]
+        assert found.load(2, 4).owner.name == "vector.from_elements"
+        found.store(one, 11, 1)
+        found.store(one, 8, 1)
+        assert sorted(found.values)[-4:] == [(8, 1), (9, 1), (10, 1), (11, 1)]
+        found.store(emit.number(9.0, emit.vector_of(2, f32)), 1, 2)
+        assert sorted(found.values)[:3] == [(0, 1), (1, 2), (3, 1)]
+
+
+def test_guards_that_others_imply_are_not_needed() -> None:
+    x, y = (Index.of(Var.below(10, name=name)) for name in "xy")
+    assert needed([Guard(x, 10)]) == [] and needed([Guard(x, 9)]) == [Guard(x, 9)]
+    for limit, is_implied in ((9, True), (10, True), (11, False)):
+        twice = Guard(x * 2, limit)
+        assert needed([Guard(x, 5), twice]) == needed([twice, Guard(x, 5)])[:: 1 if is_implied else -1]
+        assert needed([twice, Guard(x, 5)]) == [twice] + [Guard(x, 5)] * (not is_implied)
+    assert len(needed([Guard(x, 5), Guard(Index(5), symbol("n"))])) == 2
+    assert needed([Guard(x, 4), Guard(y, 3), Guard(x, 5)]) == [Guard(x, 4), Guard(y, 3)]
+    assert needed([Guard(x, 5), Guard(y, 3), Guard(x, 4)]) == [Guard(y, 3), Guard(x, 4)]
+
+
+def test_sums_in_registers_go_on_where_a_block_reads_them_at_each_step() -> None:
+    text = "for i in range(64):\n  for k in range(32):\n    r: r[vi, 0] = r[vi, 0] + A[vi, vk] over k\n    B: B[vi, vk] = r[vi, 0]"
+    np.testing.assert_array_equal(relayc.compile_kernel(written(text))(GIVEN), GIVEN.cumsum(1))
+
+
+def test_a_start_may_write_registers_that_the_steps_leave() -> None:
+    text = """
+for x in range(4):
+    with T.block("r"):
+        vx = T.axis.spatial(4, x)
+        vk = T.axis.reduce(1, 0)
+        with T.init():
+            r[0, 0] = 0.0
+            r[0, 1] = A[vx, 5]
+        r[0, 0] = r[0, 0] + A[vx, vk]
+for z in range(1):
+    B: B[0, 0] = r[0, 0] + r[0, 1]
+"""
+    assert relayc.compile_kernel(written(text))(GIVEN)[0, 0] == GIVEN[3, 0] + GIVEN[3, 5]
+
+
+def test_registers_that_one_of_two_blocks_writes_in_a_branch_are_in_memory() -> None:
+    text = """
+for i in range(64):
+    for j in T.unroll(2):
+        C: r[0, vj] = A[vi, vj]
+    for p in T.unroll(2):
+        with T.block("D"):
+            vi, vp = T.axis.remap("SS", [i, p])
+            T.where(i + p < 9)
+            r[0, vp] = 5.0
+            B[vi, vp] = 6.0
+    for q in T.unroll(2):
+        E: B[vi, vq + 2] = r[0, vq]
+"""
+    found = np.asarray(relayc.compile_kernel(written(text))(GIVEN))[:, :4]
+    is_written = np.add.outer(np.arange(64), np.arange(2)) < 9
+    np.testing.assert_array_equal(found[:, 2:], np.where(is_written, 5, GIVEN[:, :2]))
+    assert (found[:, :2][is_written] == 6).all()
+
+
+def test_what_no_code_can_be_made_of_at_run_time() -> None:
+    rows = 'def main(A: T.Buffer((8, "n"), "float32"), B: T.Buffer((8, "n"), "float32")):\n'
+    loops = rows + (
+        '    for i in range(8):\n        for j in T.{0}(n):\n            with T.block("B"):\n'
+        '                vi, vj = T.axis.remap("SS", [i, j])\n                B[vi, vj] = A[vi, vj]\n'
+    )
+    registers = rows + (
+        '    r = T.alloc_buffer((8, 32), scope="local")\n    for i in range(8):\n        for u in T.vectorized(32):\n'
+        '            with T.block("r"):\n                vi, vu = T.axis.remap("SS", [i, u])\n                r[vi, vu] = 2.0\n'
+        '        for j in T.vectorized(32):\n            with T.block("B"):\n                vi, vj = T.axis.remap("SS", [i, j])\n'
+        "                T.where(j < n)\n                B[vi, vj] = r[vi, vj]\n"
+    )
+    both = (
+        'def main(A: T.Buffer((8, 16), "float32"), B: T.Buffer((8, 16), "float32")):\n    for z in range(2):\n'
+        '        for f in T.vectorized(64):\n            with T.block("B"):\n                i = T.axis.spatial(8, f // 8)\n'
+        "                y = T.axis.reduce(2, z)\n                k = T.axis.reduce(8, f % 8)\n                with T.init():\n"
+        "                    B[i, 0] = 0.0\n                B[i, 0] = B[i, 0] + A[i, y * 8 + k]\n"
+    )
+    for text, words in (
+        (loops.format("unroll"), "loop j: expected an extent that is a number where it is unrolled, found n"),
+        (loops.format("vectorized"), "loop j: expected an extent that is a number where it is vectorized, found n"),
+        (registers, "buffer r in registers: expected elements at numbers where what is unrolled and vectorized has its values"),
+        (both, "block B: expected lanes along elements or along steps, found both in one loop"),
+    ):
+        with pytest.raises(ScheduleError, match=words):
+            lower(from_source(text), target=CPU)
+
+
+def test_loops_are_unrolled_up_to_a_limit() -> None:
+    with ir.Context(), ir.Location.unknown() as where:
+        assert number_of(Loop("i", MOST_UNROLLED, where)) == MOST_UNROLLED
+        with pytest.raises(ScheduleError, match=f"loop i: expected at most {MOST_UNROLLED} iterations where it is serial, found"):
+            number_of(Loop("i", MOST_UNROLLED + 1, where))
+
+
+def test_lanes_are_added_to_one_of_several_elements_that_a_block_reads() -> None:
+    text = """
+for i in range(64):
+    for j in range(32):
+        C: B[vi, vj] = A[vi, vj]
+    for k in T.vectorized(8):
+        with T.block("D"):
+            vi = T.axis.spatial(64, i)
+            vk = T.axis.reduce(8, k)
+            B[vi, 0] = B[vi, 0] + B[vi, vk + 1]
+"""
+    np.testing.assert_array_equal(np.asarray(relayc.compile_kernel(written(text))(GIVEN))[:, 0], GIVEN[:, :9].sum(1))
+
+
+def test_iterations_without_guards_end_where_the_first_guard_begins() -> None:
+    """Of tiles of 4 rows; 15 rows are 3 tiles and a part of one, of which a block has 9 and another one more."""
+    text = """
+for o in range(4):
+    for u in T.unroll(4):
+        with T.block("B"):
+            v = T.axis.spatial(15, o * 4 + u)
+            T.where(o * 4 + u < {})
+            B[v, 0] = A[v + 49, 0]
+        with T.block("C"):
+            v = T.axis.spatial(15, o * 4 + u)
+            T.where(o * 4 + u < {})
+            B[v, 1] = A[v, 1]
+"""
+    for limits, full in (((9, 15), 2), ((15, 9), 2), ((11, 12), 2), ((12, 12), 3), ((13, 12), 3), ((3, 15), 0)):
+        found = lower(written(text.format(*limits)), target=CPU)
+        assert re.findall(r"scf.for %\w+ = %c(\d) to %c(\d)", found)[0] == (("0", str(full)) if full else ("0", "4")), found
+        assert ("scf.if" in found) == (limits not in {(12, 12), (13, 12)}) and "minsi" not in found
+    found = lower(written(text.format(15, 15).replace("o * 4 + u", "u * 4 + o")), target=CPU)
+    assert "scf.if" not in found and "to %c3 " in found
+
+
+def test_lanes_that_some_blocks_leave_out_are_loaded_for_others() -> None:
+    """The loads of two blocks are at the same places of the same buffer, but not of the same lanes; two buffers are apart."""
+    source = from_source("""
+def main(A: T.Buffer((4, 16), "float32"), C: T.Buffer((4, 16), "float32"), B: T.Buffer((4, 48), "float32")):
+    for i in range(4):
+        for j in T.vectorized(16):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.where(j < 10)
+                B[vi, vj] = A[vi, vj * 5 % 16] + C[vi, vj * 5 % 16]
+            with T.block("D"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj + 16] = A[vi, vj * 5 % 16]
+            with T.block("E"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj + 32] = C[vi, vj * 5 % 16]
+""")
+    a, c = np.arange(64, dtype=np.float32).reshape(4, 16), np.arange(64, 128, dtype=np.float32).reshape(4, 16)
+    found, order = np.asarray(relayc.compile_kernel(source)(a, c)), np.arange(16) * 5 % 16
+    np.testing.assert_array_equal(found[:, :10], (a + c)[:, order[:10]])
+    np.testing.assert_array_equal(found[:, 16:], np.concatenate([a[:, order], c[:, order]], 1))
+
+
+@pytest.mark.parametrize(("steps", "barriers"), [(4, 0), (5, 1)])
+def test_threads_wait_for_elements_that_are_not_theirs(steps: int, barriers: int) -> None:
+    """The number of a thread is a digit of an index if the smaller terms are below its factor, which is 4."""
+    j = f"for j in T.thread_binding(7, {X}):\n"
+    text = lower(
+        written(
+            f"{j}  for u in range({steps}):\n    t: t[0, vj * 4 + vu] = A[0, vj * 4 + vu]\n"
+            f"  for w in range({steps}):\n    B: B[0, vj * 4 + vw] = t[0, vj * 4 + vw]"
+        )
+    )
+    assert text.count("gpu.barrier") == barriers
+
+
+def test_no_branch_is_around_a_barrier() -> None:
+    """Blocks beside each other have one guard, but threads wait before some of them."""
+    part = '    with T.block("{}"):\n      v, w = T.axis.remap("SS", [z, j])\n      T.where(j < 20)\n      {}\n'
+    parts = (("C", "B[v, w] = 1.0"), ("s", "t[1, w] = A[v, w]"), ("t", "t[0, w] = A[v + 2, w]"), ("B", "B[v + 2, w] = t[0, 19 - w]"))
+    blocks = "".join(part.format(*names) for names in parts)
+    text = lower(written(f"for j in T.thread_binding(32, {X}):\n  for z in range(2):\n{blocks}"))
+    depth = 0
+    for line in text.splitlines():
+        depth += line.count("scf.if") - (depth > 0 and line.strip() == "}")
+        assert depth == 0 or "gpu.barrier" not in line, text
+    assert text.count("gpu.barrier") >= 1 and "scf.if" in text
+
+
+@pytest.mark.parametrize(("limit", "predicates"), [(28, 2), (32, 0)])
+def test_asynchronous_copies_have_predicates_where_elements_may_be_missing(limit: int, predicates: int) -> None:
+    vector = "vj * 4 + vl"
+    text = lower(
+        written(
+            f"for i in T.serial(8, {ASYNC}):\n  for j in T.thread_binding(8, {X}):\n    for l in T.vectorized(4):\n"
+            f"      t: t[vi, {vector}] = T.if_then_else({vector} < {limit}, A[vi, T.min({vector}, {limit - 1})], 0.0)\n"
+            f"  for p in T.thread_binding(8, {X}):\n    for q in range(4):\n      B: B[vi, vp * 4 + vq] = t[vi, vp * 4 + vq]"
+        )
+    )
+    assert len(re.findall(r"arith.select %\w+, %c16_i32, %c0_i32", text)) == predicates
+
+
+def _box(shape: tuple[int, ...], stored: str = "{}", value: str = "A[{}]", found: tuple[int, ...] | None = None) -> tuple[int, ...]:
+    """The extents of the box that a loop copies from A, of a shape, to shared memory.
+
+    Args:
+      stored: the index of an element of the shared buffer, with the iterators i, j, ... for the braces.
+      found: the extents of the loops, if not the shape.
+    """
+    names = "ijklmn"[: len(shape)]
+    extents = found or shape
+    at = ", ".join(f"v{name}" for name in names)
+    text = f"def main(A: T.Buffer({shape}, 'float32'), B: T.Buffer((1,), 'float32')):\n    t = T.alloc_buffer({extents}, scope='shared')\n"
+    for depth, (name, extent) in enumerate(zip(names, extents, strict=True)):
+        text += f"    {'  ' * depth}for {name} in T.serial({extent}{'' if depth else ', ' + BOX}):\n"
+    space = "    " + "  " * len(shape)
+    text += f"{space}with T.block('t'):\n{space}  {at} = T.axis.remap('{'S' * len(shape)}', [{', '.join(names)}])\n"
+    text += f"{space}  t[{stored.format(at)}] = {value.format(at)}\n    with T.block('B'):\n        B[0] = 0.0\n"
+    s = Schedule(from_source(text))
+    with s.mod.context:
+        (node,) = boxes_in(launches_of(tree_of(s.nest, Target("cuda", arch="sm_90a"))[:1], s.nest.scope)[0].nodes)
+        region = KeptRegion((), (Index(),) * len(extents), extents, False)
+        return box_of(node, region, lines_of("t", region.extents, node.target.type.element_type), shape).extents
+
+
+def test_boxes_are_of_tensors_of_up_to_five_dimensions_and_lines_of_the_tensor() -> None:
+    for shape in ((8, 32), (256, 32), (1, 1, 1, 8, 32)):
+        assert _box(shape) == shape
+    inside = "T.if_then_else(T.And({}), A[{{}}], 0.0)"
+    assert _box((5, 20), value="T.if_then_else(T.And(vi < 5, vj < 20), A[T.min(vi, 4), T.min(vj, 19)], 0.0)", found=(8, 32)) == (8, 32)
+    assert _box((1, 20), value="T.if_then_else(T.And(vi < 1, vj < 20), A[0, T.min(vj, 19)], 0.0)", found=(8, 32)) == (8, 32)
+    for shape, options, words in (
+        ((1, 264, 32), {}, r"of the dimensions of a tensor of up to 5, up to 256 lines of each, found \[1, 264, 32\]"),
+        ((1, 1, 1, 1, 8, 32), {}, "of the dimensions of a tensor of up to 5, up to 256 lines of each"),
+        ((32, 32), {"value": "A[vj, vi]"}, "of a whole buffer, to the dimensions that it has, found"),
+        ((32, 32), {"value": inside.format("vi < 20, vj < 32")}, "of what the tensor has, found one of what is below 20"),
+        ((8, 30), {}, "buffer t: expected whole lines of 128 bytes, 32 elements, and a multiple of 8 of them"),
+        ((12, 32), {}, "buffer t: expected whole lines of 128 bytes, 32 elements, and a multiple of 8 of them"),
+        ((32,), {}, "buffer t: expected whole lines of 128 bytes, 32 elements, and a multiple of 8 of them"),
+    ):
+        with pytest.raises(ScheduleError, match=words):
+            _box(shape, **options)

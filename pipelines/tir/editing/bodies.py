@@ -122,7 +122,7 @@ def take_init(nest: Nest, block: Block, name: str, kept: Sequence[int]) -> Block
 def sweep(region: ir.Block) -> None:
     """Erases unused operations of a block."""
     for op in reversed([op.operation for op in region.operations]):
-        if op.name.startswith(("affine.", "arith.", "math.", "memref.load")) and not any(next(iter(r.uses), None) for r in op.results):
+        if op.name.startswith(("affine.", "arith.", "math.", "memref.load")) and next(iter(op.results[0].uses), None) is None:
             op.erase()
 
 

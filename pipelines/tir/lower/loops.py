@@ -251,8 +251,7 @@ class LoopEmitter(BlockEmitter):
         if full is None:
             self._run(node, state, init, 0, Index(extent), Var.below(extent, name=loop.name))
             return
-        if not proves(lambda: full <= 0):
-            self._run(node, state, init, 0, Index(full), Var.below(full, name=loop.name))
+        self._run(node, state, init, 0, Index(full), Var.below(full, name=loop.name))
         tail = self._tail(node, state, init)
         if isinstance(full, int) and isinstance(extent, int) and extent - full == 1:
             self.emit(node.children, self._at(state, node, Index(full)), init)
@@ -401,7 +400,7 @@ class LoopEmitter(BlockEmitter):
             bodies.storage[buffer] = file
             found: dict[ir.Value, dict[Slot, None]] = {}
             self._slots([node], state, init, found)
-            if not 0 < len(found[buffer]) <= MOST_SUMS:
+            if len(found[buffer]) > MOST_SUMS:
                 bodies.storage[buffer] = memory
                 continue
             base = bodies.base_of(place, state)

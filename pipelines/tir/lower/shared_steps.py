@@ -139,7 +139,7 @@ def _shuffled(value: ir.Value, distance: int) -> ir.Value:
         return emit.create("arith.bitcast", [type_], [_shuffled(emit.create("arith.bitcast", [whole], [value]), distance)])
     if bits == 32:
         return shuffle("xor", value, distance)
-    if bits < 32:
+    if bits != 64:
         return emit.create("arith.trunci", [type_], [shuffle("xor", emit.create("arith.extui", [i32], [value]), distance)])
     half = emit.number(32, whole)
     low, high = emit.create("arith.trunci", [i32], [value]), emit.create("arith.trunci", [i32], [emit.arith("shrui", value, half)])

@@ -216,7 +216,7 @@ class _Launches:
         if axis == LANES and use.tensor is not None and use.tensor.threads > 1:
             return False
         if axis.startswith(THREAD):
-            return not scopes <= {"local", *GROUPS}
+            return not scopes.issubset({"local", *GROUPS})
         if "global" not in scopes:
             return False
         if not any(loop.kind == axis for loop in use.loops):

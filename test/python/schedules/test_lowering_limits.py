@@ -12,6 +12,7 @@ from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.lower.boxes import box_of, boxes_in, lines_of
+from relayc.pipelines.tir.lower.loops import MOST_SUMS
 from relayc.pipelines.tir.lower.nested import tree_of
 from relayc.pipelines.tir.lower.registers import Registers
 from relayc.pipelines.tir.lower.storage import KeptRegion
@@ -168,9 +169,11 @@ for o in range(4):
             T.where(o * 4 + u < {})
             B[v, 1] = A[v, 1]
 """
-    for limits, full in (((9, 15), 2), ((15, 9), 2), ((11, 12), 2), ((12, 12), 3), ((13, 12), 3), ((3, 15), 0)):
+    for limits, full in (((9, 15), 2), ((15, 9), 2), ((11, 12), 2), ((12, 12), 3), ((13, 12), 3), ((3, 15), 0), ((4, 15), 1)):
         found = lower(written(text.format(*limits)), target=CPU)
-        assert re.findall(r"scf.for %\w+ = %c(\d) to %c(\d)", found)[0] == (("0", str(full)) if full else ("0", "4")), found
+        # One iteration is no loop.
+        assert re.findall(r"scf.for %\w+ = %c(\d) to %c(\d)", found)[0] == (("0", str(full)) if full > 1 else (str(full), "4")), found
+        assert full or found.count("memref.store") == 7
         assert ("scf.if" in found) == (limits not in {(12, 12), (13, 12)}) and "minsi" not in found
     found = lower(written(text.format(15, 15).replace("o * 4 + u", "u * 4 + o")), target=CPU)
     assert "scf.if" not in found and "to %c3 " in found
@@ -278,3 +281,61 @@ def test_boxes_are_of_tensors_of_up_to_five_dimensions_and_lines_of_the_tensor()
     ):
         with pytest.raises(ScheduleError, match=words):
             _box(shape, **options)
+
+
+@pytest.mark.parametrize(("count", "is_carried"), [(MOST_SUMS, True), (MOST_SUMS + 1, False)])
+def test_a_few_sums_in_memory_are_in_registers_while_a_loop_runs(count: int, is_carried: bool) -> None:
+    text = f"for i in range(2):\n  for k in range(16):\n    for u in T.unroll({count}):\n      B: B[vu, vi] = B[vu, vi] + A[vi, vk] over k"
+    assert ("iter_args" in lower(written(text), target=CPU)) == is_carried
+
+
+def test_vectors_have_as_many_lanes_as_those_of_the_widest_type() -> None:
+    text = lower(
+        from_source("""
+def main(A: T.Buffer((64,), "int8"), B: T.Buffer((64,), "float32")):
+    for j in T.vectorized(64):
+        with T.block("B"):
+            v = T.axis.spatial(64, j)
+            B[v] = T.cast(A[v], "float32")
+"""),
+        target=CPU,
+    )
+    assert {int(lanes) for lanes in re.findall(r"vector<(\d+)x", text)} == {16}
+
+
+@pytest.mark.parametrize(("threads", "barriers", "halves"), [(16, 0, []), (32, 0, []), (64, 2, []), (6, 5, ["2", "2", "1"])])
+def test_threads_share_sums_by_shuffles_up_to_a_warp(threads: int, barriers: int, halves: list[str]) -> None:
+    text = lower(written(f"for k in T.thread_binding({threads}, {X}):\n  B: B[0, 0] = B[0, 0] + A[vk, 0] over k"))
+    assert text.count("gpu.barrier") == barriers and re.findall(r"arith.cmpi ult, %\w+, %c(\d+)", text) == halves, text
+
+
+@pytest.mark.parametrize(
+    ("value", "smaller", "larger"),
+    [
+        ("A[v, 0]", 0, 0),
+        ("A[v + 1, 0]", 1, 0),
+        ("A[v * 2, 0]", 1, 0),
+        ("T.if_then_else(v >= 3, A[v - 3, 0], 0.0)", 0, 1),
+    ],
+)
+def test_loads_of_threads_that_a_guard_leaves_out_are_within_the_buffer(value: str, smaller: int, larger: int) -> None:
+    text = lower(
+        written(
+            f"for j in T.thread_binding(64, {X}):\n  with T.block('r'):\n    v = T.axis.spatial(64, j)\n    T.where(j < 31)\n"
+            f"    r[v, 0] = {value}\n  with T.block('B'):\n    v = T.axis.spatial(64, j)\n    T.where(j < 31)\n    B[v, 0] = r[v, 0]"
+        )
+    )
+    assert (text.count("arith.minsi"), text.count("arith.maxsi")) == (smaller, larger), text
+
+
+@pytest.mark.parametrize(("extents", "launches"), [((0, 4), 0), ((4, 0), 0), ((1, 4), 1)])
+def test_grids_without_blocks_are_not_launched(extents: tuple[int, int], launches: int) -> None:
+    text = f"""
+def main(A: T.Buffer({extents}, "float32"), B: T.Buffer({extents}, "float32")):
+    for i in T.thread_binding({extents[0]}, "blockIdx.x"):
+        for j in T.thread_binding({extents[1]}, "blockIdx.y"):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj]
+"""
+    assert lower(from_source(text)).count("gpu.launch ") == launches

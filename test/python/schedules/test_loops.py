@@ -410,6 +410,34 @@ def test_choices_up_to_their_limits() -> None:
     assert {s.sample_categorical([1, 2, 4], probs=[0.0, 1e-9, 0.0]).value for _ in range(5)} == {2}
     assert s.sample_categorical([1, 2, 4], decision=0).value == 1 and s.sample_categorical([1, 2, 4], decision=2).value == 4
     assert [factor.value for factor in s.sample_perfect_tile("k", 1, 7)] == [7]
+    tiles = [s.sample_perfect_tile("j", 2, most)[0].knob.options for most in (4, 5)]
+    assert [set(options) for options in tiles] == [{(5, 1)}, {(5, 1), (1, 5)}]
+
+
+def test_factors_axes_and_offsets_up_to_their_limits() -> None:
+    s = Schedule(KERNELS["product"]().mod)
+    assert [str(loop) for loop in s.split("k", [7])] == ["k_0"] and [str(loop) for loop in s.split("j", [None])] == ["j_0"]
+    with pytest.raises(ScheduleError, match=r"factors of i: expected one or more, of which one at most is None, found \[\]"):
+        s.split("i", [])
+    for axis, shape in {-3: "m34", -2: "3m4", -1: "34m", 0: "m34", 1: "3m4", 2: "34m"}.items():
+        partial = Schedule(KERNELS["total"]().mod)
+        partial.rfactor("k", axis)
+        with partial.mod.context:
+            assert "".join(map(str, partial.nest.shape(partial.nest.buffers()["total_rf"]))) == shape
+    _refused("total", lambda s: s.rfactor("k", -4), "factor_axis: expected a number from -3 to 2, found -4")
+    s.cache_read("D", 0, "shared")
+    for axis, factor, offset in ((0, 1, 0), (-2, 8, 7)):
+        s.storage_align("A_shared", 0, axis, factor, offset)
+    for axis, factor, offset, words in (
+        (1, 8, 0, "axis: expected a dimension of A_shared before its last one, out of 2, found 1"),
+        (-1, 8, 0, "axis: expected a dimension of A_shared before its last one, out of 2, found -1"),
+        (-3, 8, 0, "axis: expected a dimension of A_shared before its last one, out of 2, found -3"),
+        (0, 8, 8, "expected a factor of 1 or more and an offset below it, found 8 and 8"),
+        (0, 8, -1, "expected a factor of 1 or more and an offset below it, found 8 and -1"),
+        (0, 0, 0, "expected a factor of 1 or more and an offset below it, found 0 and 0"),
+    ):
+        with pytest.raises(ScheduleError, match=words):
+            s.storage_align("A_shared", 0, axis, factor, offset)
 
 
 @pytest.mark.parametrize(("tile", "first", "limit"), [(8, 0, 20), (8, 0, 18), (8, 2, 20), (16, 0, 20)])

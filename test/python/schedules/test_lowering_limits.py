@@ -65,9 +65,19 @@ def test_guards_that_others_imply_are_not_needed() -> None:
     assert needed([Guard(x, 5), Guard(y, 3), Guard(x, 4)]) == [Guard(y, 3), Guard(x, 4)]
 
 
-def test_sums_in_registers_go_on_where_a_block_reads_them_at_each_step() -> None:
-    text = "for i in range(64):\n  for k in range(32):\n    r: r[vi, 0] = r[vi, 0] + A[vi, vk] over k\n    B: B[vi, vk] = r[vi, 0]"
-    np.testing.assert_array_equal(relayc.compile_kernel(written(text))(GIVEN), GIVEN.cumsum(1))
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("for i in range(64):\n  for k in range(32):\n    r: r[vi, 0] = r[vi, 0] + A[vi, vk] over k\n    B: B[vi, vk] = r[vi, 0]", 64),
+        (
+            "g = T.alloc_buffer((64,))\nfor k in range(32):\n  for i in range(4):\n"
+            "    g: g[vi] = g[vi] + A[vi, vk] over k\n    B: B[vi, vk] = g[vi]",
+            4,
+        ),
+    ],
+)
+def test_sums_go_on_where_a_block_reads_them_at_each_step(text: str, rows: int) -> None:
+    np.testing.assert_array_equal(np.asarray(relayc.compile_kernel(written(text))(GIVEN))[:rows], GIVEN[:rows].cumsum(1))
 
 
 def test_a_start_may_write_registers_that_the_steps_leave() -> None:
@@ -339,3 +349,14 @@ def main(A: T.Buffer({extents}, "float32"), B: T.Buffer({extents}, "float32")):
                 B[vi, vj] = A[vi, vj]
 """
     assert lower(from_source(text)).count("gpu.launch ") == launches
+
+
+@pytest.mark.parametrize("level", [0, 1, 3, 4])
+def test_prefetches_are_into_one_of_three_caches(level: int) -> None:
+    annotation = f'annotations={{"prefetch": ["A", "i", 1, {level}]}}'
+    mod = written(f"for i in T.serial(64, {annotation}):\n  for j in range(32):\n    B: B[vi, vj] = A[vi, vj]")
+    if 1 <= level <= 3:
+        assert lower(mod, target=CPU).count("memref.prefetch") == 2  # lines of a row
+    else:
+        with pytest.raises(ScheduleError, match="and a cache level of 1 to 3, found"):
+            lower(mod, target=CPU)

@@ -165,6 +165,18 @@ def test_remainders_of_quotients_are_of_all_elements(layout: Callable, extent: S
             assert layouts.shape_in(amap, [extent]) == shape
 
 
+@pytest.mark.parametrize("layout", [lambda k, j: [k * 10 + j], lambda k, j: [j, 11 - k]])
+def test_a_parameter_is_packed_by_parts_of_its_dimensions(layout: Callable) -> None:
+    kernel = dense()
+
+    def packed(s: Schedule) -> None:
+        s.transform_layout("C", ("read", "B"), layout)
+
+    words = "buffer B: transform_layout of a parameter: expected a dimension, its quotient or its remainder, found"
+    with pytest.raises(ScheduleError, match=words):
+        relayc.compile_kernel(kernel.mod, params={1: kernel.inputs[1]}, schedule=packed)
+
+
 def test_the_rest_of_tiles_of_six_rows() -> None:
     """Four, two and one of them, by the bits of their number."""
     kernel = relayc.compile_kernel(

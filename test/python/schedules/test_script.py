@@ -440,3 +440,79 @@ def main(A: T.Buffer((5, 2), "float32"), B: T.Buffer((5, 2), "float32")):
 def test_a_grid_has_extents() -> None:
     with pytest.raises(ScriptError, match=r"T\.grid: expected extents, found none"):
         from_source('def main(A: T.Buffer((5,), "float32")):\n    for i in T.grid():\n        pass\n')
+
+
+PLUS_ONE = from_source("""
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] + 1.0
+""")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "replacement", "words"),
+    [
+        (r'(tir.loop = "i")', r"\1, tir.annotations = {weight = @size}", "annotations: expected a value, found a knob size"),
+        (
+            r"(%\w+) = arith.addf (%\w+), %\w+ : f32",
+            r"%w = arith.extf \2 : f32 to f80\n%one = arith.constant 1.0 : f80\n%y = arith.addf %w, %one : f80\n"
+            r"\1 = arith.truncf %y : f80 to f32",
+            "script: expected constants of numbers, found 1.0.* : f80",
+        ),
+        (
+            r'"tir.block"\((%\w+)\)((?:.|\n)*?)arith.addf (%\w+), %\w+ :',
+            r"%q = arith.index_cast \1 : index to i32\n%f = arith.sitofp %q : i32 to f32\n"
+            r'"tir.block"(\1)\2arith.addf \3, %f :',
+            "script: expected what a block computes itself, found a value from around it: .*arith.sitofp",
+        ),
+        (
+            r'"tir.block"\((%\w+)\)',
+            r'%q = arith.xori \1, \1 : index\n"tir.block"(%q)',
+            r"block B: expected points that are computed of loops by \+, -, \*, //, %, min and max, found others",
+        ),
+    ],
+)
+def test_what_no_script_says_is_refused(pattern: str, replacement: str, words: str) -> None:
+    text, count = re.subn(pattern, replacement, str(PLUS_ONE))
+    assert count == 1
+    with pytest.raises(ScheduleError, match=words):
+        script(IRModule.parse(text))
+
+
+SHIFTED = """
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v] = {}
+"""
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "A[v + 1] if v < 7 else 0.0",
+        "T.if_then_else(v < 7, A[v + 1], 0.0)",
+        "T.if_then_else(v < 7, t=A[v + 1], f=0.0)",
+        "T.if_then_else(v < 7 and A[v + 1] > -1.0, A[v + 1], 0.0)",
+    ],
+)
+def test_elements_beyond_the_end_are_read_where_a_condition_leaves_them_out(value: str) -> None:
+    a = np.arange(8, dtype=np.float32)
+    np.testing.assert_array_equal(run(from_source(SHIFTED.format(value)), [a])[0], np.append(a[1:], 0))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "A[v + 1]",
+        "T.Select(v < 7, A[v + 1], 0.0)",
+        "T.if_then_else(A[v + 1] > 0.0, A[v], 0.0)",
+        "A[v] if A[v + 1] > 0.0 and v < 7 else 0.0",
+    ],
+)
+def test_elements_beyond_the_end_are_not_read_in_a_condition(value: str) -> None:
+    with pytest.raises(ScriptError, match="expected 0 to 7, found 1 to 8"):
+        from_source(SHIFTED.format(value))

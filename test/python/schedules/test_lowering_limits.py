@@ -360,3 +360,24 @@ def test_prefetches_are_into_one_of_three_caches(level: int) -> None:
     else:
         with pytest.raises(ScheduleError, match="and a cache level of 1 to 3, found"):
             lower(mod, target=CPU)
+
+
+@pytest.mark.parametrize(("shift", "smaller", "larger"), [(-3, 0, 1), (-2, 0, 0), (49, 0, 0), (50, 1, 0)])
+def test_loads_of_registers_that_a_guard_leaves_out_are_within_the_buffer(shift: int, smaller: int, larger: int) -> None:
+    """Where there is a guard the sum of the loops is from 2 to 14; the last row is 63."""
+    part = '  with T.block("{}"):\n      v, w = T.axis.remap("SS", [i, o])\n      T.where(i + o < {})\n      {}\n  '
+    blocks = part.format("r", 9, f"r[0, 0] = A[v + w + {shift}, 0]") + part.format("B", 10, "B[v, w] = r[0, 0]")
+    text = lower(written(f"for i in range(8):\n  for o in range(8):\n  {blocks}"), target=CPU)
+    assert (text.count("arith.minsi"), text.count("arith.maxsi"), text.count("scf.if")) == (smaller, larger, 1)
+
+
+def test_vectors_of_threads_are_aligned_by_number_where_their_place_has_symbols() -> None:
+    head = 'def main(A: T.Buffer((4, {0}), "float32"), B: T.Buffer((4, {0}), "float32")):\n'
+    loops = (
+        '    for i in range(4):\n        for j in T.thread_binding(8, "threadIdx.x"):\n            for l in T.vectorized(4):\n'
+        '                with T.block("B"):\n                    vi = T.axis.spatial(4, i)\n'
+        "                    v = T.axis.spatial(32, j * 4 + l)\n                    B[vi, v] = A[vi, v] + 1.0\n"
+    )
+    for columns, count in ((32, 0), ('"n * 4 + 32"', 2)):
+        n = "    n = T.int64()\n" if count else ""
+        assert lower(from_source(head.format(columns) + n + loops)).count("alignment = 16") == count

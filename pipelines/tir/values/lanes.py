@@ -74,7 +74,7 @@ def cover(begin: Index, end: Index, lanes: LaneCover, evaluator: Evaluator, bloc
         loop(whole(step), step, width)
         if multiple % step == 0:
             return carried
-    if width > 1 and most >= width and not (lanes.masked and lanes.cheap_masks):
+    if most >= width and not (lanes.masked and lanes.cheap_masks):
         loop(whole(width), width, width)
         if multiple % width == 0:
             return carried

@@ -381,3 +381,27 @@ def test_vectors_of_threads_are_aligned_by_number_where_their_place_has_symbols(
     for columns, count in ((32, 0), ('"n * 4 + 32"', 2)):
         n = "    n = T.int64()\n" if count else ""
         assert lower(from_source(head.format(columns) + n + loops)).count("alignment = 16") == count
+
+
+def test_blocks_keep_a_guard_that_one_of_their_accesses_needs() -> None:
+    """Of what a block writes one part is in shared memory, which has room; of what it reads one part may be no element there."""
+    j = f"for j in T.thread_binding(32, {X}):\n"
+    guarded = "  with T.block('{0}'):\n    v = T.axis.spatial(32, j)\n    T.where(j < 20)\n    {1}\n"
+    written_twice = j + guarded.format("D", "t[0, v] = 1.0\n    B[0, v] = 2.0")
+    assert lower(written(written_twice)).count("scf.if") == 1
+    fill = "  t: t[0, vj] = A[0, vj]\n"
+    read = guarded.format("r", "r[0, 0] = t[0, v + 12] + A[v, 0]") + guarded.format("B", "B[0, v] = r[0, 0]")
+    text = lower(written(j + fill + read))
+    assert "arith.minsi" not in text and "scf.if" in text
+
+
+@pytest.mark.parametrize(("extent", "is_legal"), [(32, True), (33, False)])
+def test_a_block_has_up_to_1024_threads(extent: int, is_legal: bool) -> None:
+    mod = written(
+        f"for i in T.thread_binding({extent}, 'threadIdx.y'):\n  for j in T.thread_binding(32, {X}):\n    B: B[vi, vj] = A[vi, vj]"
+    )
+    if is_legal:
+        assert "%c32" in lower(mod)
+    else:
+        with pytest.raises(ScheduleError, match="expected at most 1024 threads of a block, found 1056"):
+            lower(mod)

@@ -1,0 +1,82 @@
+"""Texts of scripts at their limits: widths of lines, numbers of a dtype, extents and bounds of loops."""
+
+import numpy as np
+import pytest
+
+from relayc.pipelines.evaluate.tir import run
+from relayc.tir import ScriptError, from_source, script
+
+BODY = """
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v] = {}
+"""
+
+
+def _source(value: str, dtype: str = "float32", arguments: str = 'A: T.Buffer((8,), "float32")') -> str:
+    return f'def main({arguments}, B: T.Buffer((8,), "{dtype}")):' + BODY.format(value)
+
+
+@pytest.mark.parametrize(("width", "is_one_line"), [(120, True), (121, False)])
+def test_a_head_is_one_line_up_to_120_characters(width: int, is_one_line: bool) -> None:
+    name = "a" * (width - len('def main(: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):'))
+    lines = script(from_source(_source(f"{name}[v]", arguments=f'{name}: T.Buffer((8,), "float32")'))).splitlines()
+    head = next(line for line in lines if line.startswith("def "))
+    assert (len(head) == width) == is_one_line and head.endswith("):") == is_one_line
+
+
+@pytest.mark.parametrize(("other", "has_name"), [(44, False), (45, True)])
+def test_an_expression_of_more_than_100_characters_has_a_name(other: int, has_name: bool) -> None:
+    """The first sum has 100 characters, or 101."""
+    a, c = "a" * 45, "c" * other
+    buffers = ", ".join(f'{name}: T.Buffer((8,), "float32")' for name in (a, c))
+    text = script(from_source(_source(f"({a}[v] + {c}[v]) * 2.0", arguments=buffers)))
+    assert (f"= {a}[vi] + {c}[vi]\n" in text) == has_name and (f"({a}[vi] + {c}[vi])" in text) != has_name
+
+
+@pytest.mark.parametrize(("dtype", "least", "most"), [("int8", -128, 127), ("uint8", 0, 255), ("int32", -(1 << 31), (1 << 31) - 1)])
+def test_numbers_of_a_dtype(dtype: str, least: int, most: int) -> None:
+    for number in (least, most, (most + 1) // 2):
+        found = run(from_source(_source(f"T.{dtype}({number})", dtype)), [np.zeros(8, np.float32)])[0]
+        np.testing.assert_array_equal(found.view(dtype), np.full(8, number, dtype))
+    for number in (least - 1, most + 1):
+        with pytest.raises(ScriptError, match=f"T.{dtype}: expected a number that {dtype} holds, found {number}"):
+            from_source(_source(f"T.{dtype}({number})", dtype))
+
+
+def test_indices_are_divided_by_sizes_and_cut_off_from_0_on() -> None:
+    a = np.arange(8, dtype=np.float32)
+    np.testing.assert_array_equal(run(from_source(_source("A[T.truncdiv(v, 2)] + A[T.truncmod(v, 2)]")), [a])[0], a // 2 + a % 2)
+    with pytest.raises(ScriptError, match="truncdiv: expected a dividend that is not negative"):
+        from_source(_source("A[T.truncdiv(v - 1, 2)]"))
+    source = from_source("""
+def main(A: T.Buffer((4, "n"), "float32"), B: T.Buffer(("4*n",), "float32")):
+    n = T.int64()
+    for i in range(0, n * 4):
+        with T.block("B"):
+            v = T.axis.spatial(n * 4, i)
+            B[v] = A[v // n, v % n] + 1.0
+""")
+    np.testing.assert_array_equal(run(source, [a.reshape(4, 2)], {"n": 2})[0], a + 1)
+
+
+@pytest.mark.parametrize("bounds", ["", "0, n, 2"])
+def test_a_range_of_sizes_has_an_end_or_a_start_and_an_end(bounds: str) -> None:
+    with pytest.raises((ScriptError, TypeError), match="range"):
+        from_source(f"""
+def main(A: T.Buffer(("n",), "float32"), B: T.Buffer(("n",), "float32")):
+    n = T.int64()
+    for i in range({bounds}):
+        with T.block("B"):
+            v = T.axis.spatial(n, i)
+            B[v] = A[v]
+""")
+
+
+def test_buffers_and_loops_may_be_empty() -> None:
+    text = 'def main(A: T.Buffer((0, 4), "float32"), B: T.Buffer((0, 4), "float32")):\n    t = T.alloc_buffer((0,))\n'
+    text += '    for i, j in T.grid(0, 4):\n        with T.block("B"):\n            vi, vj = T.axis.remap("SS", [i, j])\n'
+    assert run(from_source(text + "            B[vi, vj] = A[vi, vj]\n"), [np.zeros((0, 4), np.float32)])[0].shape == (0, 4)
+    with pytest.raises(ScriptError, match="expected a number that is not negative, or an expression over sizes, found -1"):
+        from_source(text.replace("alloc_buffer((0,))", "alloc_buffer((-1,))") + "            B[vi, vj] = A[vi, vj]\n")

@@ -120,3 +120,10 @@ def test_codes_for_sizes_that_are_known_have_no_branch() -> None:
         with Ranges({"n": Range(4, 10)}):
             nest.at_least(sizes, Evaluator({}), lambda: found.append("then"), lambda: found.append("otherwise"))  # noqa: B023 (called at once)
         assert found == expected
+
+
+@pytest.mark.parametrize(("work", "is_parallel"), [(99, False), (100, True)])
+def test_tasks_are_parallel_from_a_grain_on(work: int, is_parallel: bool) -> None:
+    with _function() as (module, _):
+        nest.tasks([Var.below(4)], Evaluator({}), lambda: None, work, 100)
+        assert ("scf.parallel" in str(module), "scf.for" in str(module)) == (is_parallel, not is_parallel)

@@ -11,6 +11,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.tir.lower import storage
 from relayc.pipelines.tir.lower.boxes import box_of, boxes_in, lines_of
 from relayc.pipelines.tir.lower.loops import MOST_SUMS
 from relayc.pipelines.tir.lower.nested import tree_of
@@ -405,3 +406,86 @@ def test_a_block_has_up_to_1024_threads(extent: int, is_legal: bool) -> None:
     else:
         with pytest.raises(ScheduleError, match="expected at most 1024 threads of a block, found 1056"):
             lower(mod)
+
+
+def _rows_of_four(loop: str, guard: str, row: str, column: str) -> str:
+    """Rows `z` of A in parts `l` of four columns, in registers and then in B, by threads."""
+    part = f"  for l in T.{loop}(4):\n      with T.block('{{}}'):\n        w = T.axis.spatial(8, z)\n"
+    part += f"        v = T.axis.spatial(32, j * 4 + l)\n        T.where({guard})\n        {{}}\n  "
+    blocks = part.format("r", f"r[0, v % 4] = A[{row}, {column}]") + part.format("B", "B[w, v] = r[0, v % 4]")
+    return lower(written(f"for z in T.thread_binding(8, 'threadIdx.y'):\n  for j in T.thread_binding(8, {X}):\n  {blocks}"))
+
+
+def test_a_guard_of_one_iterator_clips_no_other_one() -> None:
+    text = _rows_of_four("unroll", "z < 5", "w + 59", "v")
+    assert re.findall(r"arith.minsi %\w+, %c(\d+)", text) == ["4"], text
+
+
+@pytest.mark.parametrize(
+    ("loop", "limit", "clipped"), [("vectorized", 28, "24"), ("vectorized", 30, ""), ("unroll", 28, "24"), ("unroll", 30, "29")]
+)
+def test_parts_that_a_guard_leaves_out_as_a_whole_are_clipped(loop: str, limit: int, clipped: str) -> None:
+    guard = f"j * 4 + l < {limit}"
+    if not clipped:
+        with pytest.raises(ScheduleError, match="buffer r in registers: expected elements at numbers"):
+            _rows_of_four(loop, guard, "w", "v + 1")
+        return
+    text = _rows_of_four(loop, guard, "w", "v + 1")
+    assert re.findall(r"arith.minsi %\w+, %c(\d+)", text)[0] == clipped, text
+
+
+@pytest.mark.parametrize(
+    ("shape", "index", "loops", "guard", "has_memory"),
+    [
+        ("(1, 4)", "v, w", "2, 4", "i < 1", False),  # the first dimension has one element
+        ("(2, 4)", "v, w", "2, 4", "i < 1", False),
+        ("(1, 5)", "0, v + w", "2, 4", "i + u < 5", False),  # four elements of five
+        ("(1, 4)", "0, v + w", "2, 4", "i + u < 4", True),  # four of four
+    ],
+)
+def test_what_is_stored_of_a_buffer_in_one_iteration(shape: str, index: str, loops: str, guard: str, has_memory: bool) -> None:
+    part = f"    for u in T.unroll(4):\n      with T.block('{{}}'):\n        v, w = T.axis.remap('SS', [i, u])\n        T.where({guard})\n"
+    blocks = (part + "        {}\n").format("r", f"q[{index}] = A[v, w]") + (part + "        {}\n").format("B", f"B[v, w] = q[{index}]")
+    text = lower(written(f"q = T.alloc_buffer({shape}, scope='local')\nfor i in range(2):\n{blocks}"), target=CPU)
+    assert ("memref.alloca" in text) == has_memory, text
+
+
+def test_elements_from_both_ends_of_a_buffer_are_all_of_it() -> None:
+    text = lower(
+        written(
+            "g = T.alloc_buffer((64,))\nfor i in range(32):\n  g: g[vi] = A[vi, 0]\n  h: g[63 - vi] = A[vi, 1]\n"
+            "  B: B[vi, 0] = g[vi] - g[63 - vi]"
+        ),
+        target=CPU,
+    )
+    assert "(-d0 + 63)" in text and "d0 * -2" not in text, text
+
+
+@pytest.mark.parametrize(("count", "has_memory"), [(16, False), (17, True)])
+def test_registers_hold_elements_up_to_a_limit(count: int, has_memory: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage, "MOST_REGISTERS", 1)  # of 16 elements
+    text = f"for i in range(64):\n  for u in T.unroll({count}):\n    r: r[vi, vu] = A[vi, vu]\n"
+    text += f"  for w in T.unroll({count}):\n    B: B[vi, vw] = r[vi, vw]"
+    assert ("memref.alloca" in lower(written(text), target=CPU)) == has_memory
+
+
+def test_registers_are_not_at_remainders_of_lanes() -> None:
+    text = "for i in range(64):\n  for j in T.vectorized(8):\n    r: r[vi, vj * 3 % 8] = A[vi, vj]\n"
+    text += "  for w in T.unroll(8):\n    B: B[vi, vw] = r[vi, vw]"
+    assert "memref.alloca" in lower(written(text), target=CPU)
+
+
+@pytest.mark.parametrize(
+    ("between", "value", "expected"),
+    [
+        ("", "g[vp, vq] * 2.0", GIVEN * 2 + 2),
+        ("for x, y in T.grid(64, 32):\n  C: B[vx, vy] = 0.0\n", "g[vp, vq] * 2.0", GIVEN * 2 + 2),
+        ("", "g[vp, 31 - vq] * 2.0", GIVEN[:, ::-1] * 2 + 2),
+        ("", "g[vp, vq] + g[vp, 31]", GIVEN + GIVEN[:, 31:] + 2),
+    ],
+)
+def test_results_hold_other_values_before_only_where_nothing_else_uses_them(between: str, value: str, expected: np.ndarray) -> None:
+    text = f"g = T.alloc_buffer((64, 32))\nfor i, j in T.grid(64, 32):\n  g: g[vi, vj] = A[vi, vj] + 1.0\n{between}"
+    np.testing.assert_array_equal(
+        relayc.compile_kernel(written(text + f"for p, q in T.grid(64, 32):\n  D: B[vp, vq] = {value}"))(GIVEN), expected
+    )

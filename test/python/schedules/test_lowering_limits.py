@@ -469,8 +469,12 @@ def test_registers_hold_elements_up_to_a_limit(count: int, has_memory: bool, mon
     assert ("memref.alloca" in lower(written(text), target=CPU)) == has_memory
 
 
-def test_registers_are_not_at_remainders_of_lanes() -> None:
-    text = "for i in range(64):\n  for j in T.vectorized(8):\n    r: r[vi, vj * 3 % 8] = A[vi, vj]\n"
+@pytest.mark.parametrize(
+    ("loops", "index"),
+    [("for j in T.vectorized(8):\n    {}", "vj * 3 % 8"), ("for j in range(2):\n    for l in T.unroll(4):\n      {}", "vj * 4 + vl")],
+)
+def test_registers_are_not_at_remainders_of_lanes_or_at_what_a_loop_says(loops: str, index: str) -> None:
+    text = f"for i in range(64):\n  {loops.format(f'r: r[vi, {index}] = A[vi, {index}]')}\n"
     text += "  for w in T.unroll(8):\n    B: B[vi, vw] = r[vi, vw]"
     assert "memref.alloca" in lower(written(text), target=CPU)
 
@@ -489,3 +493,27 @@ def test_results_hold_other_values_before_only_where_nothing_else_uses_them(betw
     np.testing.assert_array_equal(
         relayc.compile_kernel(written(text + f"for p, q in T.grid(64, 32):\n  D: B[vp, vq] = {value}"))(GIVEN), expected
     )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "stored"),
+    [("vi", "vi + 20", "21xf32"), ("vi + 20", "vi", "21xf32"), ("vi // 2", "vi // 2", "1xf32"), ("vi // 2 + 20", "vi // 2", "21xf32")],
+)
+def test_a_workspace_holds_what_is_between_the_first_and_the_last_element(first: str, second: str, stored: str) -> None:
+    blocks = f"  g: g[{first}] = A[vi, 0]\n  h: g[{second}] = A[vi, 1]\n  B: B[vi, 0] = g[{first}] - g[{second}]"
+    text = lower(written(f"g = T.alloc_buffer((64,))\nfor i in range(40):\n{blocks}"), target=CPU)
+    assert f"memref<{stored}>" in text, text
+
+
+def test_an_element_of_two_iterations_is_in_the_memory_of_the_result() -> None:
+    blocks = "    g: g[vi // 2, vj] = A[vi, vj]\n  for q in range(32):\n    B: B[vi // 2, vq] = g[vi // 2, vq] * 2.0"
+    text = lower(written(f"g = T.alloc_buffer((64, 32))\nfor i in range(64):\n  for j in range(32):\n{blocks}"), target=CPU)
+    assert "%arg2: memref" not in text, text
+
+
+def test_a_guard_that_one_of_two_writers_lacks_keeps_the_result_apart() -> None:
+    block = "for i, j, q in T.grid(4, 4, 32):\n  with T.block('{}'):\n    v = T.axis.opaque(13, i * 3 + j)\n    w = T.axis.spatial(32, q)\n"
+    guard = "    T.where(i * 4 + j < 13)\n"
+    text = "g = T.alloc_buffer((64, 32))\n" + block.format("g") + "    g[v, w] = A[v, w] + 1.0\n"
+    text += block.format("h") + guard + "    g[v, w] = A[v, w] + 2.0\n" + block.format("B") + guard + "    B[v, w] = g[v, w] * 2.0"
+    assert "%arg2: memref" in lower(written(text), target=CPU)

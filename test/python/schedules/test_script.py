@@ -472,6 +472,11 @@ def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
             r'%q = arith.xori \1, \1 : index\n"tir.block"(%q)',
             r"block B: expected points that are computed of loops by \+, -, \*, //, %, min and max, found others",
         ),
+        (
+            r'"tir.block"\((%\w+)\)',
+            r'%p = arith.xori \1, \1 : index\n%q = arith.addi %p, \1 : index\n"tir.block"(%q)',
+            "block B: expected points that are computed of loops by",
+        ),
     ],
 )
 def test_what_no_script_says_is_refused(pattern: str, replacement: str, words: str) -> None:

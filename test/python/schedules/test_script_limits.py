@@ -80,3 +80,22 @@ def test_buffers_and_loops_may_be_empty() -> None:
     assert run(from_source(text + "            B[vi, vj] = A[vi, vj]\n"), [np.zeros((0, 4), np.float32)])[0].shape == (0, 4)
     with pytest.raises(ScriptError, match="expected a number that is not negative, or an expression over sizes, found -1"):
         from_source(text.replace("alloc_buffer((0,))", "alloc_buffer((-1,))") + "            B[vi, vj] = A[vi, vj]\n")
+
+
+def test_bounds_of_quotients_beside_their_dividend_are_not_known() -> None:
+    """v // 2 + 7 - v is between 3 and 7; its terms alone reach 10."""
+    source = from_source("""
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            w = T.axis.opaque(8, i // 2 + 7 - i)
+            B[v] = A[w] * 10.0 + A[v // 2 + 7 - v]
+""")
+    a, at = np.arange(8, dtype=np.float32), np.arange(8) // 2 + 7 - np.arange(8)
+    np.testing.assert_array_equal(run(source, [a])[0], 11 * a[at])
+
+
+def test_annotations_are_keys_and_values() -> None:
+    with pytest.raises(ScriptError, match=r"expected keys and values, found \*\*"):
+        from_source(_source("A[v]").replace("range(8)", 'T.serial(8, annotations={"a": 1, **{"b": 2}})'))

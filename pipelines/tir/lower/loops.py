@@ -304,7 +304,7 @@ class LoopEmitter(BlockEmitter):
         state = replace(state, facts=state.facts | strip.known)
         inside: Callable[[State], None] = lambda state: self.emit(node.children, state) if over_tiles else self._each(node, state, None)  # noqa: E731
         if left.is_constant and isinstance(left.const, int):
-            full = min(left.const // tile, int(node.loop.extent)) if over_tiles else 0
+            full = left.const // tile if over_tiles else 0
             self._run(node, state, None, 0, Index(full), Var.below(full, name=node.loop.name))
             if rest := vectors.pieces(left.const % tile, lanes.width):
                 inside(self._part(strip, rest, self._at(state, node, Index(full)) if over_tiles else state))

@@ -511,11 +511,16 @@ def test_an_intrinsic_of_one_thread_is_computed_by_each_thread() -> None:
 
 @pytest.mark.parametrize(
     ("around", "work"),
-    [("for o in range(1):", 32), ("for o in range(2):", 32), ("for o in T.parallel(2, annotations={'grain': 1000}):", 64)],
+    [
+        ("for o in range(1):", 32),
+        ("for o in range(2):", 32),
+        ("for o, z in T.grid(2, 1):", 32),
+        ("for o in T.parallel(2, annotations={'grain': 1000}):", 64),
+    ],
 )
 def test_loops_are_parallel_from_a_grain_on(around: str, work: int) -> None:
     """The work is that of all iterations of the parallel loop, and of those around it where they are one."""
-    inner = "T.parallel(n, annotations={'grain': 1000})" if "range" in around else "range(n)"
+    inner = "T.parallel(n, annotations={'grain': 1000})" if "parallel" not in around else "range(n)"
     mod = from_source(f"""
 def main(A: T.Buffer((2, "n", 32), "float32"), B: T.Buffer((2, "n", 32), "float32")):
     {around}

@@ -408,11 +408,12 @@ def test_a_block_has_up_to_1024_threads(extent: int, is_legal: bool) -> None:
             lower(mod)
 
 
-def _rows_of_four(loop: str, guard: str, row: str, column: str) -> str:
+def _rows_of_four(loop: str, guard: str, row: str, column: str, last: str = "") -> str:
     """Rows `z` of A in parts `l` of four columns, in registers and then in B, by threads."""
     part = f"  for l in T.{loop}(4):\n      with T.block('{{}}'):\n        w = T.axis.spatial(8, z)\n"
     part += f"        v = T.axis.spatial(32, j * 4 + l)\n        T.where({guard})\n        {{}}\n  "
-    blocks = part.format("r", f"r[0, v % 4] = A[{row}, {column}]") + part.format("B", "B[w, v] = r[0, v % 4]")
+    blocks = part.format("r", f"r[0, v % 4] = A[{row}, {column}]")
+    blocks += part.format("B", "B[w, v] = r[0, v % 4]").replace(loop, last or loop)
     return lower(written(f"for z in T.thread_binding(8, 'threadIdx.y'):\n  for j in T.thread_binding(8, {X}):\n  {blocks}"))
 
 
@@ -429,6 +430,7 @@ def test_parts_that_a_guard_leaves_out_as_a_whole_are_clipped(loop: str, limit: 
     if not clipped:
         with pytest.raises(ScheduleError, match="buffer r in registers: expected elements at numbers"):
             _rows_of_four(loop, guard, "w", "v + 1")
+        assert "arith.minsi" not in _rows_of_four(loop, guard, "w", "v + 1", "unroll")
         return
     text = _rows_of_four(loop, guard, "w", "v + 1")
     assert re.findall(r"arith.minsi %\w+, %c(\d+)", text)[0] == clipped, text
@@ -517,3 +519,39 @@ def test_a_guard_that_one_of_two_writers_lacks_keeps_the_result_apart() -> None:
     text = "g = T.alloc_buffer((64, 32))\n" + block.format("g") + "    g[v, w] = A[v, w] + 1.0\n"
     text += block.format("h") + guard + "    g[v, w] = A[v, w] + 2.0\n" + block.format("B") + guard + "    B[v, w] = g[v, w] * 2.0"
     assert "%arg2: memref" in lower(written(text), target=CPU)
+
+
+@pytest.mark.parametrize(("start", "is_masked"), [("first[v // 3]", False), ("first[v]", True), ("0.0", True)])
+def test_reductions_that_start_from_computed_indices_have_no_masks(start: str, is_masked: bool) -> None:
+    mod = from_source(f"""
+def main(A: T.Buffer(("n", 6), "float32"), first: T.Buffer(("n",), "float32"), C: T.Buffer(("n",), "float32")):
+    n = T.int64()
+    for o in range((n + 15) // 16):
+        for k in range(6):
+            for i in T.vectorized(16):
+                with T.block("C"):
+                    v = T.axis.spatial(n, o * 16 + i)
+                    w = T.axis.reduce(6, k)
+                    T.where(o * 16 + i < n)
+                    with T.init():
+                        C[v] = {start}
+                    C[v] = C[v] + A[0, w]
+""")
+    assert ("create_mask" in lower(mod, target=CPU)) == is_masked
+
+
+@pytest.mark.parametrize(("loop", "is_masked"), [("range", True), ("T.unroll", False)])
+def test_vectors_whose_neighbours_are_unrolled_have_no_masks(loop: str, is_masked: bool) -> None:
+    mod = from_source(f"""
+def main(A: T.Buffer(("n",), "float32"), C: T.Buffer((2, 64), "float32")):
+    n = T.int64()
+    for o in range(4):
+        for u in {loop}(2):
+            for i in T.vectorized(16):
+                with T.block("C"):
+                    w = T.axis.spatial(2, u)
+                    v = T.axis.spatial(64, o * 16 + i)
+                    T.where(o * 16 + i < n)
+                    C[w, v] = A[v] + 1.0
+""")
+    assert ("create_mask" in lower(mod, target=CPU)) == is_masked

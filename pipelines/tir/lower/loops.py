@@ -431,7 +431,7 @@ class LoopEmitter(BlockEmitter):
             return None
         if any(a.buffer == buffer for other in node.uses if other is not use for a in other.accesses):
             return None
-        if place.moving is None or place.moving.coefficient(node.loop.var) != 0 or any(v == node.loop.var for v, _ in place.fixed):
+        if place.moving is None or place.moving.coefficient(node.loop.var) != 0:
             return None
         for guard in self.guards.of(use):
             _, high = self.bodies.over(guard.index, {v: i for v, i in state.point.items() if v != node.loop.var}).bounds()

@@ -75,6 +75,11 @@ def test_guards_that_others_imply_are_not_needed() -> None:
             "    g: g[vi] = g[vi] + A[vi, vk] over k\n    B: B[vi, vk] = g[vi]",
             4,
         ),
+        (
+            "g = T.alloc_buffer((64,))\nfor i in range(4):\n  for k in range(32):\n"
+            "    g: g[vi] = g[vi] + A[vi, vk] over k\n    B: B[vi, vk] = g[vi]",
+            4,
+        ),
     ],
 )
 def test_sums_go_on_where_a_block_reads_them_at_each_step(text: str, rows: int) -> None:
@@ -152,18 +157,37 @@ def test_loops_are_unrolled_up_to_a_limit() -> None:
             number_of(Loop("i", MOST_UNROLLED + 1, where))
 
 
-def test_lanes_are_added_to_one_of_several_elements_that_a_block_reads() -> None:
-    text = """
+@pytest.mark.parametrize("loop", ["T.vectorized", "range"])
+def test_sums_are_of_one_of_several_elements_that_a_block_reads(loop: str) -> None:
+    text = f"""
 for i in range(64):
     for j in range(32):
         C: B[vi, vj] = A[vi, vj]
-    for k in T.vectorized(8):
+    for k in {loop}(8):
         with T.block("D"):
             vi = T.axis.spatial(64, i)
             vk = T.axis.reduce(8, k)
             B[vi, 0] = B[vi, 0] + B[vi, vk + 1]
 """
     np.testing.assert_array_equal(np.asarray(relayc.compile_kernel(written(text))(GIVEN))[:, 0], GIVEN[:, :9].sum(1))
+
+
+@pytest.mark.parametrize("between", ["", '\n        with T.block("T"):\n            v, w = T.axis.remap("SO", [i, k])'])
+def test_registers_go_through_a_loop_that_writes_memory_too(between: str) -> None:
+    text = f"""
+for i in range(64):
+    for z in range(1):
+        R: r[0, 0] = 0.0
+    for k in range(4):
+        with T.block("S"):
+            v, w = T.axis.remap("SO", [i, k])
+            r[0, 0] = r[0, 0] + A[v, w]{between}
+            B[v, w + 1] = A[v, w]
+    for y in range(1):
+        D: B[vi, 0] = r[0, 0]
+"""
+    found = np.asarray(relayc.compile_kernel(written(text))(GIVEN))
+    np.testing.assert_array_equal(found[:, :5], np.concatenate([GIVEN[:, :4].sum(1, keepdims=True), GIVEN[:, :4]], 1))
 
 
 def test_iterations_without_guards_end_where_the_first_guard_begins() -> None:
@@ -298,6 +322,20 @@ def test_boxes_are_of_tensors_of_up_to_five_dimensions_and_lines_of_the_tensor()
 def test_a_few_sums_in_memory_are_in_registers_while_a_loop_runs(count: int, is_carried: bool) -> None:
     text = f"for i in range(2):\n  for k in range(16):\n    for u in T.unroll({count}):\n      B: B[vu, vi] = B[vu, vi] + A[vi, vk] over k"
     assert ("iter_args" in lower(written(text), target=CPU)) == is_carried
+
+
+def test_sums_without_a_start_are_in_registers_while_a_loop_runs() -> None:
+    text = "for i in range(2):\n  for k in range(16):\n    with T.block('B'):\n      v = T.axis.spatial(2, i)\n"
+    text += "      w = T.axis.reduce(16, k)\n      B[v, 0] = B[v, 0] + A[v, w]"
+    head = "for x in range(2):\n  C: B[vx, 0] = 0.0\n"
+    assert "iter_args" in lower(written(head + text), target=CPU)
+
+
+def test_sums_at_each_place_of_an_inner_loop_are_in_memory() -> None:
+    text = "for i in range(64):\n  for k in range(4):\n    for j in range(3):\n      for u in T.unroll(4):\n"
+    text += "        B: B[vi, vj * 4 + vu] = B[vi, vj * 4 + vu] + A[vi, vk] over k"
+    found = np.asarray(relayc.compile_kernel(written(text))(GIVEN))[:, :12]
+    np.testing.assert_array_equal(found, np.repeat(GIVEN[:, :4].sum(1, keepdims=True), 12, 1))
 
 
 def test_vectors_have_as_many_lanes_as_those_of_the_widest_type() -> None:

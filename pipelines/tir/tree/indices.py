@@ -60,7 +60,7 @@ def _divided_by_parts(index: Index, divisor: Size) -> tuple[Index, Index] | None
     """`divide` for an index that is a multiple of g plus a rest in [0, g), where g divides the divisor: (16 i + j) // 32 is i // 2."""
     if not isinstance(divisor, int) or not isinstance(index.const, int):
         return None
-    for part in sorted({gcd(c, divisor) for c in index.terms.values() if isinstance(c, int)} - {1, divisor}, reverse=True):
+    for part in sorted({gcd(c, divisor) for c in index.terms.values() if isinstance(c, int)} - {1, divisor}):
         whole = {v: c // part for v, c in index.terms.items() if isinstance(c, int) and c % part == 0}
         rest = Index(index.const % part, {v: c for v, c in index.terms.items() if v not in whole})
         if rest.is_within(0, part - 1):

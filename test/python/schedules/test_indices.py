@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from relayc.dialects.mlir import func, ir, make_context
 from relayc.pipelines.emission.index import FAR, Index, Var
-from relayc.pipelines.tir.analysis.elements import tell
+from relayc.pipelines.tir.analysis.elements import _both, tell
 from relayc.pipelines.tir.analysis.regions import Span, clip, is_within, quotient_of, remainder_of, span, union
 from relayc.pipelines.tir.editing.moving import values_within
 from relayc.pipelines.tir.tree.guards import Guard
@@ -413,3 +413,30 @@ def test_an_index_that_is_at_a_limit_is_the_smaller_or_the_larger_one() -> None:
         assert (
             pick(i, Index(beyond)).key != i.key and pick(i, Index(9 - limit)).key == Index(9 - limit).key == pick(Index(9 - limit), i).key
         )
+
+
+def test_the_terms_of_an_index_have_one_order() -> None:
+    """By their factors, and by their names where these are the same; quotients and remainders of one division are their dividend."""
+    i, j, k = (VARS[name] for name in "ijk")
+    for terms in itertools.permutations([(i, 3), (j, 1), (k, 3)]):
+        assert list(canonical(Index(0, dict(terms))).terms.items()) == [(j, 1), (k, 3), (i, 3)]
+        assert list(canonical(Index(0, {v: c for v, c in terms if v is not k})).terms) == [j, i]
+    quotient, rest = divide(Index.of(j), 4)
+    assert canonical(Index.of(i) * 20 + quotient * 4 + rest).key == (Index.of(i) * 20 + j).key
+
+
+def test_an_index_is_divided_by_a_size_that_is_no_number_below_1() -> None:
+    i, n = Index.of(VARS["i"]), symbol("n")
+    with Ranges({"n": Range(0, 100)}):
+        for name in ("arith.floordivsi", "arith.ceildivsi", "arith.divui", "arith.divsi", "arith.remui", "arith.remsi"):
+            is_legal = [computed(name, [i, Index(divisor)]) is not None for divisor in (n, n + 1, 1, 0, -1, n - 1)]
+            assert is_legal == [True, True, True, False, False, False]
+            # Unsigned and truncating operations are those of numbers from 0 on.
+            assert (computed(name, [i - 1, Index(4)]) is not None) == (name in ("arith.floordivsi", "arith.ceildivsi"))
+
+
+def test_accesses_of_inner_loops_reach_what_either_does() -> None:
+    i, j, k = (Index.of(VARS[name]) for name in "ijk")
+    for found in (_both(i * 20 + j, i * 20 + k, [VARS["i"]]), _both(i * 20 + k, i * 20 + j, [VARS["i"]])):
+        assert found is not None and (found - i * 20).bounds() == (-7, 11)
+    assert _both(i * 20 + j, i * 19 + j, [VARS["i"]]) is None

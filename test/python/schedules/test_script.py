@@ -477,12 +477,17 @@ def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
             r'%p = arith.xori \1, \1 : index\n%q = arith.addi %p, \1 : index\n"tir.block"(%q)',
             "block B: expected points that are computed of loops by",
         ),
+        (
+            r'"tir.block"\((%\w+)\)((?:.|\n)*?)\(index\) -> \(\)',
+            r'"tir.block"(\1, \1, \1)\2(index, index, index) -> ()',
+            "expected a size, a number or an expression over symbols, found 1.i",
+        ),
     ],
 )
 def test_what_no_script_says_is_refused(pattern: str, replacement: str, words: str) -> None:
     text, count = re.subn(pattern, replacement, str(PLUS_ONE))
     assert count == 1
-    with pytest.raises(ScheduleError, match=words):
+    with pytest.raises(ValueError, match=words):
         script(IRModule.parse(text))
 
 

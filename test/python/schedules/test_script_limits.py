@@ -59,6 +59,7 @@ def main(A: T.Buffer((4, "n"), "float32"), B: T.Buffer(("4*n",), "float32")):
             B[v] = A[v // n, v % n] + 1.0
 """)
     np.testing.assert_array_equal(run(source, [a.reshape(4, 2)], {"n": 2})[0], a + 1)
+    assert "arith.divui" in str(source) and "arith.remui" in str(source)  # neither is below 0
 
 
 @pytest.mark.parametrize("bounds", ["", "0, n, 2"])

@@ -152,7 +152,7 @@ def _same_pattern(nest: Nest, loop: Loop, block: Block, other: Block, buffer: ir
             }
             indices = [substitute(i, named) for i in indices]
             found[tuple(i.key for i in indices)] = indices
-    return len(found) == 1 and all(tell(indices, [loop.var], still - {loop.var}) for indices in found.values())
+    return len(found) == 1 and tell(next(iter(found.values())), [loop.var], still - {loop.var})
 
 
 def _outlives(nest: Nest, buffer: ir.Value, loop: Loop) -> bool:

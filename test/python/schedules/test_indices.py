@@ -335,6 +335,12 @@ def test_the_values_of_an_iterator_whose_index_is_in_a_span(index: Index, low: i
     assert found.low.is_constant and values == set(range(found.low.const, found.low.const + found.extent)) and found.exact
 
 
+@pytest.mark.parametrize(("low", "extent", "is_exact"), [(6, 10, True), (7, 10, False), (6, 9, False)])
+def test_the_values_of_an_iterator_are_exact_where_whole_steps_are_in_the_span(low: int, extent: int, is_exact: bool) -> None:
+    found = values_within(C * 5 + A + 1, Span(Index(low), extent), MOVING["c"])
+    assert found is not None and (found.low.const, found.exact) == (1, is_exact)
+
+
 def test_an_index_of_which_nothing_is_known_has_no_span() -> None:
     i, n = Index.of(VARS["i"]), symbol("n")
     with Ranges({"n": Range(0, 100)}):

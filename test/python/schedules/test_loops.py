@@ -440,6 +440,19 @@ def test_factors_axes_and_offsets_up_to_their_limits() -> None:
             s.storage_align("A_shared", 0, axis, factor, offset)
 
 
+def test_an_iterator_at_a_number_has_no_loop() -> None:
+    source = from_source("""
+def main(A: T.Buffer((12, 4), "float32"), B: T.Buffer((12, 4), "float32")):
+    for i in range(12):
+        with T.block("B"):
+            vi = T.axis.spatial(12, i)
+            vj = T.axis.spatial(4, 2)
+            B[vi, vj] = A[vi, vj] + 1.0
+""")
+    with pytest.raises(ScheduleError, match="expected a loop for each iterator of block B, and no other, found others"):
+        Schedule(source).fuse_iterators("B", [[0], [1]])
+
+
 @pytest.mark.parametrize(("tile", "first", "limit"), [(8, 0, 20), (8, 0, 18), (8, 2, 20), (16, 0, 20)])
 def test_vectors_of_two_blocks_end_each_at_its_own_limit(tile: int, first: int, limit: int) -> None:
     """The first block ends at 20, in tiles of 8; only where the second one does as well, both loops end together."""

@@ -440,6 +440,27 @@ def test_factors_axes_and_offsets_up_to_their_limits() -> None:
             s.storage_align("A_shared", 0, axis, factor, offset)
 
 
+@pytest.mark.parametrize(("update", "is_legal"), [("C[vi] + A[vi, vk]", True), ("A[vi, vk] - C[vi]", False)])
+def test_steps_change_their_order_where_all_results_allow_it(update: str, is_legal: bool) -> None:
+    s = Schedule(
+        from_source(f"""
+def main(A: T.Buffer((12, 4), "float32"), B: T.Buffer((12,), "float32"), C: T.Buffer((12,), "float32")):
+    for i, k, l in T.grid(12, 2, 2):
+        with T.block("B"):
+            vi = T.axis.spatial(12, i)
+            vk = T.axis.reduce(4, k * 2 + l)
+            with T.init():
+                B[vi] = 0.0
+                C[vi] = 0.0
+            B[vi] = B[vi] + A[vi, vk]
+            C[vi] = {update}
+""")
+    )
+    with contextlib.nullcontext() if is_legal else pytest.raises(ScheduleError, match="by a commutative operation, found arith"):
+        s.reorder("l", "k")
+        assert loop_names(s, "B") == ["i", "l", "k"]
+
+
 def test_an_iterator_at_a_number_has_no_loop() -> None:
     source = from_source("""
 def main(A: T.Buffer((12, 4), "float32"), B: T.Buffer((12, 4), "float32")):

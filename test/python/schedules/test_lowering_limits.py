@@ -67,8 +67,9 @@ def test_guards_that_others_imply_are_not_needed() -> None:
     [
         ("for i in range(64):\n  for k in range(32):\n    r: r[vi, 0] = r[vi, 0] + A[vi, vk] over k\n    B: B[vi, vk] = r[vi, 0]", 64),
         (
-            "g = T.alloc_buffer((64,))\nfor k in range(32):\n  for i in range(4):\n"
-            "    g: g[vi] = g[vi] + A[vi, vk] over k\n    B: B[vi, vk] = g[vi]",
+            "g = T.alloc_buffer((64,))\nfor k in range(32):\n  for i in range(4):\n    with T.block('g'):\n"
+            "      v = T.axis.spatial(4, i)\n      w = T.axis.reduce(32, k)\n      with T.init():\n        g[v] = 1.0\n"
+            "      g[v] = g[v] + A[v, w]\n    B: B[vi, vk] = g[vi] - 1.0",
             4,
         ),
         (
@@ -522,6 +523,21 @@ def test_a_guard_that_one_of_two_writers_lacks_keeps_the_result_apart() -> None:
     text = "g = T.alloc_buffer((64, 32))\n" + block.format("g") + "    g[v, w] = A[v, w] + 1.0\n"
     text += block.format("h") + guard + "    g[v, w] = A[v, w] + 2.0\n" + block.format("B") + guard + "    B[v, w] = g[v, w] * 2.0"
     assert "%arg2: memref" in lower(written(text), target=CPU)
+
+
+def test_loops_end_where_a_guard_of_outer_loops_says() -> None:
+    mod = from_source("""
+def main(A: T.Buffer(("n",), "float32"), B: T.Buffer(("n", 4), "float32")):
+    n = T.int64()
+    for i in range(n):
+        for u in range(4):
+            with T.block("B"):
+                v, w = T.axis.remap("SS", [i, u])
+                T.where(i + u < n)
+                B[v, w] = A[v + w] * 2.0
+""")
+    text = lower(mod, target=CPU)
+    assert "scf.if" not in text and len(re.findall(r"arith.minsi %\w+, %c4 ", text)) == 2, text
 
 
 @pytest.mark.parametrize(("start", "is_masked"), [("first[v // 3]", False), ("first[v]", True), ("0.0", True)])

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,7 +11,10 @@ from relayc.dialects.mlir import ir, make_context
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.te.read.graph import NotStructured
+from relayc.pipelines.tir.gpu.aligned import load
+from relayc.pipelines.tir.lower.shared_memory import LEAST_BYTES, Arena
 from relayc.pipelines.tir.values import nest
+from relayc.pipelines.tir.values.buffers import MOST_LOCAL_BYTES, local_buffer
 from relayc.pipelines.tir.values.evaluator import Evaluator
 from relayc.pipelines.tir.values.lanes import LaneCover, cover, cover_sums
 from relayc.symbolic import Range, Ranges, symbol
@@ -127,3 +131,34 @@ def test_tasks_are_parallel_from_a_grain_on(work: int, is_parallel: bool) -> Non
     with _function() as (module, _):
         nest.tasks([Var.below(4)], Evaluator({}), lambda: None, work, 100)
         assert ("scf.parallel" in str(module), "scf.for" in str(module)) == (is_parallel, not is_parallel)
+
+
+@pytest.mark.parametrize(
+    ("factor", "const", "lanes", "alignment"),
+    [(4, 0, 4, 16), (4, 2, 4, 8), (4, 1, 4, None), (2, 0, 4, 8), (1, 0, 4, None), (8, 0, 8, 16), (8, 4, 8, 16), (3, 0, 2, None)],
+)
+def test_vectors_are_aligned_by_what_all_parts_of_their_place_are_multiples_of(
+    factor: int, const: int, lanes: int, alignment: int | None
+) -> None:
+    with _function() as (_, size):
+        buffer = local_buffer(64, ir.F32Type.get())
+        start = Index.of(Var(0, 4, size)) * factor + const
+        found = load(buffer, start, lanes).owner.attributes
+        assert (ir.IntegerAttr(found["alignment"]).value if "alignment" in found else None) == alignment
+
+
+def test_a_buffer_on_the_stack_has_a_limit() -> None:
+    with _function():
+        assert local_buffer(MOST_LOCAL_BYTES // 4, ir.F32Type.get()).type.rank == 1
+        with pytest.raises(NotStructured, match="elements on the stack"):
+            local_buffer(MOST_LOCAL_BYTES // 4 + 1, ir.F32Type.get())
+
+
+def test_shared_buffers_that_are_live_together_have_memory_of_their_own() -> None:
+    """An arena that saves nothing holds none of them."""
+
+    def tensors(*lives: str) -> set[str]:
+        steps = [SimpleNamespace(accesses=[SimpleNamespace(buffer=buffer) for buffer in live]) for live in lives]
+        return set(Arena(steps, dict.fromkeys("ab", LEAST_BYTES)).tensors)
+
+    assert tensors("ab") == set() and tensors("a", "b") == {"a", "b"} and tensors("a", "b", "a") == set()

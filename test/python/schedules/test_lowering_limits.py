@@ -8,6 +8,7 @@ from schedules.test_launches import ASYNC, GIVEN, X, lower, written
 
 import relayc
 from relayc.dialects.mlir import ir
+from relayc.dialects.relay import IRModule
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
@@ -145,6 +146,17 @@ def test_what_no_code_can_be_made_of_at_run_time() -> None:
     ):
         with pytest.raises(ScheduleError, match=words):
             lower(from_source(text), target=CPU)
+
+
+def test_no_code_can_be_made_of_values_from_around_a_block() -> None:
+    text, count = re.subn(
+        r'("tir.block"(?:.|\n)*?arith.addf %\w+, )%\w+',
+        r"%f = memref.load %arg0[%arg2, %arg2] : memref<64x32xf32>\n\1%f",
+        str(written("for i in range(32):\n  B: B[vi, vi] = A[vi, vi] + 1.0")),
+    )
+    assert count == 1
+    with pytest.raises(ScheduleError, match="block B: expected a body that uses its iterators, buffers and constants, found others"):
+        lower(IRModule.parse(text), target=CPU)
 
 
 def test_loops_are_unrolled_up_to_a_limit() -> None:

@@ -100,3 +100,23 @@ def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
 def test_annotations_are_keys_and_values() -> None:
     with pytest.raises(ScriptError, match=r"expected keys and values, found \*\*"):
         from_source(_source("A[v]").replace("range(8)", 'T.serial(8, annotations={"a": 1, **{"b": 2}})'))
+
+
+def test_axes_of_all_three_kinds_and_no_extents_or_conditions_at_all() -> None:
+    source = from_source("""
+def main(A: T.Buffer((4, 2), "float32"), B: T.Buffer((4,), "float32")):
+    for i, k, o in T.grid(4, 2, 1):
+        with T.block("B"):
+            v, w, x = T.axis.remap("SRO", [i, k, o])
+            with T.init():
+                B[v] = 0.0
+            B[v] = B[v] + A[v, w]
+""")
+    a = np.arange(8, dtype=np.float32).reshape(4, 2)
+    np.testing.assert_array_equal(run(source, [a])[0], a.sum(1))
+    for text, words in (
+        (_source("A[v]").replace("range(8)", "T.grid()"), "T.grid: expected extents, found none"),
+        (_source("T.if_then_else(T.And(), A[v], 0.0)"), "T.And: expected one condition or more, found none"),
+    ):
+        with pytest.raises(ScriptError, match=words):
+            from_source(text)

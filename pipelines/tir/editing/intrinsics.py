@@ -198,13 +198,13 @@ class TensorIntrin:
     name: str
     desc: str
     impl: Implementation
-    starts: bool = False
-    strided: tuple[str, ...] = ()
-    uses_tiles: bool = False
-    partial: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    fragments: Mapping[str, Fragments] = field(default_factory=dict)
-    lines: tuple[str, ...] = ()
-    asynchronous: Asynchronous | None = None
+    starts: bool
+    strided: tuple[str, ...]
+    uses_tiles: bool
+    partial: Mapping[str, Mapping[str, int]]
+    fragments: Mapping[str, Fragments]
+    lines: tuple[str, ...]
+    asynchronous: Asynchronous | None
 
     _REGISTRY: ClassVar[dict[str, "TensorIntrin"]] = {}
     _FAMILIES: ClassVar[dict[str, tuple[re.Pattern[str], Callable[..., "TensorIntrin"]]]] = {}

@@ -412,3 +412,20 @@ def test_an_intrinsic_of_no_reduction() -> None:
     kernel = compiled(te.create_prim_func([b, y]), guarded)
     given = arrays((3, 24))[0]
     np.testing.assert_array_equal(first(kernel(given)), given * 2)
+
+
+@pytest.mark.parametrize("options", [{}, {"uses_tiles": True}])
+def test_a_kernel_has_tiles_where_one_of_its_intrinsics_does(options: dict[str, bool]) -> None:
+    text = """
+def main(A: T.Buffer(({0},), "float32"), B: T.Buffer(({0},), "float32")):
+    for i in range({0}):
+        with T.block("B"):
+            v = T.axis.spatial({0}, i)
+            B[v] = A[v] + 1.0
+"""
+    TensorIntrin.register("one_more", from_source(text.format(4)), from_source(text.format(4)), override=True, **options)
+    s = Schedule(from_source(text.format(8)))
+    s.cache_read("B", 0, "local")  # a block without an intrinsic
+    s.tensorize(s.split(s.get_loops("B")[-1], [None, 4])[1], "one_more")
+    with s.mod.context, ir.Location.unknown(), ir.InsertionPoint(ir.Module.create().body):
+        assert lower_function(s.nest, relayc.Target("cpu")).uses_tiles == bool(options)

@@ -14,6 +14,7 @@ from relayc.pipelines.emission.index import FAR, Index, Var
 from relayc.pipelines.tir.analysis.elements import _both, tell
 from relayc.pipelines.tir.analysis.regions import Span, clip, is_within, quotient_of, remainder_of, span, union
 from relayc.pipelines.tir.editing.moving import values_within
+from relayc.pipelines.tir.lower.guards import _counts_tiles
 from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import (
     Divided,
@@ -446,3 +447,17 @@ def test_accesses_of_inner_loops_reach_what_either_does() -> None:
     for found in (_both(i * 20 + j, i * 20 + k, [VARS["i"]]), _both(i * 20 + k, i * 20 + j, [VARS["i"]])):
         assert found is not None and (found - i * 20).bounds() == (-7, 11)
     assert _both(i * 20 + j, i * 19 + j, [VARS["i"]]) is None
+
+
+def test_an_index_counts_tiles_where_all_of_its_parts_do() -> None:
+    i, j = (Index.of(VARS[name]) for name in "ij")
+    for index, is_counted in (
+        (i * 8 + j, True),
+        (i * 6, False),
+        (divide(i * 4 + j, 3)[0], True),
+        (divide(i * 2 + j, 3)[0], False),
+        (smallest(i * 4, i * 8 + j - 5), True),
+        (smallest(i * 4, i + j), False),
+        (largest(i + j, i * 4) * 4, False),
+    ):
+        assert _counts_tiles(index, VARS["i"], 4) == is_counted

@@ -440,6 +440,25 @@ def test_factors_axes_and_offsets_up_to_their_limits() -> None:
             s.storage_align("A_shared", 0, axis, factor, offset)
 
 
+@pytest.mark.parametrize("limits", [(3, 5), (5, 3)])
+def test_a_loop_ends_behind_all_of_its_blocks(limits: tuple[int, int]) -> None:
+    source = from_source(f"""
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            T.where(i < {limits[0]})
+            B[v] = A[v] * 2.0
+        with T.block("C"):
+            v = T.axis.spatial(8, i)
+            T.where(i < {limits[1]})
+            C[v] = A[v] * 3.0
+""")
+    (a,) = arrays((8,))
+    for found, factor, limit in zip(relayc.compile_kernel(source)(a), (2, 3), limits, strict=True):
+        np.testing.assert_array_equal(np.asarray(found)[:limit], factor * a[:limit])
+
+
 @pytest.mark.parametrize(("update", "is_legal"), [("C[vi] + A[vi, vk]", True), ("A[vi, vk] - C[vi]", False)])
 def test_steps_change_their_order_where_all_results_allow_it(update: str, is_legal: bool) -> None:
     s = Schedule(

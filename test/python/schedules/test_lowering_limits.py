@@ -291,11 +291,12 @@ def test_a_few_sums_in_memory_are_in_registers_while_a_loop_runs(count: int, is_
     assert ("iter_args" in lower(written(text), target=CPU)) == is_carried
 
 
-def test_sums_without_a_start_are_in_registers_while_a_loop_runs() -> None:
+@pytest.mark.parametrize(("limit", "is_carried"), [(16, True), (15, False)])
+def test_sums_without_a_start_are_in_registers_while_a_loop_without_a_guard_runs(limit: int, is_carried: bool) -> None:
     text = "for i in range(2):\n  for k in range(16):\n    with T.block('B'):\n      v = T.axis.spatial(2, i)\n"
-    text += "      w = T.axis.reduce(16, k)\n      B[v, 0] = B[v, 0] + A[v, w]"
+    text += f"      w = T.axis.reduce(16, k)\n      T.where(k < {limit})\n      B[v, 0] = B[v, 0] + A[v, w]"
     head = "for x in range(2):\n  C: B[vx, 0] = 0.0\n"
-    assert "iter_args" in lower(written(head + text), target=CPU)
+    assert ("iter_args" in lower(written(head + text), target=CPU)) == is_carried
 
 
 def test_sums_at_each_place_of_an_inner_loop_are_in_memory() -> None:

@@ -104,6 +104,25 @@ def test_maps_beyond_the_limits_of_the_driver_are_errors(changes, message):
             replace(found, **changes).emit()
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},  # a line fills the swizzle
+        {"box": (16, 256)},
+        {"box": (16, 1)},
+        {"box": (256, 1), "swizzle": 0},
+        {"box": (16,), "sizes": (None,)},
+        {"box": (16, 1, 1, 1, 1), "sizes": 5 * (None,)},
+        *({"window": Window((corner, 0), (0, corner), (1, 8)), "sizes": 4 * (None,)} for corner in (-128, 127)),
+        {"window": Window((0,), (0,), (8,)), "sizes": 3 * (None,), "box": (16, 1024)},
+        {"window": Window((0, 0, 0), (0, 0, 0), (1, 1, 1)), "sizes": 5 * (None,), "box": (16, 1)},
+    ],
+)
+def test_maps_at_the_limits_of_the_driver_are_made(changes):
+    with make_context():
+        replace(TensorMap(ir.F16Type.get(), None, None, (None, None), (None,), (16, 4), 32), **changes)._check()
+
+
 def test_the_emulation_takes_lines_of_128_bytes_alone():
     x = np.ones((ROWS, COLUMNS), np.float16)
     with strategy(map_of_the_argument), pytest.raises(ValueError, match="tensor map on the CPU: expected a swizzle of 128 bytes, found 32"):

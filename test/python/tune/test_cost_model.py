@@ -194,6 +194,27 @@ def test_features_of_what_is_in_no_loop():
     assert dict(zip(FEATURES, nothing, strict=True)) == pytest.approx(dict.fromkeys(FEATURES, 0) | {"operations of the code": 1})
 
 
+@pytest.mark.parametrize(("elements", "times"), [(4096, 1), (4097, 2)])
+def test_a_buffer_that_fills_a_cache_is_read_once(elements, times):
+    """A loop reads each element of a buffer twice: of 16 KiB, and of one element more."""
+    mod = IRModule.parse(f"""
+    func.func @k(%x: memref<{elements}xf32>) {{
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c2 = arith.constant 2 : index
+      %end = arith.constant {elements} : index
+      scf.for %i = %c0 to %c2 step %c1 {{
+        scf.for %j = %c0 to %end step %c1 {{
+          %v = memref.load %x[%j] : memref<{elements}xf32>
+        }}
+      }}
+      return
+    }}""")
+    found = dict(zip(FEATURES, 2 ** np.array(features_of(mod.module.body.operations[0])) - 1, strict=True))
+    assert found["bytes that come from beyond 16 KiB of cache"] == pytest.approx(4 * elements * times, rel=1e-3)
+    assert found["bytes that come from beyond 512 KiB of cache"] == pytest.approx(4 * elements, rel=1e-3)
+
+
 def test_blocks_for_the_cache_are_seen():
     kernel = product(512, 512, 512)
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from relayc.pipelines.tir import memory
 from relayc.pipelines.tir.memory import Tensor, _cases, _Known, _place_in_slots, align, plan
 from relayc.symbolic import Range, Ranges, evaluate, expressions, maximum, minimum, symbol
 
@@ -66,6 +67,20 @@ def test_an_arena_is_near_what_is_alive_together(monkeypatch, most_depth):
         rng = np.random.default_rng(0)
         for _ in range(5):
             check(tensors, arena, {name: int(rng.integers(1, 4097)) for name in names})
+
+
+def test_plans_of_other_cases_are_tried_until_one_is_close_in_all_cases(monkeypatch):
+    tried = []
+    place = memory._place_for
+    monkeypatch.setattr(memory, "_place_for", lambda tensors, known, case: tried.append(case) or place(tensors, known, case))
+    n, m = symbol("n"), symbol("m")
+    with Ranges({"n": Range(0, 100, 20), "m": Range(0, 100, 20)}):
+        monkeypatch.setattr(memory, "_CLOSE", 1.0)  # as near as the plan of one size
+        plan([Tensor(64 * n, 0, 1), Tensor(64 * n, 1, 2)])
+        assert tried == [0]
+        # The first plan is the best one of typical sizes, but takes a tenth more where m is large and n small.
+        plan([Tensor(size, *live) for size, live in ((64 * n, (3, 4)), (64 * n, (0, 1)), (192 * n, (0, 0)), (64 * m, (1, 3)))])
+        assert tried[1:3] == [0, 1]
 
 
 def test_a_tensor_is_where_it_just_fits():

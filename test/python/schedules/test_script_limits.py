@@ -1,5 +1,7 @@
 """Texts of scripts at their limits: widths of lines, numbers of a dtype, extents and bounds of loops."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -120,3 +122,23 @@ def main(A: T.Buffer((4, 2), "float32"), B: T.Buffer((4,), "float32")):
     ):
         with pytest.raises(ScriptError, match=words):
             from_source(text)
+
+
+def test_values_that_load_nothing_are_written_where_they_are_used() -> None:
+    """What is loaded before a store has a name; an index with a symbol has its sign."""
+    source = from_source("""
+def main(A: T.Buffer(("2*n",), "float32"), B: T.Buffer(("n",), "float32"), C: T.Buffer(("n",), "float32")):
+    n = T.int64()
+    for i in range(n):
+        with T.block("B"):
+            v = T.axis.spatial(n, i)
+            x = T.cast(v * 2 + 1, "float32")
+            y = A[v + n]
+            B[v] = 1.0
+            C[v] = x + y
+""")
+    text = script(source)
+    assert re.findall(r"^ +x\w* = (.*)$", text, re.MULTILINE) == ["A[vi + n]"], text
+    assert 'C[vi] = T.cast(T.cast(vi * 2 + 1, "int64"), "float32") + x' in text, text
+    a = np.arange(6, dtype=np.float32)
+    np.testing.assert_array_equal(run(from_source(text), [a], {"n": 3})[1], np.arange(3) * 2 + 1 + a[3:])

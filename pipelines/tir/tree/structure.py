@@ -120,7 +120,6 @@ class Nest(Function):
         with ir.InsertionPoint.at_block_terminator(self.entry):
             made = self.allocations[name] = make_buffer(name, shape, element, scope)
         self.inside.insert(len(self.inside) if before is None else self.inside.index(top_of(before)), made.owner.operation)
-        self._is_written = False
         return made
 
     # ---- changes

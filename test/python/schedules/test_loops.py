@@ -216,7 +216,8 @@ def test_what_is_not_legal_is_refused() -> None:
     _refused("softmax", lambda s: s.bind("k", "blockIdx.x"), "found a reduction of block most that runs along it")
     _refused("softmax", lambda s: s.decompose_reduction("powers", "i2"), "found block powers without an init")
     _refused("softmax", lambda s: s.decompose_reduction("total", "i"), "expected one of the loops around block total")
-    _refused("total", lambda s: s.pad_einsum("total", [1, 1]), "padding: expected 3 numbers of 1 or more")
+    for padding in ([1, 1], [1, 0, 1], [1, 1, 2.0]):
+        _refused("total", lambda s, padding=padding: s.pad_einsum("total", padding), "padding: expected 3 numbers of 1 or more")
     _refused("total", lambda s: s.pad_einsum("total", [1, 1, 2]), "expected a sum of products, found arith.addf of memref.load")
     _refused("convolution", lambda s: s.pad_einsum("found", [2] * 6), "by one iterator for each dimension")
     _refused("total", lambda s: s.fuse_iterators("total", [[0, 1]]), "groups: expected each of the 3 iterators of block total once")
@@ -478,6 +479,20 @@ def main(A: T.Buffer((12, 4), "float32"), B: T.Buffer((12,), "float32"), C: T.Bu
     with contextlib.nullcontext() if is_legal else pytest.raises(ScheduleError, match="by a commutative operation, found arith"):
         s.reorder("l", "k")
         assert loop_names(s, "B") == ["i", "l", "k"]
+
+
+def test_a_sum_of_half_of_a_matrix_is_not_padded() -> None:
+    source = from_source("""
+def main(A: T.Buffer((12, 4), "float32"), C: T.Buffer((4,), "float32"), B: T.Buffer((6,), "float32")):
+    for i, k in T.grid(6, 4):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = 0.0
+            B[vi] = B[vi] + A[vi, vk] * C[vk]
+""")
+    with pytest.raises(ScheduleError, match="expected block B to go over all of A, found another extent"):
+        Schedule(source).pad_einsum("B", [4, 4])
 
 
 def test_an_iterator_at_a_number_has_no_loop() -> None:

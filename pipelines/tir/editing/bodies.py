@@ -72,7 +72,7 @@ def check_changeable(blocks: Sequence[Block]) -> None:
 def copy_operations(operations: Sequence[ir.Operation], values: dict[ir.Value, ir.Value]) -> None:
     """Copies operations to the ambient insertion point; `values` maps operands to their replacements, and receives the results."""
     for op in operations:
-        if all(r in values for r in op.results) and len(op.results):
+        if any(r in values for r in op.results):
             continue
         made = op.clone()
         _rename(made.operation, values)

@@ -495,6 +495,28 @@ def main(A: T.Buffer((12, 4), "float32"), C: T.Buffer((4,), "float32"), B: T.Buf
         Schedule(source).pad_einsum("B", [4, 4])
 
 
+@pytest.mark.parametrize(("guard", "outer"), [("i < 5", True), ("j < 3", False), ("i * 4 + j < 18", False)])
+def test_a_guard_of_outer_loops_alone_is_of_the_outer_block(guard: str, outer: bool) -> None:
+    s = Schedule(
+        from_source(f"""
+def main(A: T.Buffer((32,), "float32"), B: T.Buffer((32,), "float32")):
+    for i, j in T.grid(8, 4):
+        with T.block("B"):
+            v = T.axis.spatial(32, i * 4 + j)
+            T.where({guard})
+            B[v] = A[v] + 1.0
+""")
+    )
+    if guard == "j < 3":
+        with pytest.raises(ScheduleError, match="expected guards of its points, found one of"):
+            s.blockize("j")
+        return
+    s.blockize("j")
+    with s.mod.context:
+        blocks = s.nest.blocks()
+        assert (len(blocks["B_o"].guards), len(blocks["B"].guards)) == ((1, 0) if outer else (0, 1))
+
+
 def test_an_iterator_at_a_number_has_no_loop() -> None:
     source = from_source("""
 def main(A: T.Buffer((12, 4), "float32"), B: T.Buffer((12, 4), "float32")):

@@ -75,7 +75,10 @@ class Reducer:
             if part.value is not None:
                 known[part.value] = value
         for op in self.operations:
-            operands = [known.get(v, v) for v in op.operands]
+            before = list(op.operands)
+            # A value that is combined with several elements stands for what is combined with the one beside it.
+            beside = {p.value: value for p, value in zip(self.parts, values, strict=True) if p.load.results[0] in before}
+            operands = [beside.get(v, known.get(v, v)) for v in before]
             known[op.results[0]] = emit.create(op.name, [op.results[0].type], operands, dict(op.attributes.items()))
         return [known[part.operation.results[0]] for part in self.parts]
 

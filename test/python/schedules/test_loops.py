@@ -237,9 +237,13 @@ def test_a_sum_beside_a_selection_is_no_commutative_operation() -> None:
     both = te.comm_reducer(
         lambda x, y: (x[0] + y[0], te.if_then_else(x[1] > y[1], x[1], y[1])), lambda s, t: (te.const(0, s), te.min_value(t)), name="both"
     )
-    schedule = Schedule(te.create_prim_func([a, *te.compute((3,), lambda i: both((a[i, k], a[i, k]), axis=k), name="both")]))
+    mod = te.create_prim_func([a, *te.compute((3,), lambda i: both((a[i, k], a[i, k]), axis=k), name="both")])
+    kernel = Kernel(mod, [np.random.default_rng(0).permutation(30).astype(np.float32).reshape(3, 10)])
+    schedule = Schedule(mod)
     with pytest.raises(ScheduleError, match=r"commutative operation, found arith\.addf and arith\.cmpf and arith\.select"):
         schedule.vectorize("k")
+    schedule.rfactor(schedule.split("k", [None, 4])[1], 0)
+    check(kernel, schedule)
 
 
 @pytest.mark.parametrize(("chosen", "words"), [("new > old", ""), ("old < 3.0", r"found arith\.cmpf"), ("3.0 > old", r"found arith\.cmpf")])

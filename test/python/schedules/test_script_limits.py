@@ -152,3 +152,16 @@ def test_a_module_is_what_it_was_when_its_script_has_been_written() -> None:
     before = str(mod)
     assert count == 1 and "arith.addi" in before and "B[vi] = A[vi]" in script(mod)
     assert str(mod) == before
+
+
+def test_a_function_of_an_element_and_a_number_is_computed_before_a_later_store() -> None:
+    source = from_source("""
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            x = T.pow(A[v], 2.0)
+            B[v] = 1.0
+            C[v] = x
+""")
+    assert len(re.findall(r"^ +x\w* = T.pow\(A\[vi\], .*\)$", script(source), re.MULTILINE)) == 1, script(source)

@@ -149,11 +149,11 @@ class _Regions:
         results, operands = op.operation.results, op.operation.operands
         if op.layout_role is not LayoutRole.FOLLOWS or len(results) != 1:
             return False
-        if not all(isinstance(v.type, ir.RankedTensorType) for v in (*results, *operands)) or not self.is_image(_type(results[0])):
+        if not self.is_image(_type(results[0])):
             return False
         if _is_elementwise(op):
             shape = _type(results[0]).shape
-            fits = all(self._broadcasts(_type(v), shape) for v in op.operation.operands)
+            fits = all(self._broadcasts(_type(v), shape) for v in operands)
         else:
             fits = all(self.is_image(_type(v)) for v in op.images())
         return fits and bool(self.images(op)) and op.can_change_layout()

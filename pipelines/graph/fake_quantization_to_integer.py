@@ -105,7 +105,7 @@ def product(op: Linear, rw: Rewriter) -> Found:
         return None
     attrs = {name: value for name, value in op.attrs().items() if name != "pad_value"}
     parameters = data.input_zero_point, weight.input_zero_point, data.input_scale, weight.input_scale
-    flat = [reshape_to(v, (_type(v).num_elements,)) if _type(v).rank > 1 else v for v in parameters]
+    flat = [reshape_to(v, (_type(v).num_elements,)) if _type(v).rank else v for v in parameters]
     total = build(f"q{op.relay_name}", data.data, weight.data, *flat, **{**attrs, "out_dtype": "int32"})
     steps = build("multiply", flat[3], reshape_to(data.input_scale, ()))
     return build("qnn.dequantize", total, steps, _none(rw), axis=axis)
@@ -213,7 +213,7 @@ def bias(op: Op, rw: Rewriter) -> Found:
     if factor is None or factor.ndim > 1 or zero is None or zero.any():
         return None
     rank = _type(op.result).rank
-    step = factor.astype(np.float64).reshape([-1 if i == scaled.axis % rank and factor.size > 1 else 1 for i in range(rank)])
+    step = factor.astype(np.float64).reshape([-1 if i == scaled.axis % rank else 1 for i in range(rank)])
     wide = np.asarray(found, np.float64)
     with np.errstate(all="ignore"):
         steps = np.rint(wide / step)
@@ -332,7 +332,7 @@ def move(op: Op, rw: Rewriter) -> Found:
     if is_shared and not any(isinstance(user, (*PRODUCTS, BatchMatmul, Quantize)) for user in rw.users(op.result)):
         return None  # a view of floats that are computed anyway costs nothing
     is_viewed_sum = op.is_view and not is_shared and _type(first.data).dtype == "int32"
-    if not (is_viewed_sum or all(is_bytes(source.data) for source in sources)) or not all(_is_alike(first, other, rw) for other in others):
+    if not (is_viewed_sum or is_bytes(first.data)) or not all(_is_alike(first, other, rw) for other in others):
         return None
     numbers, axis = [first.input_scale, first.input_zero_point], -1
     if _is_one(*numbers):

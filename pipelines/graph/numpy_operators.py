@@ -302,7 +302,7 @@ def _scan(op: Op, x: Array, function: Callable[..., Array], first: int) -> Array
     axis = op.axis
     if axis is None:
         x, axis = x.reshape(-1), 0
-    x = _wide(x.astype(_dtype(op), copy=False))
+    x = _wide(x.astype(_dtype(op)))
     found = function(x, axis=axis, dtype=x.dtype)
     if op.exclusive:
         found = np.roll(found, 1, axis)
@@ -449,7 +449,7 @@ def _take(op: Op, x: Array, indices: Array) -> Array:
 
 
 def _in_bounds(indices: Array, size: int, mode: str) -> Array:
-    indices = indices.astype(np.int64, copy=False)
+    indices = indices.astype(np.int64)
     if mode == "wrap":
         return indices % size
     if mode == "clip":

@@ -88,7 +88,7 @@ class _Step:
     shape: Shape
     mask: ir.Value | None = None
     factor: float = 1.0
-    keep: bool = True
+    keep: bool | None = None
     fill: float = 0.0
 
 
@@ -144,8 +144,7 @@ class _Scores:
     scale: float = 1.0
     softcap: float = 0.0
     added: list[tuple[ir.Value, Shape]] = field(default_factory=list)
-    chosen: tuple[ir.Value, Shape] | None = None
-    keep: bool = True
+    chosen: tuple[ir.Value, Shape, bool | None] | None = None
     fill: float = float("-inf")
     causal: int | None = None
     finite: bool = False
@@ -158,8 +157,7 @@ class _Scores:
             taken = not (self.softcap or self.added or self.chosen or self.causal is not None)
             self.softcap = 1.0
             return taken
-        if 0 in shape or step.mask is None:
-            return False
+        assert step.mask is not None
         array = rw.array(step.mask)
         if array is not None:
             kept = array == step.keep if step.kind == "where" else array == 0
@@ -178,7 +176,7 @@ class _Scores:
         elif self.added or self.causal is not None:
             return False
         else:
-            self.chosen, self.keep, self.fill = (step.mask, mask_shape), step.keep, step.fill
+            self.chosen, self.fill = (step.mask, mask_shape, step.keep), step.fill
         return True
 
     def _take_scale(self, factor: float) -> bool:
@@ -198,8 +196,9 @@ class _Scores:
     def mask(self, rw: Rewriter) -> list[ir.Value]:
         """Builds the mask as an operand, if there is one."""
         if self.chosen is not None:
-            mask = _as(*self.chosen, rw)
-            return [mask if self.keep else build("logical_not", mask)]
+            value, shape, keep = self.chosen
+            mask = _as(value, shape, rw)
+            return [mask if keep else build("logical_not", mask)]
         masks = [_as(*added, rw) for added in self.added]
         while len(masks) > 1:
             masks[:2] = [build("add", *masks[:2])]

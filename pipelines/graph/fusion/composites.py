@@ -1,7 +1,7 @@
 """Composite rules: each match of a dataflow pattern becomes one group, before other rules are tried."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.structure import Constant, Fused
@@ -28,10 +28,11 @@ class CompositeRule:
     opt_level: int = 1
     compiler: str | None = None
     check: Callable[[Match], bool] | None = None
-    info: PassInfo = field(init=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "info", PassInfo(f"FuseOps.{self.name}", self.opt_level))
+    @property
+    def info(self) -> PassInfo:
+        """Of the pass that it is to a PassContext."""
+        return PassInfo(f"FuseOps.{self.name}", self.opt_level)
 
     def gather(self, block: ir.Block) -> None:
         """Gathers the matches in a block. A match with an operation that cannot be in a group (a call, a branch, a group) is skipped."""

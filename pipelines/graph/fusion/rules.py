@@ -10,7 +10,7 @@ A rule is a predicate on two groups. It is evaluated only if no constraint (CONS
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 
 from relayc.dialects.mlir import ir
@@ -62,11 +62,11 @@ class Rule:
     consumers: frozenset[Pattern] = ANY
     extend: bool = False
     outside: bool = False
-    info: PassInfo = field(init=False, compare=False)
 
-    def __post_init__(self) -> None:
-        # A PassContext enables and disables it as a pass named FuseOps.NAME.
-        object.__setattr__(self, "info", PassInfo(f"FuseOps.{self.name}", self.opt_level))
+    @property
+    def info(self) -> PassInfo:
+        """A PassContext enables and disables it as a pass named FuseOps.NAME."""
+        return PassInfo(f"FuseOps.{self.name}", self.opt_level)
 
 
 @dataclass(frozen=True)
@@ -82,10 +82,11 @@ class Constraint:
     name: str
     allows: Judgement
     required: bool
-    info: PassInfo = field(init=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "info", PassInfo(f"FuseOps.{self.name}", 0))
+    @property
+    def info(self) -> PassInfo:
+        """Of the pass that it is to a PassContext."""
+        return PassInfo(f"FuseOps.{self.name}")
 
 
 RULES: list[Rule] = []

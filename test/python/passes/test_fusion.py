@@ -5,6 +5,7 @@ import os
 import numpy as np
 import onnx
 import pytest
+from rewrites import program_of
 
 import relayc
 from relayc.dialects.relay import IRModule, RelayError
@@ -289,6 +290,67 @@ def test_programs_with_rules_from_outside_bypass_the_cache(cache):
 
 
 # ---- groups
+
+PRODUCT = "x:4x8 w:8x8"
+EXPERTS = "e:7x5x4 i:3xi64 x:3x8x4 y:3x9x4 b:3x5x4 c:7x8x5 d:3x5x9 j:4xi64 k:2x3x5xi64 l:3x3x5x4xi64"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "text", "expected"),
+    [
+        ("x:4x8", "nn_softmax(exp(x))", ["exp nn.softmax"]),
+        ("x:2x3 z:1x2x3", "exp(x) + z", ["exp add"]),
+        ("x:1x3 z:2x3", "exp(x) + z", ["exp", "add"]),
+        ("x:4x8 c:8", "(x + (y := exp(c))) + reverse(y, axis=0)", ["exp", "reverse add add"]),
+        ("x:2x3 y:2x3", "concatenate(exp(x), exp(y), axis=0)", ["exp", "exp", "concatenate"]),
+        ("x:2x3 y:2x3", "concatenate(exp(x), y, axis=0)", ["exp concatenate"]),
+        ("x:4 b:4", "nn_layer_norm((y := exp(x)) * 2.0, y, b)", ["exp", "multiply nn.layer_norm"]),
+        ("x:4x8", "nn_softmax((y := exp(x))) + y", ["exp", "nn.softmax add"]),
+        ("x:4x8", "nn_softmax((y := exp(x)) * 2.0) + y", ["exp", "multiply nn.softmax add"]),
+        (PRODUCT, "nn_dense((y := exp(x)), w) + y", ["exp", "nn.dense add"]),
+        (PRODUCT, "nn_dense(x, w) + exp(x)", ["nn.dense exp add"]),
+        (f"{PRODUCT} t:3x8 i:i64", "nn_dense(x, w) + take(t, i, axis=0)", ["nn.dense take add"]),
+        ("t:9x8", "sum(exp(t), axis=(1,))", ["exp sum"]),
+        ("x:1x2x4x4xu8", "nn_max_pool2d(cast(x, dtype='float32'), pool_size=(2, 2))", ["cast nn.max_pool2d"]),
+        ("x:1x2xhx4xu8", "nn_max_pool2d(cast(x, dtype='float32'), pool_size=(2, 2))", ["cast", "nn.max_pool2d"]),
+        (EXPERTS, "nn_batch_matmul(x, take(e, i, axis=0))", ["take nn.batch_matmul"]),
+        (EXPERTS, "nn_batch_matmul(y, take(e, i, axis=0))", ["take", "nn.batch_matmul"]),
+        (EXPERTS, "nn_batch_matmul(x, take(d, j, axis=2))", ["take", "nn.batch_matmul"]),
+        (EXPERTS, "nn_batch_matmul(x, gather_nd(e, k))", ["gather_nd nn.batch_matmul"]),
+        (EXPERTS, "nn_batch_matmul(x, gather_nd(e, l))", ["gather_nd", "nn.batch_matmul"]),
+        (EXPERTS, "nn_batch_matmul(x, b) + take(c, i, axis=0)", ["take", "nn.batch_matmul add"]),
+    ],
+)
+def test_what_is_in_a_group(inputs, text, expected):
+    assert names(str(program_of(inputs, text))) == list(map(str.split, expected))
+
+
+@pytest.mark.parametrize(("text", "expected"), [("tanh(exp(x) + x)", [["exp", "add", "tanh"]]), ("exp(x) + y", [["exp"], ["add"]])])
+def test_an_operand_of_a_group_counts_once(text, expected):
+    assert names(str(program_of("x:4 y:4", text)), config={"relay.FuseOps.max_operands": 1}) == expected
+
+
+def test_a_group_that_gathers_with_any_operator_stays_as_it_is():
+    text = """
+    func.func @main(%t: tensor<9x8xf32>, %i: tensor<4xi64>, %j: tensor<i64>, %x: tensor<4x8xf32>, %w: tensor<8x8xf32>)
+        -> (tensor<4xf32>, tensor<4x8xf32>) {
+      %0 = "relay.fused"() ({
+        %1 = "relay.take"(%t, %i) {axis = 0 : i64} : (tensor<9x8xf32>, tensor<4xi64>) -> tensor<4x8xf32>
+        %2 = "relay.exp"(%1) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+        "relay.yield"(%2) : (tensor<4x8xf32>) -> ()
+      }) : () -> tensor<4x8xf32>
+      %3 = "relay.sum"(%0) {axis = array<i64: 1>} : (tensor<4x8xf32>) -> tensor<4xf32>
+      %4 = "relay.fused"() ({
+        %5 = "relay.take"(%t, %j) {axis = 0 : i64} : (tensor<9x8xf32>, tensor<i64>) -> tensor<8xf32>
+        %6 = "relay.reverse"(%5) {axis = 0 : i64} : (tensor<8xf32>) -> tensor<8xf32>
+        "relay.yield"(%6) : (tensor<8xf32>) -> ()
+      }) : () -> tensor<8xf32>
+      %7 = "relay.nn_dense"(%x, %w) : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+      %8 = "relay.add"(%7, %4) : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+      return %3, %8 : tensor<4xf32>, tensor<4x8xf32>
+    }
+    """
+    assert names(text) == [["take", "exp"], ["sum"], ["take", "reverse"], ["nn.dense", "add"]]
 
 
 def facts(group):

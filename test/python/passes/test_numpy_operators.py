@@ -79,6 +79,13 @@ def test_casts(source):
     check(lambda x: [build("cast", x, dtype=d) for d in ("bool", "int8", "int32", "uint8", "float16", "float32", "float64")], [x])
 
 
+@pytest.mark.parametrize(("saturate", "expected"), [(True, 448), (False, np.nan), (None, 448)])
+def test_casts_beyond_the_largest_number(saturate, expected):
+    ways = {} if saturate is None else {"saturate": saturate}
+    (found,) = folded(lambda x: [build("cast", x, dtype="float8_e4m3fn", **ways)], [np.float32([1000])])
+    np.testing.assert_array_equal(found.astype(np.float32), np.float32([expected]))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
 def test_reductions(dtype):
     x = integers("int32", 3, -9, 9).astype(dtype)
@@ -176,7 +183,10 @@ def test_creation_and_padding():
         (lambda x, zero: build("take", build("stack", x, x), build("stack", x, zero), axis=1, batch_dims=1), False),
         (lambda x, zero: build("gather_nd", build("stack", x, x), build("stack", zero, axis=0)), True),
         (lambda x, zero: build("gather_nd", build("stack", x, x), build("stack", zero, axis=0), batch_dims=1), False),
-        (lambda x, zero: build("max", build("strided_slice", x, begin=(0,), end=(0,)), axis=(0,), keepdims=True), False),
+        *(
+            (lambda x, zero, name=name: build(name, build("strided_slice", x, begin=(0,), end=(0,)), axis=(0,), keepdims=True), False)
+            for name in ("max", "min", "mean")
+        ),
         (lambda x, zero: build("sum", build("strided_slice", x, begin=(0,), end=(0,)), axis=(0,), keepdims=True), True),
     ],
 )

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import ml_dtypes
 import numpy as np
 import pytest
+from rewrites import program_of
 from support import Const, program, run_program
 
 import relayc
@@ -161,6 +162,14 @@ def test_pointwise_convolutions_take_another_layout_where_planes_lie_whole_pages
     with PassContext(config={"relay.AlterOpLayout.block": 8}):
         mod = find_pass("AlterOpLayout")(program(lambda x, w: [build("nn.conv2d", x, w)], arrays))
     assert transforms(mod) == expected
+
+
+def test_operators_in_another_layout_take_the_place_of_those_before():
+    text = "transpose(nn_relu(nn_conv2d(x, numbers(16, 16, 3, 3))), axes=(0, 2, 3, 1))"
+    with PassContext(config={"relay.AlterOpLayout.block": 8}):
+        mod = find_pass("AlterOpLayout")(program_of("x:1x16x4x4", text))
+    operations = mod.main.regions[0].blocks[0].operations
+    assert [op.operation.name for op in operations] == ["relay.constant", "relay.nn_conv2d", "relay.nn_relu", "func.return"]
 
 
 @pytest.mark.parametrize("name", ["outside_twice", "outside_flip"])

@@ -80,8 +80,6 @@ def build(
     try:
         mod = import_model(model, shapes=shapes, dims=dims, progress=progress)
     except NeedsControl as error:
-        if error.program is None:
-            raise
         if specialize:
             raise RelayError(
                 "specialize: expected a program on tensors alone, found one with data types, references or functions"

@@ -234,9 +234,8 @@ class _Source:
         from relayc.pipelines.context.passes import PassContext
         from relayc.pipelines.driver.schedule_texts import schedule_texts
 
-        options = {**self._options, "keep_ir": False, "cache": False}
         with PassContext(**self._settings):
-            texts = schedule_texts(lambda: compile(model, specialize=specialize, stop_after="tir", **options), kernel)
+            texts = schedule_texts(lambda: compile(model, specialize=specialize, stop_after="tir", **self._options), kernel)
         return texts[kernel]
 
     def _model(self, what: str, given: Any) -> Any:

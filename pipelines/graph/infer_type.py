@@ -82,8 +82,8 @@ class _Inference:
         self._names: SymbolNames | None = None
         self.flexible: set[str] = set()
         """Symbols that this pass created for unspecified sizes of arguments."""
-        self.changed = False
-        self.partial = False
+        self.changed: bool
+        self.partial: bool
         """Whether there is a branch, a loop or a call with sizes that are not known yet."""
 
     def fresh(self, name: str) -> Dim:

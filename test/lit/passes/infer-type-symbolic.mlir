@@ -172,6 +172,27 @@ func.func @form(%x: tensor<?x?x?xf32, ["n", "m", "n*m"]>) -> tensor<?x?x?xf32, [
 
 // -----
 
+// Sizes that differ before the loop, and that a step makes equal, are symbols of their own.
+// CHECK-LABEL: func.func @become_equal
+// CHECK: return {{.*}} : tensor<?x?xf32, ["carried", "carried_0"]>
+func.func @become_equal(%c: tensor<i1>, %x: tensor<?x?xf32, ["m", "n"]>, %y: tensor<?x?xf32, ["k", "k"]>) -> tensor<?x?xf32> {
+  %1 = builtin.unrealized_conversion_cast %c, %x : tensor<i1>, tensor<?x?xf32, ["m", "n"]> to tuple<tensor<i1>, tensor<?x?xf32, ["m", "n"]>>
+  %2 = "relay.while"(%1) ({
+  ^bb0(%s: tuple<tensor<i1>, tensor<?x?xf32>>):
+    %3 = "relay.tuple_get_item"(%s) {index = 0} : (tuple<tensor<i1>, tensor<?x?xf32>>) -> tensor<i1>
+    "relay.yield"(%3) : (tensor<i1>) -> ()
+  }, {
+  ^bb0(%s: tuple<tensor<i1>, tensor<?x?xf32>>):
+    %5 = "relay.exp"(%y) : (tensor<?x?xf32, ["k", "k"]>) -> tensor<?x?xf32>
+    %6 = builtin.unrealized_conversion_cast %c, %5 : tensor<i1>, tensor<?x?xf32> to tuple<tensor<i1>, tensor<?x?xf32>>
+    "relay.yield"(%6) : (tuple<tensor<i1>, tensor<?x?xf32>>) -> ()
+  }) : (tuple<tensor<i1>, tensor<?x?xf32, ["m", "n"]>>) -> tuple<tensor<i1>, tensor<?x?xf32>>
+  %7 = "relay.tuple_get_item"(%2) {index = 1} : (tuple<tensor<i1>, tensor<?x?xf32>>) -> tensor<?x?xf32>
+  return %7 : tensor<?x?xf32>
+}
+
+// -----
+
 // Sizes that are equal before the loop, and that a step changes in different ways, are symbols of their own; those it changes alike are one.
 // CHECK-LABEL: func.func @grow_apart
 // CHECK: "relay.nn_pad"{{.*}} -> tensor<?x?x?xf32, ["carried + 1", "carried_0 + 2", "carried + 1"]>

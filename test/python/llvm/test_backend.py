@@ -110,6 +110,16 @@ def test_a_backend_from_outside_compiles_a_model_with_its_own_schedules(register
         relayc.compile(model, target=target)
 
 
+def test_what_a_kind_of_target_has_to_say_and_what_it_may(registered):
+    registered(Words())
+    words, bare = Target("words"), object.__new__(Target)
+    assert not (words.is_gpu or words.reduces_range or words.emulate) and words.blocks_channels
+    assert words.mask_bits == 0 and words.fingerprint == "" and words.precisions == {"f32": {}} and words.image_dtypes == {"float32"}
+    for said in (lambda: bare.has_fma, lambda: bare.has_bf16, lambda: bare.lacking, lambda: bare.complete({}, None)):
+        with pytest.raises(NotImplementedError):
+            said()
+
+
 def test_a_backend_may_only_lower(registered, model):
     registered(Words())
     lowered = relayc.compile(model, target="words -word-bits=64", stop_after="llvm")

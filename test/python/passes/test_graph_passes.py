@@ -347,6 +347,7 @@ func.func @main(%x: {data}, %w: {weight}) -> {result} {{
 
 def test_sizes_that_nothing_says_are_those_that_they_must_be_equal_to():
     assert product_types(UNKNOWN, "tensor<2x4xf32>") == product_types("tensor<2x4xf32>", UNKNOWN) == ("tensor<2x4xf32>",) * 2
+    assert product_types(UNKNOWN, "tensor<2x0xf32>") == ("tensor<2x0xf32>",) * 2
     assert product_types(UNKNOWN, M) == product_types(M, UNKNOWN) == (M, M)
     first, second = product_types(UNKNOWN, UNKNOWN)
     assert first == second != UNKNOWN

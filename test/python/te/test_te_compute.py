@@ -96,6 +96,17 @@ def test_paddings_of_several_lengths_are_inputs_of_their_own():
     np.testing.assert_array_equal(found, np.pad(a, (1, 0))[:8] - np.pad(a, (2, 0))[:8])
 
 
+def test_paddings_by_other_numbers_and_none_are_inputs_of_their_own():
+    a, b = values(8), values(8)
+    A, B = te.placeholder((8,), name="A"), te.placeholder((8,), name="B")
+    behind = lambda T, i, outside: te.if_then_else(i >= 1, T[i - 1], outside)  # noqa: E731 (two words)
+    body = lambda i: [behind(A, i, 0.0), behind(A, i, 2.0), behind(B, i, 0.0), A[i]]  # noqa: E731
+    found = computed([A, B, *(te.compute((8,), lambda i, j=j: body(i)[j] - body(i)[j - 1]) for j in range(4))], a, b)
+    wanted = [np.concatenate([[0], a[:7]]), np.concatenate([[2], a[:7]]), np.concatenate([[0], b[:7]]), a]
+    for j in range(4):
+        np.testing.assert_array_equal(found[j], (wanted[j] - wanted[j - 1]).astype(np.float32))
+
+
 def test_guards_of_every_form():
     a, b = values(8), values(8)
     A, B = te.placeholder((8,), name="A"), te.placeholder((8,), name="B")
@@ -223,6 +234,10 @@ k = te.reduce_axis((0, 6), name="k")
         (
             lambda: te.compute((4, 6), lambda i, j: A[i + 1, j], name="C"),
             r"te.compute C: A\[i \+ 1, j\]: index i \+ 1 of dimension 0 of tensor A: expected 0 to 3, found 1 to 4 \(te.if_then_else",
+        ),
+        (
+            lambda: te.compute((4,), lambda i: te.if_then_else(A[i + 1, 0] > 0, 1.0, 0.0), name="C"),
+            r"A\[i \+ 1, 0\]: index i \+ 1 of dimension 0 of tensor A: expected 0 to 3, found 1 to 4",
         ),
         (lambda: te.compute((6, 4), lambda i, j: A[i, j], name="C"), "index i of dimension 0 of tensor A: expected 0 to 3, found 0 to 5"),
         (lambda: te.compute((4,), lambda i: A[i, -1], name="C"), "index -1 of dimension 1 of tensor A: expected 0 to 5, found -1 to -1"),

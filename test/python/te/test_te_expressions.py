@@ -8,6 +8,8 @@ from tensor_expressions import computed, numpy_dtype
 
 from relayc import te
 from relayc.dialects.relay import RelayError
+from relayc.pipelines.te.language.expressions import Expr
+from relayc.pipelines.te.language.operators import Operators
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -296,6 +298,17 @@ Q = te.placeholder((4,), "int4", "Q")
 def test_what_is_no_expression_is_an_error(make, message):
     with pytest.raises(RelayError, match=message):
         make()
+
+
+def test_a_language_says_what_its_operators_do():
+    class Bare(Operators):
+        dtype = "int32"
+
+    for use in (lambda x: x & x, lambda x: x < x, lambda x: -x, lambda x: x.astype("int64")):
+        with pytest.raises(NotImplementedError):
+            use(Bare())
+    with pytest.raises(NotImplementedError):
+        str(object.__new__(Expr))
 
 
 def test_an_expression_is_neither_true_nor_false():

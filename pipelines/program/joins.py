@@ -113,8 +113,7 @@ class Nesting:
 
     def add(self, whole: Value, parts: Sequence[Value]) -> bool:
         """Places tensors one after the other inside `whole`, if possible; they must be written in the body, and have no other place."""
-        placed = self._placed
-        if whole in placed or len(set(parts)) < len(parts) or not set(parts) <= self._results - placed:
+        if not self._placed.isdisjoint((whole, *parts)) or len(set(parts)) < len(parts) or not self._results.issuperset(parts):
             return False
         sizes = [self.program.num_bytes(p) for p in parts]
         starts = [sum(sizes[:i], 0) for i in range(len(sizes))]

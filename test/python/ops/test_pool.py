@@ -169,7 +169,9 @@ def test_one_window_lies_in_the_padding():
         for padding in paddings
         for name in ("nn.avg_pool1d", "nn.max_pool1d")
     ]
-    before, largest_before, after, largest_after = run_each(calls, x)
+    calls.append(("nn.max_pool1d", {"pool_size": (2,), "strides": (9,), "padding": (2, 0)}))  # the only one
+    before, largest_before, after, largest_after, alone = run_each(calls, x)
+    np.testing.assert_array_equal(alone, np.full((1, 2, 1), np.finfo(np.float32).min))
     for first, last, outside in ((before, after, 0), (largest_before, largest_after, np.finfo(np.float32).min)):
         np.testing.assert_array_equal(first[..., [0, -1]], np.stack([np.full((1, 2), outside, "float32"), x[..., 4]], -1))
         np.testing.assert_array_equal(last[..., [0, -1]], np.stack([x[..., 0], np.full((1, 2), outside, "float32")], -1))

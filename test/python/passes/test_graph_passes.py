@@ -302,7 +302,8 @@ def test_a_comparison_is_known_where_it_is_the_same_of_all_differences(name, com
             assert _ORDERS[name](least, most) == (values == {True}, values == {False}), (least, most)
 
 
-def test_results_of_calls_in_what_is_inlined_have_the_sizes_of_the_caller_with_a_cast_and_without():
+@pytest.mark.parametrize(("most", "stays"), [(1, True), (2, True), (3, False)])
+def test_results_of_calls_in_what_is_inlined_have_the_sizes_of_the_caller_with_a_cast_and_without(most, stays):
     n, k = 'tensor<?xf32, ["n"]>', 'tensor<?xf32, ["k"]>'
     mod = IRModule.parse(f"""
 func.func private @g(%x: {n}) -> {n} {{
@@ -325,7 +326,8 @@ func.func @main(%x: {n}, %z: {k}) -> ({n}, {k}) {{
   return %a, %found : {n}, {k}
 }}
 """)
-    mod = apply(mod, "Inline", config={"relay.Inline.max_operations": 1})
+    mod = apply(mod, "Inline", config={"relay.Inline.max_operations": most})
+    assert ("@g" in str(mod)) == stays
     *_, e, total, _ = mod.main.regions[0].blocks[0].operations
     assert str(e.result.type) == str(total.result.type) == k and "@f" not in str(mod)
 

@@ -9,8 +9,18 @@ from support import Const, program
 import relayc
 from relayc.dialects.mlir import ir, live_contexts
 from relayc.dialects.relay import IRModule, Pattern, RelayError, TensorType, build, make_tuple
-from relayc.dialects.relay.base import OPS
-from relayc.pipelines.graph.pattern import dominates, find_matches, is_constant, is_op, is_tuple_get_item, is_var, rewrite, wildcard
+from relayc.dialects.relay.base import OPS, Op
+from relayc.pipelines.graph.pattern import (
+    DFPattern,
+    dominates,
+    find_matches,
+    is_constant,
+    is_op,
+    is_tuple_get_item,
+    is_var,
+    rewrite,
+    wildcard,
+)
 from relayc.pipelines.graph.rewrite import Rules
 
 X = np.linspace(-2, 2, 6, dtype=np.float32).reshape(2, 3)
@@ -711,6 +721,26 @@ def test_a_rewrite_in_a_compilation():
         module = relayc.compile(mod)
     np.testing.assert_array_equal(module["main"](X), np.abs(X))
     assert seen == [True]
+
+
+def test_sweeps_go_on_until_no_rule_applies():
+    rules = Rules("Again")
+
+    @rules.on("exp")
+    def before_abs(op, rw):
+        return build("tanh", op.data) if any(user.relay_name == "abs" for user in rw.users(op.result) if isinstance(user, Op)) else None
+
+    @rules.on("nn_relu")
+    def always(op, rw):
+        return build("abs", op.data)
+
+    mod = rules.apply(program(lambda x: [relu(build("exp", x))], [X]))
+    assert [op.operation.name for op in mod.main.regions[0].blocks[0].operations] == ["relay.tanh", "relay.abs", "func.return"]
+
+
+def test_a_pattern_says_how_it_matches():
+    with pytest.raises(NotImplementedError):
+        DFPattern().alternatives(None, None)
 
 
 def test_a_rewrite_goes_on_until_nothing_matches():

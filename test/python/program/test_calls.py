@@ -1,6 +1,7 @@
 """Calls of packed functions and of functions of the tir stage, and recursion."""
 
 import gc
+import re
 import weakref
 
 import numpy as np
@@ -10,6 +11,7 @@ from programs import Programs, condition, pointwise
 
 from relayc.dialects.relay.base import RelayError
 from relayc.pipelines import PassContext
+from relayc.pipelines.program import plan as planning
 
 POSITIVE = "%z = arith.constant 0 : i64\n%c = arith.cmpi sgt, %0, %z : i64\n%r = arith.extui %c : i1 to i8"
 KERNELS = "".join(
@@ -326,6 +328,20 @@ def test_a_recursion_that_would_take_too_much_memory_is_refused():
     )
     with pytest.raises(RelayError, match=r"@f: expected at most 4294967296 bytes of memory for 2000 nested calls, found 8392802304"):
         Programs(text, config={"relay.max_recursion_depth": 2000})
+
+
+def test_nested_calls_may_take_just_as_much_memory_as_the_limit(monkeypatch):
+    def compiled(limit):
+        monkeypatch.setattr(planning, "MAX_RECURSION_BYTES", limit)
+        Programs(KERNELS + FACTORIAL, config={"relay.max_recursion_depth": 3})
+
+    with pytest.raises(RelayError, match="expected at most 0 bytes of memory for 3 nested calls") as raised:
+        compiled(0)
+    total, each = map(int, re.findall(r"found (\d+), (\d+) for each", str(raised.value))[0])
+    assert total == 4 * each > 0
+    with pytest.raises(RelayError, match=f"at most {total - 1} bytes.*found {total},"):
+        compiled(total - 1)
+    compiled(total)
 
 
 def test_a_depth_that_is_not_positive_is_refused():

@@ -333,3 +333,8 @@ def test_loops_have_numbers_of_chunks_from_the_grain_on() -> None:
         te = relayc.compile(program(lambda x: [build("abs", x)], [values((size,))]), stop_after="te")
         (space,) = relayc.tuning_space(te, "cpu -mcpu=x86-64-v4 -num-threads=4")
         assert space.strategy == "loops" and len(space.values["grain"]) == 2 and (len(space.values["chunks"]) > 1) == (size == 16384)
+
+
+def test_spaces_are_equal_whatever_is_known_of_their_loops():
+    plain, known = (TuningSpace("k", ("add",), "loops", {}, {}, *more) for more in ((), ("digest", (1.0,))))
+    assert plain == known and repr(plain) == repr(known)

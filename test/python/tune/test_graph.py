@@ -67,7 +67,7 @@ def key_of(model, context=None, target=TARGET, **options):
 
 
 def compiled(model, key, **chosen):
-    records = {key: {"strategy": GRAPH, **{f"{GRAPH}.{name}": way for name, way in chosen.items()}}}
+    records = {key: {"strategy": GRAPH, **{f"{GRAPH}.{name}": way for name, way in chosen.items()}}, "a kernel": {"strategy": "loops"}}
     with PassContext(config={RECORDS: records_of(records)}):
         return relayc.compile(model, TARGET, cache=False)
 

@@ -36,8 +36,7 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        if not path.parent.is_dir():
-            path.parent.mkdir(0o700, parents=True, exist_ok=True)
+        path.parent.mkdir(0o700, parents=True, exist_ok=True)
         with _opened(path) as db:
             if db.execute("PRAGMA user_version").fetchone()[0] == VERSION:
                 return

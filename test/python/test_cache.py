@@ -167,6 +167,10 @@ def test_passes_that_are_left_out_make_another_program(folder, model):
         assert not from_cache(relayc.compile(model))
         assert from_cache(relayc.compile(model))
     assert len(programs(folder)) == 2
+    config = [("relay.FuseOps.max_depth", 8), ("relay.FuseOps.max_operands", 9)]
+    for order in (1, -1):
+        with PassContext(config=dict(config[::order])):
+            assert from_cache(relayc.compile(model)) == (order < 0)
 
 
 def test_what_is_observed_is_compiled(folder, model, tmp_path):

@@ -24,7 +24,7 @@ from relayc.pipelines import (
     module_pass,
 )
 from relayc.pipelines.context.backend import Backend, find_backend
-from relayc.pipelines.context.instruments import flag_of
+from relayc.pipelines.context.instruments import KernelSchedule, flag_of
 from relayc.pipelines.context.passes import PASSES, load_passes
 from relayc.pipelines.context.upstream import run_upstream
 from relayc.tools import opt
@@ -290,6 +290,9 @@ def test_dump_writes_a_numbered_file_per_pass_in_its_stage(mod, tmp_path):
         Sequential([recorder("Look", []), to_te])(mod)
     files = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*.mlir"))
     assert files == ["relay/000-input.mlir", "relay/001-look.mlir", "te/002-to-te.mlir"]
+    for kernel in ("first", "second"):
+        DumpIR(tmp_path / "a" / "b").run_on_schedule(KernelSchedule(kernel, "by hand", "before", "after", ""))
+    assert {p.name for p in (tmp_path / "a" / "b" / "tir" / "blocks").iterdir()} == {"first.mlir", "second.mlir"}
     assert IRModule.parse((tmp_path / files[1]).read_text())
 
 

@@ -11,6 +11,7 @@ from symbolic_ops import symbolic_program, tensor
 import relayc
 from relayc import Target
 from relayc.dialects.relay import build
+from relayc.pipelines.driver.tuning_space import TuningSpace
 from relayc.pipelines.tir.strategy.table import tuning_for
 from relayc.pipelines.tir.strategy.tuning import Tuning, distinct, grains, part_sizes, power_of_two, power_of_two_from, powers_of_two
 from relayc.symbolic import symbol

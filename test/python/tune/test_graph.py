@@ -76,6 +76,9 @@ def test_a_key_knows_what_is_computed_and_neither_names_nor_weights():
     key = key_of(image_model())
     assert key == key_of(image_model("z", scale=2.0))
     assert key_of(dense()) != key_of(dense(columns=80)) != key
+    config = [("relay.FuseOps.max_depth", 8), ("relay.FuseOps.max_operands", 9)]
+    one, other = (key_of(dense(), PassContext(config=dict(config[::order]))) for order in (1, -1))
+    assert one == other != key_of(dense())
     assert key != key_of(image_model(), target=relayc.Target("cpu", num_threads=2))
     assert key != key_of(image_model(), precision="bf16") or "bf16" not in TARGET.precisions
     for context in (PassContext(2), PassContext(disabled_pass=["Winograd"]), PassContext(config={"relay.FuseOps.max_depth": 3})):

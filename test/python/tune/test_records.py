@@ -23,7 +23,7 @@ from relayc.pipelines.history import database as database_module
 from relayc.pipelines.history.database import Database, read_settings
 from relayc.pipelines.history.keys import kernel_key
 from relayc.pipelines.history.record import Record, Trial, export_records, import_records
-from relayc.pipelines.history.records import current_records, default_database
+from relayc.pipelines.history.records import current_records, default_database, records_of
 from relayc.pipelines.program.functions import read_functions
 
 TARGET = relayc.Target("cpu", num_threads=2)
@@ -246,6 +246,14 @@ def test_where_the_database_is(monkeypatch, tmp_path):
     monkeypatch.delenv("RELAYC_TUNING_DB")
     monkeypatch.setenv("RELAYC_CACHE_DIR", str(tmp_path))
     assert default_database() == tmp_path / "tuning.sqlite"
+    for name in ("one", "other"):
+        assert Database(tmp_path / "a" / "b" / name).best() == []
+    assert (tmp_path / "a" / "b").stat().st_mode & 0o777 == 0o700
+
+
+def test_the_order_of_records_and_of_numbers_is_no_part_of_their_digest():
+    first, second = ("a", {"strategy": "loops", "loops.rows": 1}), ("b", {"loops.rows": 2, "strategy": "loops"})
+    assert records_of(dict([first, second])).digest == records_of(dict([second, first])).digest
 
 
 # ---- application --------------------------------------------------------------------------------------------------------------------

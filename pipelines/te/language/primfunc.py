@@ -61,7 +61,7 @@ class _FunctionBuilder:
         self.module, self.names = module, names
 
     def declare(
-        self, name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], symbols: Sequence[str], visibility: str | None, named: bool
+        self, name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], symbols: Sequence[str], visibility: str | None
     ) -> func.FuncOp:
         """A function without a body. Its last arguments are the values of symbols."""
         index = ir.IndexType.get()
@@ -70,11 +70,9 @@ class _FunctionBuilder:
             function = func.FuncOp(name, ([*types[0], *[index] * len(symbols)], types[1]), visibility=visibility)
         for dtypes, part in ((INPUT_DTYPES, inputs), (OUTPUT_DTYPES, outputs)):
             dtypes.put(function, tuple(t.dtype for t in part))
-        arguments, results = ([self._name(t) if named else {} for t in part] for part in (inputs, outputs))
-        if named or symbols:
-            function.attributes["arg_attrs"] = ir.ArrayAttr.get([*map(ir.DictAttr.get, arguments), *symbol_attributes(symbols)])
-        if named:
-            function.attributes["res_attrs"] = ir.ArrayAttr.get([*map(ir.DictAttr.get, results)])
+        arguments, results = ([ir.DictAttr.get(self._name(t)) for t in part] for part in (inputs, outputs))
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get([*arguments, *symbol_attributes(symbols)])
+        function.attributes["res_attrs"] = ir.ArrayAttr.get(results)
         return function
 
     def _name(self, tensor: Tensor) -> dict[str, ir.Attribute]:
@@ -85,7 +83,7 @@ class _FunctionBuilder:
     ) -> func.FuncOp:
         """A function that computes operations."""
         symbols = sorted(symbols_in([*operations, *(t.op for t in inputs)]))
-        function = self.declare(name, inputs, outputs, symbols, visibility, named=True)
+        function = self.declare(name, inputs, outputs, symbols, visibility)
         block = function.add_entry_block()
         values: dict[int, Value] = {id(t): block.arguments[i] for i, t in enumerate(inputs)}
         with ir.InsertionPoint(block), function_sizes(function):
@@ -122,7 +120,7 @@ class _ProgramBuilder(_FunctionBuilder):
                 if isinstance(op, ExternOp) and levels[id(op)] == level:
                     steps.append((self._packed(op, callees), op.inputs, list(op.tensors)))
         symbols = sorted(symbols_in([*operations, *(t.op for t in inputs)]))
-        function = self.declare(name, inputs, outputs, symbols, visibility, named=True)
+        function = self.declare(name, inputs, outputs, symbols, visibility)
         block = function.add_entry_block()
         values: dict[int, Value] = {id(t): block.arguments[i] for i, t in enumerate(inputs)}
         with ir.InsertionPoint(block), function_sizes(function):
@@ -135,7 +133,7 @@ class _ProgramBuilder(_FunctionBuilder):
     def _packed(self, op: ExternOp, callees: Names) -> func.FuncOp:
         """The declaration of a packed function, created once for each type."""
         symbols = sorted(symbols_in([op]))
-        made = self.declare(callees.free(re.sub(r"\W", "_", op.packed)), op.inputs, op.tensors, symbols, "private", named=False)
+        made = self.declare(callees.free(re.sub(r"\W", "_", op.packed)), op.inputs, op.tensors, symbols, "private")
         PACKED.put(made, op.packed)
         return made
 

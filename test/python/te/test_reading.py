@@ -1,13 +1,18 @@
 """Kernels of the te stage as schedules read them, and what they do not read."""
 
+from itertools import pairwise
+
 import pytest
 
 from relayc.dialects.mlir import ir, make_context
 from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.te.read import contraction
 from relayc.pipelines.te.read.access import Analysis
 from relayc.pipelines.te.read.graph import Kernel, NotStructured, read_kernel
 from relayc.pipelines.te.read.reduction import is_neutral
+from relayc.pipelines.te.read.window import WindowAxis, axis_of
 from relayc.pipelines.te.read.window_columns import match
+from relayc.symbolic import parse
 
 GENERIC = """
   %e = tensor.empty() : tensor<4xf32>
@@ -125,3 +130,73 @@ def test_what_padding_may_be_left_out_of_a_sum(term: str, value: float, neutral:
     with make_context(), ir.Location.unknown():
         (node,) = read("%x: tensor<9xf32>", body, "tensor<f32>").results
         assert is_neutral(node.structured, 0, ir.FloatAttr.get(ir.F32Type.get(), value)) is neutral
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "is_of_bytes", "is_of_bf16"),
+    [
+        ("i8", "i8", True, False),
+        ("i8", "i16", False, False),
+        ("i16", "i8", False, False),
+        ("i8 i16", "i8", False, False),
+        ("i8", "i8 i16", False, False),
+        ("bf16", "bf16", False, True),
+        ("bf16", "f16", False, False),
+        ("f16", "bf16", False, False),
+    ],
+)
+def test_types_of_the_factors_of_a_product(a: str, b: str, is_of_bytes: bool, is_of_bf16: bool) -> None:
+    wide, widen, times, plus = ("i32", "extsi", "muli", "addi") if a.startswith("i") else ("f32", "extf", "mulf", "addf")
+    types, factors, casts = [], [], ""
+    for name, text in (("x", a), ("y", b)):
+        steps = [*text.split(), wide]
+        types.append(steps[0])
+        factors.append(f"%{name}{len(steps) - 1}")
+        casts += "".join(f"%{name}{i + 1} = arith.{widen} %{name}{i} : {s} to {t}\n" for i, (s, t) in enumerate(pairwise(steps)))
+    body = f"""
+      %c = arith.constant {"0" if wide == "i32" else "0.0"} : {wide}
+      %e = tensor.empty() : tensor<4x6x{wide}>
+      %f = linalg.fill ins(%c : {wide}) outs(%e : tensor<4x6x{wide}>) -> tensor<4x6x{wide}>
+      %r = linalg.generic {{indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>,
+          affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]}}
+          ins(%x, %y : tensor<4x8x{types[0]}>, tensor<8x6x{types[1]}>) outs(%f : tensor<4x6x{wide}>) {{
+      ^bb0(%x0: {types[0]}, %y0: {types[1]}, %o: {wide}):
+        {casts}
+        %p = arith.{times} {factors[0]}, {factors[1]} : {wide}
+        %s = arith.{plus} %o, %p : {wide}
+        linalg.yield %s : {wide}
+      }} -> tensor<4x6x{wide}>"""
+    with make_context(), ir.Location.unknown():
+        arguments, result = f"%x: tensor<4x8x{types[0]}>, %y: tensor<8x6x{types[1]}>", f"tensor<4x6x{wide}>"
+        module = ir.Module.parse(f"func.func @f({arguments}) -> {result} {{ {body} \n return %r : {result} }}")
+        found = contraction.match(read_kernel(module.body.operations[0]))
+        assert found and all(contraction.is_bytes(one) is is_of_bytes for one in found)
+        assert all(contraction.is_bf16(one) is is_of_bf16 for one in found)
+
+
+@pytest.mark.parametrize(("outputs", "taps"), [(1, 1), (3, 1), (1, 3), (4, 3)])
+@pytest.mark.parametrize(("stride", "dilation"), [(1, 1), (2, 1), (1, 2), (3, 2)])
+def test_positions_of_a_window_along_an_axis(outputs: int, taps: int, stride: int, dilation: int) -> None:
+    read_by = {(i, tap): i * stride + tap * dilation for i in range(outputs) for tap in range(taps)}
+    far = max(read_by.values())
+    for low in (-1, 0, 1):
+        for size in (far - low, far - low + 1, far - low + 2):
+            axis = WindowAxis(Var.below(outputs), Var.below(taps), stride, dilation, low, size)
+            assert axis.is_padded == any(not 0 <= at - low < size for at in read_by.values())
+    users = axis.users(outputs)
+    assert [at for at, _ in users] == sorted(set(read_by.values()))
+    assert {use: at for at, uses in users for use in uses} == read_by
+
+
+def test_axes_of_at_most_one_output_and_one_tap() -> None:
+    i, j, k, m = Var.below(5), Var.below(5), Var.below(3), Var.below(3)
+    many = Var.below(parse("n"))
+
+    def axis(*terms: tuple[Var, int]) -> WindowAxis | None:
+        index = sum((Index.of(v) * c for v, c in terms), Index())
+        return axis_of(index, 1, 8, 10, {k, m, many})
+
+    assert axis((i, 2), (k, 3)) == WindowAxis(i, k, 2, 3, 1, 8, 1)
+    assert axis((i, 1)) == WindowAxis(i, None, 1, 1, 1, 8, 1) and axis((k, 1)) == WindowAxis(None, k, 1, 1, 1, 8, 1)
+    for terms in (((i, 1), (j, 1)), ((k, 1), (m, 1)), ((i, 1), (many, 1)), ((i, -1), (k, 1)), ((i, 1), (k, -1))):
+        assert axis(*terms) is None, terms

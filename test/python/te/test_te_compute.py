@@ -27,7 +27,7 @@ def test_what_is_read_where():
         te.compute((3,), lambda i: B[i], name="first"),
         te.compute((4, 3), lambda i, j: A[i, j] + A[i, j + 3], name="halves"),
         te.compute((), lambda: A[1, 2] + 1, name="single"),
-        te.compute((4, 6), lambda *i: A(*i) * 2, name="any_rank"),
+        te.compute((4, 6), lambda i, *rest: A(i, *rest) * 2, name="any_rank"),
         te.compute((5, 2), lambda i, j: i * 10 + j, name="indices"),
         te.compute((3,), lambda i: 1.5, name="constant"),
         te.compute((4, 6), lambda i, j: A[i][j], name="sliced"),

@@ -1,6 +1,7 @@
 """Any arithmetic of indices agrees with numpy, as what is read and as what is computed, and nothing is read out of bounds."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tensor_expressions import computed
@@ -105,3 +106,20 @@ def test_bounds_of_a_multiple_by_a_size_are_those_of_its_sign():
     for size in (0, 9):
         ends = [evaluate(end, {"n": size}) for end in (low, high, least, most)]
         assert ends == [0, 5 * size, -5 * size, 0]
+
+
+@pytest.mark.parametrize("shift", [-1, 0, 1])
+@pytest.mark.parametrize("size", [5, 6, 7])
+def test_an_index_at_the_ends_of_a_dimension(shift, size):
+    (i,) = te.compute((6,), lambda i: 0).op.axis
+    form, least, most = linear(i + shift), shift, 5 + shift
+    assert is_within(interval(form), size) == (least >= 0 and most < size)
+    assert out_of_bounds(form, size) == (least < 0 or most >= size)
+
+
+def test_an_index_that_may_never_be_there_is_not_out_of_bounds():
+    n = te.var("n")
+    i, j = te.compute((6, n), lambda i, j: 0).op.axis
+    # The bounds of the difference are wider than its values; there may be no j.
+    assert interval(linear(i - i // 2)) == (-2, 5) and not out_of_bounds(linear(i - i // 2), 6)
+    assert not out_of_bounds(linear(i + j - 1), 6)

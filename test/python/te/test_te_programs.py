@@ -184,9 +184,15 @@ X = te.extern((4,), [A], "test.te.sorted", name="X")
     [
         (lambda: te.create_prim_func([B]), "te.create_prim_func main: expected the placeholder A among its arguments, found B"),
         (lambda: te.create_prim_func([A, B, B]), "te.create_prim_func main: expected each tensor once, found B twice"),
+        (lambda: te.create_prim_func([B, A, B]), "te.create_prim_func main: expected each tensor once, found B twice"),
         (lambda: te.create_prim_func([A]), "te.create_prim_func main: expected a tensor that is computed among its arguments, found A"),
         (lambda: te.create_prim_func([A, B, 3]), "te.create_prim_func main: expected tensors, found 3"),
         (lambda: te.extern((4,), [3], "f"), "te.extern extern: inputs: expected a list of tensors, found"),
+        (lambda: te.extern((4,), [A, 3], "f"), "te.extern extern: inputs: expected a list of tensors, found"),
+        (
+            lambda: te.extern((4,), [A], lambda ins, outs: te.call_packed("f", ins[0], outs[0], outs[0]), name="E"),
+            "te.extern E: f: expected buffers that it reads, then each that it writes, in order",
+        ),
         (lambda: te.extern((4,), [], "f", name="E"), "te.extern E: dtype: expected dtype="),
         (lambda: te.extern((4,), [A], "f", name="E", dtype=["int8"] * 2), "te.extern E: dtype: expected 1 dtypes, found 2"),
         (lambda: te.extern((4,), [A], lambda ins, outs: 3, name="E"), "te.extern E: expected te.call_packed of buffers, found 3"),

@@ -171,6 +171,10 @@ i = te.compute((4,), lambda i: i).op.axis[0]
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (
+            lambda: te.sum(A[0, k], axis=[k, te.reduce_axis((0, 2)), k]),
+            r"te.sum of A\[0, k\]: axis: expected each axis once, found k twice",
+        ),
         (lambda: te.sum(A[0, k], axis=[k, k]), r"te.sum of A\[0, k\]: axis: expected each axis once, found k twice"),
         (lambda: te.sum(A[0, k], axis=[i]), r"te.sum of A\[0, k\]: axis: expected axes of te.reduce_axis, found i"),
         (lambda: te.sum(A[0, k]), "te.sum: expected axis=, one or several axes of te.reduce_axis, or several values, found neither"),

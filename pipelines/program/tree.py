@@ -175,7 +175,9 @@ class ProgramTree:
     words: dict[Value, dict[str, Size]]
     named: dict[str, Size]
     symbols: frozenset[str]
-    _shapes: dict[Value, Sequence[Size]] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._shapes: dict[Value, Sequence[Size]] = {}
 
     @property
     def inputs(self) -> list[Value]:

@@ -86,8 +86,9 @@ func.func @main(%n: i64) {
 // -----
 
 // CHECK: @main: arith.index_cast at {{.*}}: expected an element at constant indices
-func.func @main(%x: tensor<4xi64>, %n: index) {
-  %e = tensor.extract %x[%n] : tensor<4xi64>
+func.func @main(%x: tensor<4x4xi64>, %n: index) {
+  %c = arith.constant 1 : index
+  %e = tensor.extract %x[%c, %n] : tensor<4x4xi64>
   %0 = arith.index_cast %e : i64 to index
   return
 }

@@ -21,3 +21,13 @@ func.func @main(%y: memref<16xf32>) {
   call @k(%w, %y) : (memref<16xf32>, memref<16xf32>) -> ()
   return
 }
+
+// -----
+
+// CHECK: @main: memref.alloc at {{.*}}: expected views of its bytes, found func.call
+func.func private @q(memref<?xi8>)
+func.func @main(%n: index {relay.symbol = "n"}) {
+  %a = memref.alloc(%n) : memref<?xi8>
+  call @q(%a) : (memref<?xi8>) -> ()
+  return
+}

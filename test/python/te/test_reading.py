@@ -8,7 +8,7 @@ from relayc.dialects.mlir import ir, make_context
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.te.read import contraction
 from relayc.pipelines.te.read.access import Analysis
-from relayc.pipelines.te.read.graph import Kernel, NotStructured, read_kernel
+from relayc.pipelines.te.read.graph import Kernel, NotStructured, is_costly_after, read_kernel
 from relayc.pipelines.te.read.reduction import is_neutral
 from relayc.pipelines.te.read.window import WindowAxis, axis_of
 from relayc.pipelines.te.read.window_columns import match
@@ -200,3 +200,17 @@ def test_axes_of_at_most_one_output_and_one_tap() -> None:
     assert axis((i, 1)) == WindowAxis(i, None, 1, 1, 1, 8, 1) and axis((k, 1)) == WindowAxis(None, k, 1, 1, 1, 8, 1)
     for terms in (((i, 1), (j, 1)), ((k, 1), (m, 1)), ((i, 1), (many, 1)), ((i, -1), (k, 1)), ((i, 1), (k, -1))):
         assert axis(*terms) is None, terms
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_costly"),
+    [("math.exp %a", "arith.negf %a", True), ("arith.negf %a", "math.exp %a", True), ("arith.negf %a", "arith.addf %a, %a", False)],
+)
+def test_what_costs_much_between_two_tensors(first: str, second: str, is_costly: bool) -> None:
+    before = generic(f"%y = {first} : f32").replace("%r", "%p").replace("%e ", "%d ").replace("(%e", "(%d")
+    after = generic(f"%y = {second} : f32").replace("%x", "%p")
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(f"func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {{ {before} {after} \n return %r : tensor<4xf32> }}")
+        kernel = read_kernel(module.body.operations[0])
+        assert is_costly_after(kernel.args[0], kernel.results[0]) is is_costly
+        assert not is_costly_after(kernel.results[0], kernel.results[0])

@@ -236,6 +236,10 @@ k = te.reduce_axis((0, 6), name="k")
             r"te.compute C: A\[i \+ 1, j\]: index i \+ 1 of dimension 0 of tensor A: expected 0 to 3, found 1 to 4 \(te.if_then_else",
         ),
         (
+            lambda: te.compute((4,), lambda i: te.select(i < 3, A[i + 1, 0], 0.0), name="C"),
+            r"A\[i \+ 1, 0\]: index i \+ 1 of dimension 0 of tensor A: expected 0 to 3, found 1 to 4",
+        ),
+        (
             lambda: te.compute((4,), lambda i: te.if_then_else(A[i + 1, 0] > 0, 1.0, 0.0), name="C"),
             r"A\[i \+ 1, 0\]: index i \+ 1 of dimension 0 of tensor A: expected 0 to 3, found 1 to 4",
         ),

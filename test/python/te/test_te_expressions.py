@@ -8,7 +8,7 @@ from tensor_expressions import computed, numpy_dtype
 
 from relayc import te
 from relayc.dialects.relay import RelayError
-from relayc.pipelines.te.language.expressions import Expr
+from relayc.pipelines.te.language.expressions import Expr, expr
 from relayc.pipelines.te.language.operators import Operators
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -298,6 +298,11 @@ Q = te.placeholder((4,), "int4", "Q")
 def test_what_is_no_expression_is_an_error(make, message):
     with pytest.raises(RelayError, match=message):
         make()
+
+
+def test_numbers_beyond_32_bits_have_64():
+    last = 1 << 31
+    assert [expr(number).dtype for number in (-last - 1, -last, last - 1, last)] == ["int64", "int32", "int32", "int64"]
 
 
 def test_a_language_says_what_its_operators_do():

@@ -208,7 +208,7 @@ def test_what_is_no_function_is_an_error(make, message):
 
 
 def test_a_name_alone_takes_all_inputs_and_then_all_outputs():
-    made = te.extern([(4,), (2,)], [A, B, X], "f", name="E")
+    made = te.extern([(4,), 2], [A, B, X], "f", name="E")
     assert [t.op.input_tensors for t in made] == [[A, B, X]] * 2 and [t.shape for t in made] == [(4,), (2,)]
 
 

@@ -8,7 +8,7 @@ from relayc.dialects.mlir import ir, make_context
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.te.read import contraction
 from relayc.pipelines.te.read.access import Analysis
-from relayc.pipelines.te.read.graph import Kernel, NotStructured, is_costly_after, read_kernel
+from relayc.pipelines.te.read.graph import Kernel, NotStructured, is_costly_after, read_kernel, same_order
 from relayc.pipelines.te.read.reduction import is_neutral
 from relayc.pipelines.te.read.window import WindowAxis, axis_of
 from relayc.pipelines.te.read.window_columns import match
@@ -44,6 +44,15 @@ def generic(body: str, output: str = "i") -> str:
         (
             "%r = linalg.softmax dimension(0) ins(%x : tensor<4xf32>) outs(%x : tensor<4xf32>) -> tensor<4xf32>",
             "linalg.softmax: ",
+        ),
+        (
+            """%e = tensor.empty() : tensor<4xf32>
+            %r = scf.for %k = %n to %n step %n iter_args(%v = %e) -> tensor<4xf32> {
+              %a = tensor.extract %x[%k] : tensor<4xf32>
+              %b = tensor.extract %w[%k] : tensor<16xf32>
+              scf.yield %v : tensor<4xf32>
+            } {relay.sort = {}}""",
+            "a sort of 2 tensors at ",
         ),
     ],
 )
@@ -214,3 +223,38 @@ def test_what_costs_much_between_two_tensors(first: str, second: str, is_costly:
         kernel = read_kernel(module.body.operations[0])
         assert is_costly_after(kernel.args[0], kernel.results[0]) is is_costly
         assert not is_costly_after(kernel.results[0], kernel.results[0])
+
+
+@pytest.mark.parametrize(
+    ("maps", "is_same"),
+    [
+        (("i, j", "i, j", "i, j"), True),
+        (("i, j", "j, i", "i, j"), False),
+        (("j, i", "i, j", "i, j"), False),
+        (("j, i", "j, i", "i, j"), False),
+        (("i, j", "i, j", "j, i"), False),
+    ],
+)
+def test_orders_of_elements(maps: tuple[str, str, str], is_same: bool) -> None:
+    type_ = "tensor<4x4xf32>"
+    body = f"""
+      %c = arith.constant 0.0 : f32
+      %e = tensor.empty() : {type_}
+      %s = linalg.generic {{iterator_types = ["parallel", "parallel"],
+          indexing_maps = [{", ".join(f"affine_map<(i, j) -> ({m})>" for m in maps)}]}}
+          ins(%x, %x : {type_}, {type_}) outs(%e : {type_}) {{
+      ^bb0(%a: f32, %b: f32, %o: f32):
+        %y = arith.addf %a, %b : f32
+        linalg.yield %y : f32
+      }} -> {type_}
+      %r = tensor.pad %s low[1, 0] high[0, 0] {{
+      ^bb0(%i: index, %j: index):
+        tensor.yield %c : f32
+      }} : {type_} to tensor<5x4xf32>"""
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(f"func.func @f(%x: {type_}) -> tensor<5x4xf32> {{ {body} \n return %r : tensor<5x4xf32> }}")
+        kernel = read_kernel(module.body.operations[0])
+        (argument,), (padded,) = kernel.args, kernel.results
+        (total,) = padded.inputs
+        assert same_order(total, argument) is is_same
+        assert same_order(total, total) and not same_order(argument, total) and not same_order(padded, total)

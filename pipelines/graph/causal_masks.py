@@ -55,4 +55,4 @@ def _first_position(value: ir.Value, axis: int, rw: Rewriter) -> Size | None:
     if found is None or len(found.shape) < axis:
         return None
     along = len(found.shape) - axis
-    return found.first if found.steps[along] == 1 and set(found.dimensions) <= {along} else None
+    return found.first if found.steps[along] == 1 and set(found.dimensions).issubset({along}) else None

@@ -191,7 +191,7 @@ class _Inference:
         known = frozenset().union(*map(symbols_of_value, arguments))
         for a, b in ((error.b, error.a), (error.a, error.b)):
             name = str(a)
-            if isinstance(a, Dim) and name in self.flexible and name in known and symbols_of(b) <= known - {name}:
+            if isinstance(a, Dim) and name in self.flexible and name in known and symbols_of(b).issubset(known - {name}):
                 if isinstance(b, int) and b < 0:
                     continue
                 replace_symbols(function, {name: b})

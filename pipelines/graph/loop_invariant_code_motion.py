@@ -45,7 +45,7 @@ def _is_invariant(op: ir.OpView, loop: list[ir.Block], known: frozenset[str]) ->
     stays = isinstance(op, Yield) or (isinstance(op, Op) and op.repeats_only)
     if not is_pure(op.operation) or stays or not all(_block_of(v) not in loop for v in _reads(op)):
         return False
-    return _symbols(op) <= known
+    return _symbols(op).issubset(known)
 
 
 def _symbols(op: ir.OpView) -> set[str]:

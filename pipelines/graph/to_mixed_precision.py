@@ -128,7 +128,7 @@ class _Precision:
         precisions, products = _precisions(group), self._products(group)
         if any(value in _factors(product) for product in products):
             return {Reader.PRODUCT}
-        if precisions <= EXACT:
+        if precisions.issubset(EXACT):
             behind = self.readers[group.operation.results[0]]
             return {Reader.STRICT if reader == Reader.RESULT else reader for reader in behind}
         is_beside_factors = any(value in list(product.operation.operands) for product in products)  # the mask of attention
@@ -143,11 +143,11 @@ class _Precision:
 
     def _is_made_of_narrow(self, operands: Sequence[ir.Value], precisions: set[Precision]) -> bool:
         if Precision.ALWAYS in precisions:
-            return precisions <= FOLLOWING | {Precision.ALWAYS}
+            return precisions.issubset(FOLLOWING | {Precision.ALWAYS})
         tensors = [v for v in operands if not isinstance(v.owner, Constant)]
         sizes = [guess(TensorType.of(v).num_elements) for v in tensors]
         sources = [v for v, size in zip(tensors, sizes, strict=True) if size == max(sizes)]
-        return precisions <= FOLLOWING and bool(sources) and all(_dtype(v) == self.dtype for v in sources)
+        return precisions.issubset(FOLLOWING) and bool(sources) and all(_dtype(v) == self.dtype for v in sources)
 
     # ---- rewriting
 
@@ -166,7 +166,7 @@ class _Precision:
                     self._replace_inside(block, value, self._narrowed(value, group.operation))
             operands = group.captured()
             made_of_narrow = self._is_made_of_narrow(operands, precisions)
-            is_exact = precisions <= EXACT
+            is_exact = precisions.issubset(EXACT)
             stored = _dtype(result) == WIDE and self._is_stored_narrow(result, made_of_narrow, is_exact)
             if is_exact and stored:
                 self._narrow_body(block)

@@ -130,7 +130,7 @@ class _Callees:
         if function is None:
             return False
         type_ = TensorType.from_mlir(tensors_of(function, "output")[position])
-        return not type_.symbols <= symbol_positions(function).keys()
+        return not type_.symbols.issubset(symbol_positions(function))
 
     def declare(self, module: ir.Module) -> None:
         """Declares the called packed functions, over memory, at the start of the module."""
@@ -346,7 +346,7 @@ class _Bufferizing:
         operands = [self.operand(call, v, i, callee) for i, v in enumerate((*call.reads, *call.made)) if v not in given]
         if callee.workspace != 0:
             bytes_ = substitute(callee.workspace, dict(zip(callee.symbols, sizes, strict=True)))
-            memory = _Bytes(bytes_, heap=not symbols_of(bytes_) <= self.program.symbols)
+            memory = _Bytes(bytes_, heap=not symbols_of(bytes_).issubset(self.program.symbols))
             self.allocate(memory)
             operands.append(self.view(_Memory(bytes=memory), callee.types[len(operands)], bytes_))
         types = [*[_heap_type()] * len(given), *[ir.IndexType.get()] * len(call.names)]

@@ -159,7 +159,7 @@ def _program_specs(function: ir.OpView) -> tuple[Specs, Specs]:
 def _late(function: ir.OpView, outs: Specs) -> tuple[int, ...]:
     """Positions of the outputs of a program whose sizes only it knows: it returns their memory."""
     known = symbol_positions(function).keys()
-    return tuple(i for i, spec in enumerate(outs) if not frozenset().union(*map(symbols_of, spec.shape)) <= known)
+    return tuple(i for i, spec in enumerate(outs) if not frozenset().union(*map(symbols_of, spec.shape)).issubset(known))
 
 
 def _seen(specs: Specs, entries: Sequence[ir.DictAttr]) -> Specs:

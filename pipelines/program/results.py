@@ -134,7 +134,7 @@ class _Results:
         """Whether the result of a function or a branch is late for its user: a late tensor may be used where a known size is expected."""
         if terminator.name != "func.return":
             return self.program.is_late(terminator.parent.operation.results[index])
-        return not TensorType.from_mlir(terminator.operands[index].type).symbols <= self.program.symbols
+        return not TensorType.from_mlir(terminator.operands[index].type).symbols.issubset(self.program.symbols)
 
     def carried(self, body: ProgramBlock, taken: set[Value]) -> None:
         """Checks the operands of a loop's yield: a value written after the last read of the argument that it replaces may use its

@@ -111,7 +111,7 @@ def _find(module: ir.Module, name: str | None) -> ir.OpView:
     symbols = set(symbol_names(found[0]))
     for i, type_ in enumerate((*inputs, *signature_of(found[0]).results)):
         tensor = TensorType.from_mlir(type_)
-        if not tensor.is_known or not tensor.symbols <= symbols:
+        if not tensor.is_known or not tensor.symbols.issubset(symbols):
             where = f"argument {i}" if i < len(inputs) else f"result {i - len(inputs)}"
             wanted = "sizes that are numbers or symbols that the function takes"
             raise RelayError(f"compile_kernel: @{symbol_name(found[0])}: {where}: expected {wanted}, found {type_}")

@@ -199,7 +199,7 @@ class ProgramTree:
 
     def is_late(self, value: Value) -> bool:
         """Whether a tensor has a size that does not follow from the program's symbols, or is returned under such a type."""
-        return self.root(value) in self._given_late or any(not symbols_of(d) <= self.symbols for d in self.shape(value))
+        return self.root(value) in self._given_late or any(not symbols_of(d).issubset(self.symbols) for d in self.shape(value))
 
     @cached_property
     def _given_late(self) -> frozenset[Value]:
@@ -221,7 +221,7 @@ class ProgramTree:
                     mark(item.after, inner)
 
         types = tensors_of(self.function, "output")
-        mark(self.body, [i for i, t in enumerate(types) if not TensorType.from_mlir(t).symbols <= self.symbols])
+        mark(self.body, [i for i, t in enumerate(types) if not TensorType.from_mlir(t).symbols.issubset(self.symbols)])
         return frozenset(found)
 
     def root(self, value: Value) -> Value:

@@ -292,7 +292,7 @@ class _ProgramLowering:
         """Emits checks of conditions whose symbols have values; returns the other conditions."""
         left: dict[Size, str] = {}
         for size, text in conditions.items():
-            if not symbols_of(size) <= self.sizes.symbols.keys():
+            if not symbols_of(size).issubset(self.sizes.symbols):
                 left[size] = text
             elif size not in self.required:
                 self.required |= {size}

@@ -110,7 +110,7 @@ class Operands:
         rest = []
         for part in conjuncts(condition):
             found = constraints(part)
-            if not always_holds(part) and (found is None or not {c.key for c in found} <= inside):
+            if not always_holds(part) and (found is None or not inside.issuperset(c.key for c in found)):
                 rest.append(part)
         position = self._read(read.tensor, forms, other.value)
         return None if position is None else (position, rest)

@@ -155,11 +155,13 @@ def convert(value: Value, source: str, target: str, saturate: bool = True, round
         return to_bool(to_flag(value, source))
     if is_float(source) and is_float(target):
         widths = {"float16": 16, "bfloat16": 16, "float32": 32, "float64": 64}
-        if widths[source] == widths[target]:  # there is no direct operation between the two 16-bit types
-            return convert(convert(value, source, "float32"), "float32", target)
+        if widths[source] < widths[target]:
+            return arith.ExtFOp(type_, value).result
         if widths[source] - widths[target] == 48:
             return convert(_rounded_to_odd(value), "float32", target)
-        return (arith.ExtFOp if widths[source] < widths[target] else arith.TruncFOp)(type_, value).result
+        if widths[source] > widths[target]:
+            return arith.TruncFOp(type_, value).result
+        return convert(convert(value, source, "float32"), "float32", target)  # no operation converts the two 16-bit types
     if is_float(target):
         return (arith.UIToFPOp if is_unsigned(source) else arith.SIToFPOp)(type_, value).result
     if is_float(source):
@@ -169,11 +171,11 @@ def convert(value: Value, source: str, target: str, saturate: bool = True, round
             return arith.FPToUIOp(wide, value).result
         value = arith.FPToSIOp(wide if bits(target) > 32 or target == "uint32" else ir.IntegerType.get_signless(32), value).result
         return value if value.type == type_ else arith.TruncIOp(type_, value).result
-    if bits(source) == bits(target):
-        return value
     if bits(source) > bits(target):
         return arith.TruncIOp(type_, value).result
-    return (arith.ExtUIOp if is_unsigned(source) else arith.ExtSIOp)(type_, value).result
+    if bits(source) < bits(target):
+        return (arith.ExtUIOp if is_unsigned(source) else arith.ExtSIOp)(type_, value).result
+    return value
 
 
 def _rounded_to_odd(value: Value) -> Value:

@@ -101,10 +101,8 @@ class Numbers:
         """a exp(-2 pi i k / n), for k below n / 2 and n out of 2, 4 and 8."""
         if k == 0:
             return a
-        if 4 * k > n:
+        if 4 * k >= n:
             return self.by_minus_i(self._turn(a, k - n // 4, n))
-        if 4 * k == n:
-            return self.by_minus_i(a)
         root = self.constant(0.5**0.5)
         return self.scale((scalar.add(a[0], a[1], self.dtype), scalar.subtract(a[1], a[0], self.dtype)), root)
 

@@ -96,6 +96,7 @@ CASES: dict[str, list[Case]] = {
         Case(f32("n, m"), {"begin": ("n//3",), "end": ("n",), "strides": (2,)}),
         Case(f32("n, m"), {"begin": (-1,), "end": (-(1 << 62),), "strides": (-1,), "axes": (0,)}),
         Case(f32("n, m"), {"begin": (1 << 62, 0), "end": (-(1 << 62), 2), "strides": (-2, 1)}),
+        Case(f32("n, 5"), {"begin": (-1, -1), "end": (-(1 << 62), 1), "strides": (-1, -2)}),
         Case(f32("n, 3*m"), {"begin": ("m",), "end": ("m",), "axes": (1,), "slice_mode": "size"}),
     ],
     "split": [

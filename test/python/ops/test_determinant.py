@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 from oracle import values
-from support import run
+from support import program, run
+
+import relayc
+from relayc.dialects.relay import build
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (3, 3, 3), (5, 1, 1), (2, 3, 4, 4), (2, 9, 9), (4, 0, 0), (0, 3, 3), (0, 5, 5)])
@@ -28,3 +31,9 @@ def test_pivots_of_zero():
     matrices[1] = np.eye(4)[[3, 0, 1, 2]]
     matrices[2, :, 0] = 1  # of rank 1
     np.testing.assert_array_equal(run("det", matrices), [1, -1, 0])
+
+
+@pytest.mark.parametrize(("size", "has_loops"), [(3, False), (4, True)])
+def test_small_determinants_are_expanded(size, has_loops):
+    mod = program(lambda x: [build("det", x)], [np.zeros((2, size, size), np.float32)])
+    assert ("scf.for" in str(relayc.compile(mod, stop_after="te"))) == has_loops

@@ -6,9 +6,10 @@ from accuracy import check_sums
 from onnx import helper
 from onnx_models import model_of
 from oracle import onnx_run, values
-from support import run, run_each
+from support import program, run, run_each
 
 import relayc
+from relayc.dialects.relay import build
 
 WINDOWS = {
     "halving": ((1, 3, 8, 8), {"pool_size": (2, 2), "strides": (2, 2)}),
@@ -195,3 +196,14 @@ def test_means_of_integers_are_cut_off(dtype):
     expected = np.array([[mean(wide[..., a:b, c:d]) for c, d in edges] for a, b in edges]).transpose(2, 3, 0, 1)
     np.testing.assert_array_equal(adaptive, expected)
     assert pooled.dtype == x.dtype
+
+
+@pytest.mark.parametrize(
+    ("size", "padding", "dilation", "counts", "divides"),
+    [(4, (0, 0), 1, False, False), (5, (0, 0), 1, False, False), (4, (1, 0), 1, True, False), (6, (1, 0), 2, True, True)],
+)
+def test_elements_of_windows_are_counted_where_their_number_differs(size, padding, dilation, counts, divides):
+    window = {"pool_size": (2,), "strides": (2,), "padding": padding, "dilation": (dilation,)}
+    mod = program(lambda x: [build("nn.avg_pool1d", x, **window)], [np.zeros((1, 1, size), np.float32)])
+    text = str(relayc.compile(mod, stop_after="te"))
+    assert ("linalg.index" in text, "arith.divui" in text) == (counts, divides)

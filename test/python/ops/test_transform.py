@@ -173,13 +173,14 @@ def test_constant_pad(wrap, dtype):
 @pytest.mark.parametrize("least", [0, 1])
 def test_padding_by_a_number_of_run_time_reads_no_element_of_data_that_may_be_empty(least):
     program = relayc.Program()
-    made = {"x": relayc.TensorType(("n",), "float32"), "number": relayc.TensorType((), "float32")}
-    program.function(lambda x, number: program.op.nn.pad(x, number, pad_width=(1, 2)), name="main", **made)
+    made = {"x": relayc.TensorType(("n", 3), "float32"), "number": relayc.TensorType((), "float32")}
+    program.function(lambda x, number: program.op.nn.pad(x, number, pad_width=(1, 2, 0, 1)), name="main", **made)
     options = {"dims": {"n": (least, 9)}}
     assert ("tensor.pad" in str(relayc.compile(program, stop_after="te", **options).module)) == (least == 0)
     main = relayc.compile(program, **options)["main"]
     for n in (least, 3):
-        np.testing.assert_array_equal(main(numbered(n), np.float32(7)), np.pad(numbered(n), (1, 2), constant_values=7))
+        x = numbered(n, 3)
+        np.testing.assert_array_equal(main(x, np.float32(7)), np.pad(x, ((1, 2), (0, 1)), constant_values=7))
 
 
 @pytest.mark.parametrize("mode", ["edge", "reflect"])

@@ -173,6 +173,12 @@ def test_passes_that_are_left_out_make_another_program(folder, model):
             assert from_cache(relayc.compile(model)) == (order < 0)
 
 
+def test_what_can_be_written_into_a_key():
+    plain = [1, True, None, "a", 0.5, [1, ["b"]], {"a": {"b": (2,)}}]
+    other = [object(), [1, object()], {"a": 1, 2: 3}, {"a": object(), "b": 1}]
+    assert list(map(compile_cache._is_plain, plain + other)) == [True] * len(plain) + [False] * len(other)
+
+
 def test_what_is_observed_is_compiled(folder, model, tmp_path):
     relayc.compile(model)
     assert "te" in relayc.compile(model, keep_ir=True).ir

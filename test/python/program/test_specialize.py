@@ -260,7 +260,7 @@ def test_sizes_that_cannot_be_are_one_clear_error(specialize, message):
 
 
 @pytest.mark.parametrize(
-    "specialize", [{"n": 1}, 1, iter([{"n": 1}]), "n=1", b"n=1", [1], [{"n": "1"}], [{"n": True}], [{"n": 1.0}], [{1: 1}]]
+    "specialize", [[{"n": 1}, 3], {"n": 1}, 1, iter([{"n": 1}]), "n=1", b"n=1", [1], [{"n": "1"}], [{"n": True}], [{"n": 1.0}], [{1: 1}]]
 )
 def test_what_is_no_list_of_sizes_is_a_type_error(specialize):
     with pytest.raises(TypeError, match=r"^specialize: "):
@@ -272,6 +272,11 @@ def test_entries_of_a_module_that_are_no_sizes_are_an_error(entry, found):
     mod = IRModule.parse(f'func.func @main(%x: tensor<?xf32, ["n"]>) attributes {{relay.specialize = [{entry}]}} {{ return }}')
     with pytest.raises(relayc.RelayError, match=rf"specialize: expected sizes of symbols of the inputs of main \(n\), found {found}$"):
         find_pass("Specialize")(mod)
+
+
+def test_sizes_at_the_ends_of_a_range():
+    mod = relayc.compile(layer(W), dims=DIMS, specialize=[{"n": 64}, {"n": 1}], stop_after="relay")
+    assert all(f"main_n_{n}" in str(mod) for n in (1, 64))
 
 
 def test_a_size_that_is_fixed_is_no_symbol_any_more():

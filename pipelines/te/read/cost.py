@@ -57,5 +57,4 @@ def _reads(node: Node) -> Iterator[tuple[Node, Size]]:
         return
     gathered = list(node.structured.captured.values()) if node.kind == "generic" else []
     for source in sources(node):
-        points = prod(node.structured.extents) if any(source is g for g in gathered) else source.size
-        yield source, minimum(points, source.size)
+        yield source, prod(node.structured.extents) if any(source is g for g in gathered) else source.size

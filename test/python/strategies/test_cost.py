@@ -21,6 +21,13 @@ TAKE = """
     %j = linalg.index 1 : index
     %v = tensor.extract %t[%i, %j] : tensor<1000x4xf32>
     %s = arith.addf %a, %v : f32"""
+TAKE_BOTH = (
+    TAKE.replace("%s =", "%p =")
+    + """
+    %w = tensor.extract %u[%i, %j] : tensor<1000x4xf32>
+    %s = arith.addf %p, %w : f32"""
+)
+PART = "%x = tensor.extract_slice %t[1, 0] [8, 4] [1, 1] : tensor<1000x4xf32> to tensor<8x4xf32>"
 
 
 @pytest.mark.parametrize(
@@ -29,6 +36,10 @@ TAKE = """
         ("%x: tensor<8x4xf32>", SUM.replace("BODY", ADD), 32, {}),
         # Elements at computed indices are read once for each element of the result, a slice once as a whole.
         ("%x: tensor<8x4xf32>, %t: tensor<1000x4xf32>", SUM.replace("BODY", TAKE), 32, {1: 128}),
+        ("%x: tensor<8x4xf32>, %t: tensor<1000x4xf32>, %u: tensor<1000x4xf32>", SUM.replace("BODY", TAKE_BOTH), 64, {1: 128, 2: 128}),
+        # No more is read than there is.
+        ("%t: tensor<1000x4xf32>", PART + SUM.replace("BODY", TAKE), 32, {0: 256}),
+        ("%t: tensor<10x4xf32>", (PART + SUM.replace("BODY", TAKE)).replace("1000x4", "10x4"), 32, {}),
         (
             "%y: tensor<80x4xf32>",
             "%x = tensor.extract_slice %y[3, 0] [8, 4] [2, 1] : tensor<80x4xf32> to tensor<8x4xf32>" + SUM.replace("BODY", ADD),

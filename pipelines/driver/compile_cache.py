@@ -151,7 +151,7 @@ def _digest(model: Any, wanted: bool | None) -> str | None:
     if isinstance(model, (bytes, bytearray, memoryview)):
         return digest([model])
     if hasattr(model, "SerializeToString"):
-        return digest([model.SerializeToString(deterministic=True)])
+        return digest([model.SerializeToString()])
     params = params_of(model)
     if not wanted or params is None:
         return None

@@ -8,6 +8,9 @@ from tuned_kernels import product_text
 
 import relayc
 from relayc.dialects.functions import symbols_of
+from relayc.dialects.relay import IRModule
+from relayc.pipelines.context.instruments import ir_text
+from relayc.pipelines.program.single import parsed
 
 PRODUCT = product_text(16, 64, 48)
 RANDOM = np.random.default_rng(0)
@@ -154,3 +157,14 @@ def test_what_is_no_kernel_is_an_error(kernel, options, message):
 def test_another_type_is_an_error():
     with pytest.raises(TypeError, match="expected a function of the te stage as MLIR text, an operation or a module, found 3"):
         relayc.compile_kernel(3)
+
+
+def test_operations_of_a_given_function_keep_their_locations():
+    text = """func.func @k(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %p = tensor.expand_shape %x [[0, 1]] output_shape [2, 2] : tensor<4xf32> into tensor<2x2xf32> loc("here")
+      %r = tensor.collapse_shape %p [[0, 1]] : tensor<2x2xf32> into tensor<4xf32>
+      return %r : tensor<4xf32>
+    }"""
+    mod = parsed(IRModule.parse(text), "a test")
+    assert 'loc("here")' in ir_text(mod.module.operation, locations=True)
+    assert "loc(" not in ir_text(mod.module.operation)

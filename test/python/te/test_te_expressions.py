@@ -305,6 +305,11 @@ def test_numbers_beyond_32_bits_have_64():
     assert [expr(number).dtype for number in (-last - 1, -last, last - 1, last)] == ["int64", "int32", "int32", "int64"]
 
 
+def test_integers_are_finite_numbers():
+    found = [getattr(te, name)(te.const(3, "int32")) for name in ("isnan", "isinf", "isfinite")]
+    assert [(x.dtype, x.value) for x in found] == [("bool", False), ("bool", False), ("bool", True)]
+
+
 def test_a_language_says_what_its_operators_do():
     class Bare(Operators):
         dtype = "int32"

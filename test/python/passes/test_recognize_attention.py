@@ -7,7 +7,7 @@ import pytest
 from support import Const, program, run_program
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay import build
+from relayc.dialects.relay import IRModule, build
 from relayc.dialects.relay.base import Op
 from relayc.pipelines import PassContext, find_pass
 
@@ -152,3 +152,21 @@ def test_keys_that_all_heads_share() -> None:
     weights = np.exp(q @ k.transpose(0, 2, 1))
     (result,) = run_program(lambda *values: [attend(*values, lambda scores: scores)], [q, k, v])
     np.testing.assert_allclose(result, weights / weights.sum(-1, keepdims=True) @ v, rtol=0, atol=TOLERANCE)
+
+
+def test_attention_of_unknown_sizes_stays_as_it_is() -> None:
+    text = """
+    func.func @main(%q: tensor<2x3x4xf32>, %k: tensor<2x?x4xf32>, %h: tensor<1x2x3x4xf32>, %l: tensor<1x2x?x4xf32>)
+        -> (tensor<2x3x4xf32>, tensor<1x2x3x4xf32>) {
+      %0 = "relay.nn_batch_matmul"(%q, %k) : (tensor<2x3x4xf32>, tensor<2x?x4xf32>) -> tensor<2x3x?xf32>
+      %1 = "relay.nn_softmax"(%0) : (tensor<2x3x?xf32>) -> tensor<2x3x?xf32>
+      %2 = "relay.nn_batch_matmul"(%1, %k) {transpose_b = false} : (tensor<2x3x?xf32>, tensor<2x?x4xf32>) -> tensor<2x3x4xf32>
+      %c = "relay.constant"() {value = dense<0.5> : tensor<f32>} : () -> tensor<f32>
+      %3 = "relay.multiply"(%h, %c) : (tensor<1x2x3x4xf32>, tensor<f32>) -> tensor<1x2x3x4xf32>
+      %4 = "relay.nn_attention"(%3, %l, %l) {scale = 1.0}
+        : (tensor<1x2x3x4xf32>, tensor<1x2x?x4xf32>, tensor<1x2x?x4xf32>) -> tensor<1x2x3x4xf32>
+      return %2, %4 : tensor<2x3x4xf32>, tensor<1x2x3x4xf32>
+    }"""
+    mod = find_pass("RecognizeAttention")(IRModule.parse(text))
+    names = [op.operation.name.removeprefix("relay.") for op in mod.main.regions[0].blocks[0].operations]
+    assert names == ["nn_batch_matmul", "nn_softmax", "nn_batch_matmul", "constant", "multiply", "nn_attention", "func.return"]

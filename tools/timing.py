@@ -138,7 +138,7 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
     """Two of some sorted values, between which the median of their distribution lies with a probability of 99 %, whatever the distribution
     (the sign test); 0 and infinity where there are too few values."""
     n, outside, k = len(values), 0.0, 0
-    while k < n // 2 and outside + 2 * math.comb(n, k) * 0.5**n <= _ERROR:
+    while outside + 2 * math.comb(n, k) * 0.5**n <= _ERROR:
         outside += 2 * math.comb(n, k) * 0.5**n
         k += 1
     return (values[k - 1], values[n - k]) if k else (0.0, math.inf)

@@ -1,5 +1,7 @@
 """Timing in turns: what is decided from which times, by a clock that the calls advance."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ class Clock:
     """A clock that stands still except for what calls take."""
 
     def __init__(self):
-        self.now = 0.0
+        self.now = 0
 
     def __call__(self):
         return self.now
@@ -120,16 +122,17 @@ def test_limits_of_verdicts(ratio, low, high, verdict):
     assert Comparison(1.0, 1 / ratio, ratio, low, high, 8).verdict == verdict
 
 
-@pytest.mark.parametrize(("seconds", "calls"), [(0.125, 1), (0.0625, 3), (2**-9, 3), (2**-10, 6), (2**-11, 11)])
+@pytest.mark.parametrize(("seconds", "calls"), [(0.1, 1), (0.0625, 3), (2**-9, 3), (2**-10, 6), (2**-11, 11)])
 def test_calls_of_a_turn(seconds, calls):
+    """The first call of four is for memory, the least of the others says how long they take. The time ends with the first turn."""
     clock, counts = Clock(), [0]
 
     def run():
         counts[0] += 1
-        clock.now += seconds
+        clock.now += Fraction(seconds) * (4 if counts[0] in (1, 3) else 1)
 
-    time_in_turns((run,), 0.0, clock=clock)
-    assert counts[0] == 1 + 3 + calls  # the first, those that say how long they take, and one turn
+    time_in_turns((run,), Fraction(seconds) * (4 + 1 + 4 + 1 + calls), clock=clock)
+    assert counts[0] == 4 + calls
 
 
 @pytest.mark.parametrize(("count", "cut"), [(0, None), (1, None), (7, None), (8, 0), (9, 0), (11, 0), (12, 1), (16, 2)])

@@ -1,6 +1,6 @@
 """Repeated layers, drawn once: of boxes that recur in the same order, the first occurrence represents all."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,19 +19,21 @@ def collapsed(drawing: Drawing) -> Drawing:
 
 
 def _repetition(drawing: Drawing) -> tuple[int, int, int] | None:
-    """Boxes that are followed by equal ones: the first, their number, and the number of occurrences; None if there are none."""
+    """The first repetition that leaves out most boxes; None if there are none."""
+    return max(_repetitions(drawing.boxes), key=lambda found: found[1] * (found[2] - 1), default=None)
+
+
+def _repetitions(boxes: Sequence[Box]) -> Iterator[tuple[int, int, int]]:
+    """Boxes that are followed by equal ones: the first, their number, and the number of occurrences."""
     numbers: dict[object, int] = {}
-    words = np.array([numbers.setdefault(_word(box), len(numbers)) for box in drawing.boxes])
-    best: tuple[int, int, int] | None = None
-    most = 0
+    words = np.array([numbers.setdefault(_word(box), len(numbers)) for box in boxes])
     for period in range(FEWEST, len(words) // 2 + 1):
         equal = np.concatenate(([0], (words[:-period] == words[period:]).astype(np.int8), [0]))
         edges = np.flatnonzero(np.diff(equal))
         for begin, end in zip(edges[::2], edges[1::2], strict=True):
             times = (end - begin) // period + 1
-            if times > 1 and (times - 1) * period > most:
-                most, best = (times - 1) * period, (int(begin), period, int(times))
-    return best
+            if times > 1:
+                yield int(begin), period, int(times)
 
 
 def _word(box: Box) -> object:

@@ -196,7 +196,7 @@ def test_formats_and_refusals(tmp_path: Path) -> None:
     assert picture._repr_svg_().count("<svg") == 1
     with pytest.raises(ValueError, match="expected one of svg, png, pdf, dot, found 'gif'"):
         picture.save(tmp_path / "model.gif")
-    with pytest.raises(ValueError, match="expected a module of the relay stage, found "):
+    with pytest.raises(ValueError, match=r"expected a module of the relay stage, found (linalg|tensor)\."):
         relayc.visualize(relayc.compile(MODEL, shapes=SHAPES, stop_after="te"))
 
 

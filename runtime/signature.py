@@ -90,7 +90,7 @@ class Signature:
         """The leaves of the arguments. Raises TypeError if their structure differs."""
         _, (positional, named) = self.arguments
         count, order = len(positional[1]), [key for key, _ in named[1]]
-        if kwargs and len(args) < count:
+        if kwargs:
             missing = self.names[len(args) : count]
             if all(name in kwargs for name in missing):
                 args = (*args, *(kwargs[name] for name in missing))

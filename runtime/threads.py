@@ -166,7 +166,7 @@ def _startable(count: int) -> int:
             done.release()
 
     with gate, contextlib.suppress(RuntimeError):
-        while started < count:
+        for _ in range(count):
             _thread.start_new_thread(wait, ())
             started += 1
     for _ in range(started):

@@ -1,5 +1,6 @@
 """The runtime module: calls, names, properties, profiling."""
 
+import ctypes
 import gc
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,7 @@ from handmade import PARAMETER, build_artifact
 from relayc.runtime import CallSite, KernelInfo, Module, Peak
 from relayc.runtime.arenas import ArenaPool
 from relayc.runtime.artifact import ALIGNMENT, TensorSpec, aligned_empty
-from relayc.runtime.profile import SiteWork, make_profile, marked, peak_text, saved_text, share_texts
+from relayc.runtime.profile import SiteWork, Total, make_profile, marked, peak_text, saved_text, share_texts
 
 
 def expected(x):
@@ -189,6 +190,8 @@ def test_what_bounds_work():
     )
     for work, machine, alone, expected in cases:
         assert work.bound(machine, alone) == expected, (work, machine, alone)
+    # Of kernels of several types, the operations of f32 are the peak.
+    assert Total((), 1, 1e-3, 1.0, 10**8, 10**8, 10**6).shares(Peak(1, 100.0, 10.0, 8.0, tensor_gflops=1e3)) == pytest.approx((1.0, 0.1))
     assert row(calls=0).bound(peak()) == "overhead" and row().lost(peak(gbytes=0.1)) == 0 and row().lost(peak(gbytes=0.11)) > 0
     assert row(calls=0).seconds == row(calls=0).gflops == row(calls=0).gbytes == row(calls=0).shares(peak())[0] == 0
     assert row(calls=0).flops == row(calls=0).bytes == row(calls=0).done_flops == 0 and row(calls=3).flops == 300_000
@@ -285,3 +288,11 @@ def test_calls_of_other_sizes_find_the_pages_of_smaller_arenas():
 
 def test_calls_release_the_gil(module):
     assert all(module[name].packed.release_gil for name in module.function_names())
+
+
+def test_small_memory_is_that_of_ctypes():
+    for num_bytes, is_small in ((0, True), (1, True), (4095, True), (4096, True), (4097, False), (8192, False)):
+        found = aligned_empty(num_bytes)
+        assert isinstance(found.base, ctypes.Array) is is_small
+        assert (found.nbytes, found.ctypes.data % ALIGNMENT) == (num_bytes, 0)
+    assert not isinstance(aligned_empty(64, 2 * ALIGNMENT).base, ctypes.Array)

@@ -1,11 +1,14 @@
 """Values of Python as values of programs and back, on a heap of lists: of each type, and what no value of a type is."""
 
+from types import SimpleNamespace
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 from relayc.runtime.heap import CLOSURE, REFERENCE, TUPLE, constructors
 from relayc.runtime.native import (
+    APPLY,
     HeapClosure,
     HeapValue,
     NativeCode,
@@ -194,3 +197,20 @@ def test_arrays_of_programs_are_arrays_of_numpy(values):
     assert found.dtype == narrow.dtype
     np.testing.assert_array_equal(found, narrow)
     assert values.given(3, I32)[1] == "int32" and values.given(True, I32)[1] == "bool" and values.given(2.5, F32)[1] == "float32"
+
+
+def test_functions_of_programs_may_call_deep():
+    type_ = ValueType("function", parts=(I32, I32))
+    code = SimpleNamespace(
+        _packed={f"{APPLY}1": "packed"}, values=SimpleNamespace(taken=lambda value, type_: value, given=lambda value, type_: value)
+    )
+    code.run = lambda packed, taken, is_deep: (packed, taken, is_deep)
+    assert NativeCode._apply(code, HeapClosure(None, "cell", type_), [5]) == ("packed", ["cell", 5], True)
+    for closure, given, message in (
+        (HeapClosure(None, "cell", None), [5], "expected a function whose type is known, found one of an unknown type"),
+        (HeapClosure(None, "cell", I32), [5], "expected a function whose type is known, found one of an unknown type"),
+        (HeapClosure(None, "cell", type_), [5, 6], r"expected 1 argument\(s\), found 2"),
+        (HeapClosure(None, "cell", FUNCTION), [5, 6], r"expected 2 argument\(s\), found 2"),  # no function of the program has two
+    ):
+        with pytest.raises(TypeError, match=message):
+            NativeCode._apply(code, closure, given)

@@ -2,6 +2,7 @@
 
 import resource
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -126,6 +127,33 @@ def test_an_output_that_no_memory_holds_is_an_error():
     message = rf"output 'output0' of float32\[n, n, n\]: expected at most {MAX_BYTES} bytes, found .* for n = 1048576 \(in x\)"
     with pytest.raises(ValueError, match=message):
         module["main"](ramp(1 << 20))
+
+
+N = symbol("n")
+
+
+@pytest.mark.parametrize(
+    ("output", "arena", "n", "message"),
+    [
+        ((), 0, 2, None),
+        ((), 0, 1, "f: n is 1 in x, expected at least 2"),
+        ((N,), N, MAX_BYTES, None),
+        ((N,), 0, MAX_BYTES + 1, rf"f: output 'y' of int8\[n\]: expected at most {MAX_BYTES} bytes, found \[{MAX_BYTES + 1}\] for n = "),
+        ((), N, MAX_BYTES + 1, f"f: expected to need at most {MAX_BYTES} bytes, found {MAX_BYTES + 1} for n = {MAX_BYTES + 1}"),
+        ((), 0, MAX_BYTES + 2, f"f: n is {MAX_BYTES + 2} in x, expected at most {MAX_BYTES + 1}"),
+        ((4, N - 3), 0, 3, None),
+        ((4, N - 3), 0, 2, r"expected sizes of 0 or more, found \[4, -1\] for n = 2 "),
+        ((parse("64 // (n - 2)"), parse("64 // (n - 1)")), 0, 3, None),
+        ((parse("64 // (n - 2)"), parse("64 // (n - 1)")), 0, 2, "f: expected sizes for which all shapes have a value, found n = 2 "),
+    ],
+)
+def test_limits_of_sizes(output, arena, n, message):
+    made = ProgramInfo(
+        "f", (TensorSpec("x", (N,), "int8"),), (TensorSpec("y", output, "int8"),), (), True, symbols=("n",), arena_bytes=arena
+    )
+    found = shapes.Shapes(made, {"n": (2, MAX_BYTES + 1)})
+    with nullcontext() if message is None else pytest.raises(ValueError, match=message):
+        assert found.of(((n,),)).sizes == {"n": n}
 
 
 def test_an_arena_that_no_memory_holds_is_an_error():

@@ -132,11 +132,11 @@ def test_more_threads_than_the_system_starts_are_an_error(monkeypatch):
     monkeypatch.setattr(threads, "usable_cpus", lambda: 8)
     with pytest.raises(ValueError, match="expected at most 20 threads, as many as the system lets this process start, found 31"):
         relayc.set_num_threads(31)
-    assert threads.startable_threads(8) == 8 and threads.checked_threads(31) == 31
+    assert threads.startable_threads(8) == 8 and [threads.checked_threads(count) for count in (1, 4096)] == [1, 4096]
 
 
 @pytest.mark.usefixtures("unset")
-@pytest.mark.parametrize("text", ["0", "many", "-1", "99999"])
+@pytest.mark.parametrize("text", ["0", "many", "-1", "4097"])
 def test_an_environment_that_makes_no_sense_is_an_error(monkeypatch, text):
     monkeypatch.setenv("RELAYC_NUM_THREADS", text)
     threads._default.cache_clear()

@@ -503,13 +503,14 @@ def test_a_writer_that_fails_leaves_no_file(tmp_path, monkeypatch):
         assert cache.write_part("a", b"code") is written
 
 
-def test_what_nobody_has_used_for_long_goes(tmp_path):
-    cache, now = Cache(tmp_path / "cache"), time.time()
+def test_what_nobody_has_used_for_long_goes(tmp_path, monkeypatch):
+    cache, now = Cache(tmp_path / "cache"), int(time.time())
     cache.folder.mkdir()
     limits = {".tmp": runtime_cache._STALE_SECONDS, runtime_cache._NOTE_SUFFIX: runtime_cache._NOTE_SECONDS}
     limits[runtime_cache._PART_SUFFIX] = runtime_cache._PART_SECONDS
+    monkeypatch.setattr(time, "time", lambda: now)
     for suffix, seconds in limits.items():
-        for name, age in (("new", seconds - 60), ("old", seconds + 60)):
+        for name, age in (("new", seconds), ("old", seconds + 1)):
             (cache.folder / f"{name}{suffix}").touch()
             os.utime(cache.folder / f"{name}{suffix}", (now - age, now - age))
     (cache.folder / "other").touch()
@@ -587,6 +588,8 @@ def test_a_program_waits_for_its_weights(folder, tmp_path):
 def test_folders_that_are_not_there_and_files_that_another_process_removes_are_no_errors(tmp_path):
     assert runtime_cache._entry(tmp_path / "none") is None and runtime_cache._modified(tmp_path / "none", 7.0) == 7.0
     assert Cache(tmp_path / "a" / "b").write_part("c", b"code") and (tmp_path / "a" / "b").stat().st_mode & 0o777 == 0o700
+    assert not Cache(Path("/proc/none")).write_part("c", b"code")  # where there can be no folder
+    assert not Cache(tmp_path / "a" / "b" / f"c{runtime_cache._PART_SUFFIX}" / "d").is_trusted  # in a file
     runtime_cache._remove(tmp_path / "none")
     runtime_cache._remove(tmp_path)  # as a file in a folder that may not be written
     assert tmp_path.is_dir()

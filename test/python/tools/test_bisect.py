@@ -111,10 +111,12 @@ def operators_of(folder):
     return [node.op_type for node in onnx.load(folder / "model.onnx").graph.node]
 
 
-def test_nothing_is_found_where_results_agree(model, tmp_path, capsys):
+def test_nothing_is_found_where_results_agree(model, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("RELAYC_CACHE", "1")
+    monkeypatch.setenv("RELAYC_CACHE_DIR", str(tmp_path / "cache"))
     code, out, err = run(capsys, model, "--shape", "x=3,16", "--check", "--out", tmp_path / "out")
     assert (code, err) == (0, "") and "agrees with ONNX Runtime: largest difference" in out
-    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "out").exists() and not (tmp_path / "cache").exists()
 
 
 @pytest.mark.parametrize("given", ["made up", "a file"])

@@ -284,7 +284,7 @@ class Session:
                 default_seconds=found.base_seconds,
                 ratio=found.ratio,
                 low=found.low,
-                high=min(found.high, 1e9),
+                high=found.high,
                 trials=count,
                 sizes=task.shapes,
                 machine=measured.machine or self._machine,

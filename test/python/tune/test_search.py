@@ -12,12 +12,13 @@ import relayc
 from relayc import PassContext
 from relayc.pipelines.driver.tuning_space import TuningSpace
 from relayc.pipelines.history.database import Database
+from relayc.runtime import TensorSpec
 from relayc.tune import model as tune_model
 from relayc.tune import search as search_module
 from relayc.tune.model import Check
 from relayc.tune.search import Search
 from relayc.tune.session import Session
-from relayc.tune.tasks import Task
+from relayc.tune.tasks import Task, model_tasks
 from relayc.tune.worker import Candidate, Measured
 
 SPACE = space(rows=[4, 1, 2, 8, 16], vectors=[1, 2, 4], grain=[64, 512, 4096, 32768])
@@ -226,6 +227,14 @@ def test_as_many_measurements_are_under_way_as_the_measurer_has_slots(database):
     assert [name for name, _ in fake.asked[:2]] == ["one", "two"]
 
 
+def test_of_two_that_are_as_fast_the_first_one_stays(database):
+    class Pair(Fake):
+        slots = 2
+
+    session(database, Pair(lambda task, candidate: 0.5)).run(2, None)
+    assert [record.trials for record in database.best()] == [1]
+
+
 def test_a_search_goes_on_where_another_one_ended(database):
     first = Fake(best_at(16, 4))
     session(database, first).run(20, None)
@@ -305,6 +314,9 @@ def test_time_is_a_limit(database):
     clock = itertools.count()
     statuses = []
     found = session(database, Fake(best_at(16, 4)), clock=lambda: next(clock), report=statuses.append)
+    none = Fake(best_at(16, 4))
+    session(database, none, clock=lambda: 7.0).run(None, 0.0)
+    assert none.asked == []
     found.run(None, 30)
     assert 0 < len(found.gains) < SPACE.size - 1
     assert statuses[0].candidate == "default" and statuses[-1].seconds[1] == 30 and statuses[-1].gain > 1
@@ -420,6 +432,21 @@ def test_a_kernel_takes_the_time_of_all_its_calls():
     rows = [SimpleNamespace(kernel=SimpleNamespace(name=name), seconds=seconds) for name, seconds in (("a", 1.0), ("b", 2.0), ("a", 4.0))]
     module = SimpleNamespace(profile=lambda inputs, repeat: SimpleNamespace(rows=rows))
     assert tune_model._seconds_by_kernel(module, {}) == {"a": 5.0, "b": 2.0}
+
+
+def test_what_a_search_knows_of_kernels():
+    """Of a third of the bytes of parameters, and at most all of them; what `lost` says of a second is the room within limits."""
+
+    def row(name, seconds, lost, calls=1):
+        inputs = (TensorSpec("x", (40,), "int8"), TensorSpec("w", (12,), "int8"))
+        return SimpleNamespace(kernel=SimpleNamespace(name=name, inputs=inputs), seconds=seconds, lost=lambda peak: lost, calls=calls)
+
+    texts = SimpleNamespace(found={name: (f"key {name}", "", "", (), (0, 1) if name == "c" else (1,)) for name in "abcdef"})
+    module = SimpleNamespace(params={"v": np.zeros(24, np.int8), "w": np.zeros(12, np.int8)})
+    rows = [row("b", 3, 0.9, 2), row("a", 4, 3.6), row("c", 2, 0.02), row("d", 9, 1), row("e", 9, 1, 0), row("f", 0, 0), row("g", 9, 1)]
+    config = {"schedule.kernels": {"other": "", "d*": ""}}
+    found = model_tasks(texts, module, SimpleNamespace(peak=1, rows=rows), "t", None, config)
+    assert [(one.name, one.room, one.others) for one in found] == [("a", 0.5, 24), ("b", 0.3, 0), ("c", 0.02, 0), ("f", 0.02, 24)]
 
 
 def test_the_whole_model_says_which_records_gain(monkeypatch):

@@ -1,5 +1,7 @@
 """Schedules that rules generate for kernels: what they are made of, what they compute, and how they come to be applied."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import onnx
 import onnxruntime
@@ -50,7 +52,7 @@ def test_sketches_of_a_reduction():
     kernel, x = argmax(), drawn(6, 300)
     plain, factored = sketches(kernel)
     assert (plain.__name__, factored.__name__) == ("sketch", "sketch_add_rfactor")
-    assert factored.used == {"add_rfactor"} and "multi_level_tiling" in plain.used
+    assert factored.used == {"add_rfactor"} and plain.used == {"multi_level_tiling"}
     for sketch in (plain, factored):
         for seed in range(2):
             found, schedule = compiled(kernel, sketch, seed)
@@ -64,7 +66,10 @@ def test_sketches_of_a_product():
     kernel = product()
     a, b, bias = drawn(20, 48), drawn(48, 70, seed=1), drawn(70, seed=2)
     by_name = {sketch.__name__: sketch for sketch in sketches(kernel)}
-    assert set(by_name) == {"sketch", "sketch_multi_level_tiling_with_intrin"}
+    assert {name: sketch.used for name, sketch in by_name.items()} == {
+        "sketch": {"multi_level_tiling", "parallelize_vectorize_unroll"},
+        "sketch_multi_level_tiling_with_intrin": {"multi_level_tiling_with_intrin", "parallelize_vectorize_unroll"},
+    }
     for sketch in by_name.values():
         for seed in range(3):
             found, schedule = compiled(kernel, sketch, seed)
@@ -91,8 +96,11 @@ def test_sketches_of_a_sum_that_is_the_result(depth):
     x, y = drawn(9, depth), drawn(40, depth, seed=1)
     seen = set()
     for seed in range(12):
-        _, schedule = sketch.sample(kernel, seed)
+        one = Sketch(sketch.target, sketch.rules)
+        _, schedule = one.sample(kernel, seed)
         kind = tuple(any(getattr(step, "primitive", "") == name for step in schedule.trace.steps) for name in ("cache_write", "unroll"))
+        wanted = {"multi_level_tiling", *(("cache_write", "parallelize_vectorize_unroll") if kind[0] else ())}
+        assert one.used - {"random_compute_location"} == wanted
         if kind not in seen:
             seen.add(kind)
             found = relayc.compile_kernel(kernel, schedule=str(schedule.trace), num_threads=1)
@@ -221,7 +229,7 @@ def test_a_rule_that_leaves_a_block_alone_is_not_used(is_inlined):
     choices = {name: is_inlined for name in numbers if name.endswith("_inline")}
     sketch = Sketch(found.target, found.rules)
     sketch.sample(kernel, 0, choices)
-    assert choices and ("auto_inline" in sketch.used) == bool(is_inlined)
+    assert choices and ("auto_inline" in sketch.used) == bool(is_inlined) and "parallelize_vectorize_unroll" in sketch.used
 
 
 @pytest.mark.parametrize("where", [0, 1, 2])
@@ -234,7 +242,7 @@ def test_a_rule_that_computes_a_block_in_loops_of_another_is_used(where):
     choices |= {name: where for name in separate if name.endswith("_at")}
     sketch = Sketch(found.target, found.rules)
     sketch.sample(kernel, 0, choices)
-    assert ("random_compute_location" in sketch.used) == (where > 0)
+    assert sketch.used == {"parallelize_vectorize_unroll", *(["random_compute_location"] if where else [])}
 
 
 @pytest.mark.parametrize(("loads", "may_be_inlined"), [(32, True), (33, False)])
@@ -368,6 +376,20 @@ def test_equal_blocks_have_numbers_of_their_own_where_they_choose_from_others():
     widths = state.choose(first, "width", (2, 4))
     assert state.choose(second, "width", (2, 4)) is widths
     assert state.choose(second, "width", (8, 16)).value in (8, 16)
+
+
+def test_blocks_share_numbers_where_all_is_alike():
+    state = SketchState(SimpleNamespace(sample_categorical=lambda options, name: name), relayc.Target("cpu"))
+    state.view = lambda block: block
+
+    def chosen(name, what="width", options=(1, 2), iterators=("parallel", "reduction"), extents=(2, 3), inputs=1):
+        view = SimpleNamespace(name=name, iterators=iterators, extents=extents, inputs=lambda: range(inputs))
+        return state.choose(view, what, options)
+
+    assert chosen("a") == chosen("b") == "a_width"
+    others = {"what": "rows"}, {"options": (1, 3)}, {"iterators": ("parallel", "parallel")}, {"extents": (3, 3)}, {"inputs": 2}
+    for number, other in enumerate(others):
+        assert chosen(f"c{number}", **other) == f"c{number}_{other.get('what', 'width')}"
 
 
 def test_blocks_of_other_extents_have_numbers_of_their_own():

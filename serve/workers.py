@@ -142,7 +142,7 @@ class ProcessWorker:
 
     def close(self) -> None:
         self.kill()
-        self._thread.shutdown(wait=False)
+        self._thread.shutdown()
 
 
 Worker = ThreadWorker | ProcessWorker

@@ -1,6 +1,7 @@
 """Worker processes that die at any moment: each call ends, with its answer or with an error."""
 
 import asyncio
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from dying import Dying
 
 from relayc.serve.tensors import Refused
-from relayc.serve.workers import Arrays, ProcessWorker, WorkerDied
+from relayc.serve.workers import Arrays, ProcessWorker, ThreadWorker, WorkerDied
 
 
 @pytest.fixture
@@ -36,6 +37,14 @@ def test_a_worker_that_dies_while_it_answers_does_not_stop_its_server(worker: Pr
         except Refused as error:
             assert error.status_code == 500 and "and so did its replacement" in str(error)
     assert call(worker, -1, 3)["y"].tolist() == [0, 1, 2]
+
+
+def test_a_call_in_the_process_of_the_server_is_not_waited_for() -> None:
+    worker, ends = ThreadWorker(Dying()), threading.Event()
+    running = worker._pool.submit(ends.wait, 20)
+    worker.close()
+    assert not running.done()
+    ends.set()
 
 
 def test_a_worker_that_dies_between_calls_is_replaced(worker: ProcessWorker) -> None:

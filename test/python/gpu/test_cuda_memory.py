@@ -59,6 +59,10 @@ def test_sizes_that_grow_with_each_call_are_never_recorded(driver):
         for rows in range(1, MOST_SIZES_COUNTED + 2):
             _call(module, rows, seed=100 * generation)
     assert not driver.captured
+    for _ in range(3):
+        for rows in range(1, MOST_SIZES_COUNTED + 1):
+            _call(module, rows)
+    assert driver.captured == MOST_SIZES_COUNTED * len(module.kernels)
 
 
 def test_calls_that_copy_much_are_not_recorded(driver):

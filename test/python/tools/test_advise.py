@@ -136,6 +136,8 @@ def test_a_build_says_its_options_as_they_were_given(model):
     with pass_context(arguments):
         build = Build.of_command(arguments)
     assert shlex.split(build.command) == ["relayc", "run", *words, "--repeat", "100"]
+    for value, is_text in ((["a", "b"], True), (["a", 1], False), (True, True), (1.5, False)):
+        assert (replace(build, context={"config": {"k": value, "l": "text"}}).command is not None) is is_text
 
 
 def test_passes_that_were_turned_off_are_turned_on_again(model, timed):

@@ -86,6 +86,8 @@ def test_bf16_is_allowed_what_the_readme_says():
     for share, agrees in ((0.9, True), (1.1, False)):
         found = compare({"y": reference["y"] + share * BF16_SPREAD * reference["y"].std()}, reference, "bf16")
         assert found.agrees is agrees and found.spread == pytest.approx(share * BF16_SPREAD)
+    for value, agrees in ((11.0, True), (11.0001, False)):  # of one value, in its magnitude
+        assert compare({"y": np.array([value])}, {"y": np.array([10.0])}, "bf16").agrees is agrees
     readme = Path(relayc.__file__).parent / "README.md"
     assert f"`relayc run --check` and the benchmarks allow {BF16_SPREAD * 100:.0f} %" in readme.read_text()
 

@@ -158,7 +158,7 @@ def full_match(x: np.ndarray, pattern: np.ndarray, out: np.ndarray) -> None:
 def _printed(value: float, read: Callable[[Any], Any]) -> str:
     """A float as C's %g prints it, with as many digits as it takes to read the same number: 8 at least."""
     if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "INF" if value > 0 else "-INF"
+        return "NaN" if math.isnan(value) else f"{value:g}".upper()
     for digits in (8, 9, 15, 16, 17):
         text = f"{value:.{digits}g}"
         if read(text) == value:

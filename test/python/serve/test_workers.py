@@ -1,15 +1,20 @@
 """Worker processes that die at any moment: each call ends, with its answer or with an error."""
 
+import argparse
 import asyncio
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from dying import Dying
 
+import relayc.serve
+from relayc.serve import command, workers
 from relayc.serve.tensors import Refused
 from relayc.serve.workers import Arrays, ProcessWorker, ThreadWorker, WorkerDied
 
@@ -64,3 +69,47 @@ def test_a_worker_that_dies_while_it_opens_the_model(tmp_path: Path) -> None:
         asyncio.run(worker.open())
     worker.close()
     assert deaths == [1]
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected", "message"),
+    [
+        (TypeError("no"), ValueError, "^no$"),
+        (ValueError("no"), ValueError, "^no$"),
+        (OSError("no"), RuntimeError, "^OSError: no$"),
+    ],
+)
+def test_errors_of_engines_have_classes_that_can_be_sent(raised: Exception, expected: type[Exception], message: str) -> None:
+    with pytest.raises(expected, match=message):
+        workers._call(Mock(run=Mock(side_effect=raised)), {})
+
+
+def test_answers_that_are_errors_are_raised() -> None:
+    with pytest.raises(ValueError, match="no"):
+        ProcessWorker._receive(Mock(_connection=Mock(recv=lambda: ValueError("no"))))
+    for failing in ({"send.side_effect": BrokenPipeError}, {"recv.side_effect": EOFError}):
+        worker = Mock(_connection=Mock(**failing))
+        worker._receive = lambda worker=worker: ProcessWorker._receive(worker)
+        with pytest.raises(WorkerDied):
+            ProcessWorker._exchange(worker, {})
+
+
+def test_names_of_the_package() -> None:
+    with pytest.raises(AttributeError, match=r"module 'relayc.serve' has no attribute 'Other'"):
+        _ = relayc.serve.Other
+
+
+@pytest.mark.parametrize("given", [[], ["--verbose", "--host", "::", "--http-port", "1", "--max-request-bytes", "2M", "--workers", "3"]])
+def test_the_command_gives_its_options_to_the_server(given: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    run, parser = Mock(), argparse.ArgumentParser()
+    monkeypatch.setitem(sys.modules, "relayc.serve.server", Mock(run=run))
+    command.add_options(parser)
+    command.serve(parser.parse_args(["models", *given]))
+    of_server = {"host": "::", "http_port": 1, "grpc_max_message_length": 2 << 20, "debug": True} if given else {}
+    run.assert_called_once_with(Path("models"), {"workers": 3} if given else {}, **of_server)
+
+
+@pytest.mark.parametrize("text", ["0", "M", "-1", "1.5", "2T", ""])
+def test_sizes_that_make_no_sense(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match=f"expected a number of bytes such as 64M, found '{text}'"):
+        command._size(text)

@@ -5,10 +5,12 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from tuned_kernels import product_text
@@ -243,3 +245,13 @@ def test_a_search_waits_for_a_worker_of_its_target_where_there_is_none_at_all(wo
     with nullcontext() if message is None else pytest.raises(ValueError, match=message):
         found._refuse_wrong_workers(TARGET)
     assert clock == [waited]
+
+
+def test_measurements_under_way_are_given_up_where_a_search_ends():
+    ends = threading.Event()
+    with ThreadPoolExecutor(1) as executor:
+        running = executor.submit(ends.wait, 20)
+        closed = Mock()
+        cluster.Cluster.close(SimpleNamespace(_executor=executor, _client=SimpleNamespace(close=closed)))
+        assert not running.done() and closed.called
+        ends.set()

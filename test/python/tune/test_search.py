@@ -2,6 +2,7 @@
 
 import itertools
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -487,6 +488,15 @@ def split_rows(s):
     i = s.get_loops("matmul")[0]
     outer, _ = s.split(i, s.sample_perfect_tile(i, 2, 16, name="rows"))
     s.parallel(outer)
+
+
+def test_an_interrupt_of_one_kernel_keeps_what_is_known(tmp_path, monkeypatch):
+    fake = Fake(fewest_rows)
+    options = {"num_threads": 1, "trials": 2, "sampler": "grid", "database": tmp_path / "t.sqlite", "sketches": False}
+    assert not relayc.tune.kernel(PRODUCT, measurer=fake, **options).interrupted
+    monkeypatch.setattr(fake, "measure", Mock(side_effect=KeyboardInterrupt))
+    found = relayc.tune.kernel(PRODUCT, measurer=fake, **options)
+    assert found.interrupted and found.settings == {}
 
 
 def test_a_schedule_with_knobs(tmp_path):

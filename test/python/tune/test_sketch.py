@@ -14,6 +14,7 @@ from relayc import te
 from relayc.pipelines.tir.schedule.schedule import Schedule
 from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.tools.timing import Comparison
+from relayc.tune import builtin_rules
 from relayc.tune import model as tune_model
 from relayc.tune.builtin_rules import _divisors
 from relayc.tune.process import Measurer
@@ -417,3 +418,56 @@ def test_blocks_of_other_numbers_of_operands_have_numbers_of_their_own():
 )
 def test_numbers_that_divide_an_extent(numbers, extent, found):
     assert _divisors(numbers, extent) == found
+
+
+class Refusing(SimpleNamespace):
+    """A state of blocks that no primitive named in `refused` takes; other primitives give numbers of loops."""
+
+    def __init__(self, refused):
+        def primitive(name, count):
+            def run(*_, **__):
+                if name == refused:
+                    raise ScheduleError(name)
+                return SimpleNamespace(name="made") if count is None else list(range(count))
+
+            return run
+
+        names = {"compute_inline": 0, "cache_write": 0, "split": 2, "rfactor": None, "tensorize": None, "reorder": 0, "vectorize": 0}
+        self.schedule = SimpleNamespace(**{name: primitive(name, count) for name, count in names.items()})
+        self.schedule.parallel, self.schedule.get_consumers = print, lambda block: [SimpleNamespace(name="consumer")]
+        self.compute_at, self.scheduled = primitive("compute_at", 0), set()
+        self.attach_points, self.target = {"consumer": ["loop"]}, SimpleNamespace(num_vector_registers=32)
+
+    def view(self, block):
+        return SimpleNamespace(is_reduction=False, outputs=lambda: ["out"], loads=lambda: [SimpleNamespace(buffer="in")])
+
+    def __getattr__(self, name):
+        known = {"is_reduction": True, "is_computed_at": False, "extent": 999, "lanes": 16, "choose": 1}
+        return lambda *arguments: known[name]
+
+
+@pytest.mark.parametrize(
+    ("rule", "refused", "is_output", "loops", "result"),
+    [
+        ("auto_inline", "compute_inline", False, ([], []), False),
+        ("auto_inline", "", False, ([], []), True),
+        ("cache_write", "cache_write", True, ([0], [1]), False),
+        ("cache_write", "", True, ([0], [1]), True),
+        ("random_compute_location", "compute_at", False, ([0], []), False),
+        ("add_rfactor", "rfactor", True, ([], [0]), True),
+        ("add_rfactor", "find_reducer", True, ([], [0]), False),
+        ("multi_level_tiling_with_intrin", "tensorize", True, ([0, 1], [2]), True),
+        ("multi_level_tiling_with_intrin", "", True, ([0, 1], [2]), True),
+    ],
+)
+def test_rules_say_whether_they_changed_a_block_that_a_primitive_refuses(rule, refused, is_output, loops, result, monkeypatch):
+    def find_reducer(view):
+        if refused == "find_reducer":
+            raise ScheduleError(refused)
+
+    monkeypatch.setattr(builtin_rules, "find_reducer", find_reducer)
+    monkeypatch.setattr(builtin_rules, "_is_product", lambda state, block: True)
+    state, block = Refusing(refused), SimpleNamespace(name="block")
+    state.is_output, state.loops = lambda block: is_output, lambda block: loops
+    assert getattr(builtin_rules, rule)(state, block) is result
+    assert state.attach_points.keys() == ({"consumer", "made"} if rule.endswith("intrin") and not refused else {"consumer"})

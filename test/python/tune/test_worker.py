@@ -3,10 +3,13 @@
 import math
 import os
 import signal
+import socket
 import threading
 import time
 from dataclasses import replace
+from multiprocessing.connection import Connection
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -249,3 +252,28 @@ def test_time(task):
 )
 def test_a_candidate_is_timed_until_it_is_known_to_be_worth_a_change_or_not(ratio, low, high, enough):
     assert worker._is_enough(Comparison(1.0, 1.0, ratio, low, high, 8)) is enough
+
+
+def test_a_process_answers_until_nobody_asks(monkeypatch):
+    """It is no longer than its parent, by a thread that does not keep it, and an interrupt is for the parent."""
+    ours, theirs = socket.socketpair()
+    watching, ignored = Mock(), Mock()
+    monkeypatch.setattr(worker, "threading", SimpleNamespace(Thread=watching))
+    monkeypatch.setattr(worker.signal, "signal", ignored)
+    with ours, Connection(os.dup(ours.fileno())) as connection:
+        connection.send((1,))
+        connection.send((2,))
+        ours.shutdown(socket.SHUT_WR)
+        worker.main([str(theirs.detach()), "0"], SimpleNamespace(measure=lambda number: 10 * number))
+        assert [connection.recv(), connection.recv()] == [10, 20]
+    ignored.assert_called_once_with(signal.SIGINT, signal.SIG_IGN)
+    watching.assert_called_once_with(target=worker._end_with_the_parent, args=(os.getppid(),), daemon=True)
+
+
+def test_an_interrupt_ends_the_process_whose_answer_nobody_waits_for(task, monkeypatch):
+    process = WorkerProcess()
+    monkeypatch.setattr(process, "_connected", Mock(side_effect=KeyboardInterrupt))
+    monkeypatch.setattr(process, "close", Mock())
+    with pytest.raises(KeyboardInterrupt):
+        process.measure(task, DEFAULT, DEFAULT, 1.0)
+    process.close.assert_called_once_with()

@@ -9,6 +9,7 @@ import pytest
 import trained
 
 import relayc
+from relayc.tools import quantize
 from relayc.tools.quantize import twin
 from relayc.tools.quantize.twin import Alone
 
@@ -95,3 +96,21 @@ def test_as_few_of_the_most_sensitive_layers_as_the_limit_allows_become_floats(m
     sensitivity = [0.3, 0.1, 0.9, 0.2]
     layers = SimpleNamespace(sensitivity=lambda samples, progress: sensitivity, call=lambda samples, switches: switches)
     assert twin.choose(layers, None, None, most, None) == (quantised, sensitivity)
+
+
+@pytest.mark.parametrize(
+    ("most", "drops", "left"), [(None, [9], "abc"), (0.5, [0.5], "abc"), (0.5, [0.6, 0.5], "ac"), (0.5, [2, 1, 0.1], "a"), (0, [1] * 4, "")]
+)
+def test_the_most_sensitive_layers_become_floats_until_the_limit_holds(most, drops, left, monkeypatch):
+    sensitivity, given = {"a": 1, "b": 3, "c": 2}, iter(drops)
+    monkeypatch.setattr(quantize, "plan", lambda graph, chosen: SimpleNamespace(tensors=[]))
+    monkeypatch.setattr(quantize, "write", lambda graph, chosen, steps, how: "".join(layer.name for layer in chosen))
+    monkeypatch.setattr(quantize, "score", lambda *_: SimpleNamespace(drop=next(given)))
+    settings = SimpleNamespace(max_drop=most, compile=lambda model: model)
+    work = SimpleNamespace(
+        graph=None, steps={}, samples=(), reference="floats", show=print, metric=None, settings=settings, sensitivity=sensitivity
+    )
+    work._call = lambda module: module
+    chosen = [SimpleNamespace(name=name) for name in "abc"]
+    model, module, _ = quantize._Work._checked(work, chosen)
+    assert model == module == left == "".join(layer.name for layer in chosen) and next(given, None) is None

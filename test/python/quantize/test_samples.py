@@ -258,6 +258,7 @@ def test_the_command_writes_the_model_and_its_report(model, tmp_path, capsys):
     ],
 )
 def test_the_command_says_what_is_wrong(arguments, what, model, tmp_path, capsys):
+    assert command(model, "-o", "-", *arguments) == 1 and "expected a file for the model, found -" in capsys.readouterr().err
     assert command(model, "-o", tmp_path / "out.onnx", *arguments) == 1
     assert what in capsys.readouterr().err
 

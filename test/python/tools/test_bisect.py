@@ -362,6 +362,33 @@ def test_the_reference_of_a_command(name, check, given, is_installed, expected, 
     assert command.chosen_reference(SimpleNamespace(check=check, reference=given, model=path)) == expected
 
 
+def test_onnxruntime_is_a_reference_of_onnx_models(tmp_path):
+    question = SimpleNamespace(model=tmp_path / "m.relay.mlir")
+    with pytest.raises(ValueError, match="bisect: expected an ONNX model for ONNX Runtime, found another one"):
+        command._reference(question, SimpleNamespace(all_tensors=lambda: None), "onnxruntime")
+
+
+@pytest.mark.parametrize(
+    ("missing", "lacking", "message"),
+    [
+        ("onnxruntime", (), "--check needs ONNX Runtime: pip install onnxruntime"),
+        ("other", (), "No module named other"),
+        ("", ("avx9", "amx9"), "the target t has features that this machine lacks: avx9, amx9"),
+    ],
+)
+def test_what_bisect_needs(missing, lacking, message, model, tmp_path, monkeypatch, capsys):
+    made = SimpleNamespace(lacking=lacking, target="t", precision="f32")
+    monkeypatch.setattr(cli, "compile_model", lambda arguments, cache: made)
+    monkeypatch.setattr(cli, "inputs_of", lambda *_: {})
+
+    def search(*_):
+        raise ModuleNotFoundError(f"No module named {missing}", name=missing)
+
+    monkeypatch.setattr(command, "bisect", search)
+    code, _, err = run(capsys, model, "--out", tmp_path / "out")
+    assert code == 1 and message in err
+
+
 def test_a_failure_of_no_part_is_told(tmp_path):
     text = io.StringIO()
     command.show_failure(command.Failure("it fails", None), tmp_path, Console(file=text))

@@ -412,3 +412,12 @@ def test_passes_are_listed_and_texts_written_to_a_file(tmp_path, capsys, monkeyp
 def test_values_of_settings_have_the_types_of_options():
     for text, type_, value in [("1", bool, True), ("True", bool, True), ("0", bool, False), ("a,,b", list, ["a", "b"]), ("3", int, 3)]:
         assert settings._value(text, type_) == value
+
+
+def test_a_check_needs_onnxruntime(monkeypatch):
+    def run(*_):
+        raise ModuleNotFoundError("No module named onnxruntime", name="onnxruntime")
+
+    monkeypatch.setattr(cli, "run_onnxruntime", run)
+    with pytest.raises(cli.CommandError, match="--check needs ONNX Runtime: pip install onnxruntime"):
+        cli._check(SimpleNamespace(tolerance=None, model="m.onnx"), "f32", {}, {}, Console())

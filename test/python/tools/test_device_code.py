@@ -1,5 +1,7 @@
 """Device code by the commands: PTX and instructions of a model, and what ptxas says of its kernels."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import onnx
 import pytest
@@ -10,7 +12,7 @@ from relayc.pipelines.targets.cuda.device.figures import KernelFigures
 from relayc.pipelines.targets.cuda.device.ptxas import tool
 from relayc.runtime import Device
 from relayc.tools.cli import main
-from relayc.tools.device_code import figures_table
+from relayc.tools.device_code import device_text, figures_table
 from relayc.tools.ptxas_report import main as report
 
 TARGET = ["--target", "cuda -arch=sm_80"]
@@ -68,3 +70,11 @@ def test_the_report_names_kernels_and_counts(model, capsys: pytest.CaptureFixtur
     printed = capsys.readouterr().out
     assert "kernels on sm_90a" in printed
     assert "most registers" in printed
+
+
+def test_machine_code_needs_an_assembler():
+    kernel = SimpleNamespace(name="k", of=lambda arch: SimpleNamespace(ptx=" .entry k ", cubin=b""))
+    code = SimpleNamespace(images=SimpleNamespace(kernels={"k": kernel}), arch="sm_80")
+    assert device_text(code, "ptx") == "// kernel k\n.entry k\n"
+    with pytest.raises(ModuleNotFoundError, match=r"SASS: expected ptxas of the package nvidia-cuda-nvcc .*, found none"):
+        device_text(code, "sass")

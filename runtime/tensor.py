@@ -115,9 +115,7 @@ def to_torch(array: np.ndarray) -> Any:
     torch = sys.modules["torch"]
     if is_numpys(array.dtype):
         return torch.from_numpy(array)
-    return torch.from_numpy(array.view(f"i{array.dtype.itemsize}" if array.dtype.itemsize > 1 else "u1")).view(
-        getattr(torch, array.dtype.name)
-    )
+    return torch.from_numpy(array.view(f"i{array.dtype.itemsize}")).view(getattr(torch, array.dtype.name))
 
 
 def parts_of(value: Any) -> Any:

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
 from relayc.dialects.relay.module import IRModule
 from relayc.runtime import Module, Profile
+from relayc.tools.tables import plain_console
 from relayc.tools.visualize.boxes import Box, Drawing, kernel_boxes, program_boxes
 from relayc.tools.visualize.repeats import collapsed
 
@@ -68,7 +68,7 @@ class Picture:
                 shown.add(number)
                 waiting += [(node, source) for source in reversed(inputs.get(number, []))]
         out = io.StringIO()
-        Console(file=out, width=max(120, 8 * len(boxes)), highlight=False).print(whole)
+        plain_console(file=out, width=max(120, 8 * len(boxes))).print(whole)
         return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -119,6 +119,10 @@ def test_what_sequences_and_optional_values_are_not() -> None:
             (r"element: expected a tensor of shape \[2, 2\], found \[3, 2\]", lambda: of(sequences.at, two, -2, "here", shape=(2, 2))),
             (r"position in a sequence of 2 elements: expected a value in \[-2, 1\], found 2", lambda: of(sequences.erase, two, 2, "here")),
             (r"position in a sequence of 0 elements: expected none, found 0", lambda: of(sequences.erase, empty, 0, "here")),
+            (
+                r"position in a sequence of 0 elements: expected a value in \[0, 0\], found 1",
+                lambda: of(sequences.insert, empty, data, np.array(1), "here"),
+            ),
             ("expected an optional value that is there, found none", lambda: of(sequences.present, absent, "here")),
             ("expected an optional value that is there, found none", lambda: of(sequences.get, absent, "here")),
         ):

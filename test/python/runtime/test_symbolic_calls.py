@@ -130,6 +130,7 @@ def test_an_output_that_no_memory_holds_is_an_error():
 
 
 N = symbol("n")
+X = TensorSpec("x", (N,), "int8")
 
 
 @pytest.mark.parametrize(
@@ -148,12 +149,16 @@ N = symbol("n")
     ],
 )
 def test_limits_of_sizes(output, arena, n, message):
-    made = ProgramInfo(
-        "f", (TensorSpec("x", (N,), "int8"),), (TensorSpec("y", output, "int8"),), (), True, symbols=("n",), arena_bytes=arena
-    )
+    made = ProgramInfo("f", (X,), (TensorSpec("y", output, "int8"),), (), True, symbols=("n",), arena_bytes=arena)
     found = shapes.Shapes(made, {"n": (2, MAX_BYTES + 1)})
     with nullcontext() if message is None else pytest.raises(ValueError, match=message):
         assert found.of(((n,),)).sizes == {"n": n}
+
+
+def test_shapes_of_so_many_calls_are_remembered(monkeypatch):
+    monkeypatch.setattr(shapes, "_REMEMBERED", 2)
+    found = shapes.Shapes(ProgramInfo("f", (X,), (), (), True, symbols=("n",)), {})
+    assert [(found.of(((n,),)).sizes["n"], len(found.known)) for n in (5, 6, 6, 7, 6)] == [(5, 1), (6, 2), (6, 2), (7, 1), (6, 2)]
 
 
 def test_an_arena_that_no_memory_holds_is_an_error():

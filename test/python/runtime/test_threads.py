@@ -132,7 +132,9 @@ def test_more_threads_than_the_system_starts_are_an_error(monkeypatch):
     monkeypatch.setattr(threads, "usable_cpus", lambda: 8)
     with pytest.raises(ValueError, match="expected at most 20 threads, as many as the system lets this process start, found 31"):
         relayc.set_num_threads(31)
-    assert threads.startable_threads(8) == 8 and [threads.checked_threads(count) for count in (1, 4096)] == [1, 4096]
+    assert threads.startable_threads(8) == 8
+    started.clear()
+    assert threads.startable_threads(20) == len(started) == 20 and [threads.checked_threads(count) for count in (1, 4096)] == [1, 4096]
 
 
 @pytest.mark.usefixtures("unset")

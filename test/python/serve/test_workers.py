@@ -55,6 +55,7 @@ def test_a_call_in_the_process_of_the_server_is_not_waited_for() -> None:
 def test_a_worker_that_dies_between_calls_is_replaced(worker: ProcessWorker) -> None:
     worker.kill()
     assert call(worker, -1, 3)["y"].tolist() == [0, 1, 2]
+    assert worker._process.daemon  # it ends where the server does
 
 
 def test_a_worker_that_dies_while_it_opens_the_model(tmp_path: Path) -> None:

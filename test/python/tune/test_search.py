@@ -99,6 +99,18 @@ def test_neighbours_of_the_fastest_are_tried_to_the_ends_of_the_values():
     assert sorted(map(str, found)) == ["{'a': 1}", "{'a': 4}", "{'b': 2}", "{'c': 4}"]
 
 
+def test_a_model_ranks_few_candidates_too():
+    """One more than a batch: the random ones are fewer than there may be."""
+    line = space(a=[8, *range(1, 8)])
+    model = SimpleNamespace(is_ready=True, predict=lambda features: list(range(len(features))))
+    search = Search([line], asker(line), "model", model=model)
+    found = []
+    for candidate in itertools.islice(iter(search.next, None), 9):
+        found.append(candidate.numbers["a"])
+        search.tell(candidate, 1.0)
+    assert sorted(found) == list(range(1, 8))
+
+
 def test_a_grid_changes_one_number_first():
     search = Search([SPACE], asker(SPACE), "grid")
     first = list(itertools.islice(iter(search.next, None), 1))

@@ -1,5 +1,6 @@
 """Measurements in a process of their own: what they say, and what becomes of candidates that crash, hang, or give wrong results."""
 
+import io
 import math
 import os
 import signal
@@ -108,6 +109,7 @@ def test_a_process_ends_with_who_started_it():
     process = WorkerProcess()
     process._connected()
     child = process._process
+    assert os.getsid(child.pid) == child.pid  # which ^C does not reach
     process._connection.close()  # as the system does for a process that is gone
     assert child.wait(60) == 0
     process.close()
@@ -277,3 +279,17 @@ def test_an_interrupt_ends_the_process_whose_answer_nobody_waits_for(task, monke
     with pytest.raises(KeyboardInterrupt):
         process.measure(task, DEFAULT, DEFAULT, 1.0)
     process.close.assert_called_once_with()
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "words"),
+    [
+        (0, b"first\nlast\n\n", "the process ended with code 0: last"),
+        (3, b"", "the process ended with code 3: "),
+        (-9, b"last", "the process was ended by SIGKILL"),
+    ],
+)
+def test_how_a_process_ended(code, said, words):
+    process = WorkerProcess()
+    process._process, process._errors = SimpleNamespace(wait=lambda: code), io.BytesIO(said)
+    assert process._last_words() == words

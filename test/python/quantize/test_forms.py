@@ -366,10 +366,13 @@ def test_inputs_that_are_no_floats_and_local_functions():
 
 
 def test_a_large_model_has_its_weights_beside_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("relayc.tools.quantize.result._LARGEST_FILE", 1000)
     model = case([helper.make_node("MatMul", ["x", "w"], ["y"])], (2, 64), w=constant(64, 64))
     data = [{"x": constant(2, 64)}]
-    relayc.quantize(model, data).save(tmp_path / "m.onnx")
+    found = relayc.quantize(model, data)
+    for more in (1, 0):
+        monkeypatch.setattr("relayc.tools.quantize.result._LARGEST_FILE", found.model.ByteSize() + more)
+        found.save(tmp_path / "m.onnx")
+        assert (tmp_path / "m.onnx.data").exists() == (more == 0)
     assert {file.name for file in tmp_path.iterdir()} == {"m.onnx", "m.onnx.data"}
     y = relayc.compile(str(tmp_path / "m.onnx"))["main"](data[0]["x"])
     assert np.isfinite(y).all() and y.std() > 1

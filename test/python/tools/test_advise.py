@@ -127,6 +127,17 @@ def test_the_farthest_output_is_that_of_rows_that_both_have():
     assert advising._farthest({"y": more["y"]}, one, 1) is None
 
 
+def test_it_is_enough_to_know_that_a_change_is_not_worth_it(monkeypatch):
+    """The second way has twice as many items: its gain is twice what the times say."""
+    given = []
+    monkeypatch.setattr(advising, "compare_times", lambda *arguments: given.append(arguments) or Comparison(1.0, 2.0, 0.5, 0.25, 1.0, 8))
+    found = advising.measure(None, {}, None, {}, 3.0, 2.0)
+    ((_, _, seconds, enough),) = given
+    assert (found.ratio, found.low, found.high, seconds) == (1.0, 0.5, 2.0, 3.0)
+    limit = (1 + advising.WORTH) / 2
+    assert [enough(replace(found, ratio=0.5, low=0.25, high=high)) for high in (0.99 * limit, limit)] == [True, False]
+
+
 def test_a_build_says_its_options_as_they_were_given(model):
     words = [model, "--target", "cpu -mcpu=x86-64-v3", "--precision", "bf16", "--opt-level", "2", "--shape", "x=n,3", "--dim", "n=1:9"]
     words += ["--specialize", "n=4", "--threads", "1", "--no-cache", "--disable", "fuse-ops.epilogue", "--disable", "winograd"]

@@ -8,9 +8,11 @@ import pytest
 from onnx import helper
 from onnx_models import model_of
 
+from relayc.pipelines.targets.cuda.device import ptxas
 from relayc.pipelines.targets.cuda.device.figures import KernelFigures
 from relayc.pipelines.targets.cuda.device.ptxas import tool
 from relayc.runtime import Device
+from relayc.tools import ptxas_report
 from relayc.tools.cli import main
 from relayc.tools.device_code import device_text, figures_table
 from relayc.tools.ptxas_report import main as report
@@ -70,6 +72,20 @@ def test_the_report_names_kernels_and_counts(model, capsys: pytest.CaptureFixtur
     printed = capsys.readouterr().out
     assert "kernels on sm_90a" in printed
     assert "most registers" in printed
+
+
+def test_one_faulty_model_is_a_failure(monkeypatch, capsys):
+    def made(model, arch, precision):
+        count = int(model.stem)
+        said = [ptxas.Report(10 * i, 0, 0, 0, 0, 0, ("slow",) if count == 3 else ()) for i in range(count)]
+        figures = tuple(KernelFigures(f"k{i}", arch, 32, one, 0, 0, 1, {}, True) for i, one in enumerate(said))
+        return ptxas_report.ModelReport(model.stem, arch, figures, {}, 0.5, "no code" if count == 1 else "")
+
+    monkeypatch.setattr(ptxas_report, "report_model", made)
+    for models, code, registers in ((["2"], 0, ["10"]), (["2", "3"], 1, ["10", "20"]), (["1", "2"], 1, ["0", "10"]), (["0"], 0, ["0"])):
+        assert report([*models, "--arch", "sm_80"]) == code
+        rows = [line.split() for line in capsys.readouterr().out.splitlines() if "sm_80" in line.split()[1:2]]
+        assert [row[:4] for row in rows] == [[model, "sm_80", model, most] for model, most in zip(models, registers, strict=True)]
 
 
 def test_machine_code_needs_an_assembler():

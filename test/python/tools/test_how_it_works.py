@@ -28,3 +28,29 @@ def test_what_is_left_out_is_said():
     cut = next(line for line in lines if "…" in line)
     assert f"{len(text.splitlines()) - len(lines) + 1} lines are left out here" in cut
     assert list(how_it_works.shown(text, text)) == ["module {", "  // @f: as before", "}"]
+
+
+def function(*lines):
+    return ["  func.func @f() {", *lines, "  }"]
+
+
+def test_functions_of_so_many_lines_are_whole():
+    whole, longer = (function(*[f"    {i}" for i in range(count - 2)]) for count in (how_it_works.WHOLE, how_it_works.WHOLE + 1))
+    assert list(how_it_works.shown("\n".join(whole), "")) == whole
+    left = how_it_works.WHOLE + 1 - how_it_works.HEAD - how_it_works.TAIL
+    cut = [*longer[: how_it_works.HEAD], f"    // … {left} lines are left out here", *longer[-how_it_works.TAIL :]]
+    assert list(how_it_works.shown("\n".join(longer), "")) == cut
+    assert list(how_it_works.shown("\n".join(["module {", *whole, *whole[:1], "}"]), "\n".join(whole)))[1] == "  // @f: as before"
+
+
+def test_lines_are_as_wide_as_the_page():
+    fits = "    " + "x" * (how_it_works.WIDTH - 4)
+    assert list(how_it_works.shown("\n".join(function(fits, fits + "x")), "")) == function(fits, fits[:-2] + " …")
+    assert how_it_works._wrapped(f"{'a ' * 69}b c {'d' * 150}") == ["a " * 69 + "b", "c", "d" * 150]
+
+
+def test_more_than_three_lines_about_buffers_are_a_number():
+    about = ["    %1 = llvm.mlir.poison : i64", "    %2 = llvm.insertvalue %1", "    %3 = llvm.extractvalue %2"]
+    assert list(how_it_works.shown("\n".join(function(*about)), "")) == function(*about)
+    number = "    // … 4 lines about sizes and strides of buffers are left out here"
+    assert list(how_it_works.shown("\n".join(function(*about, about[0])), "")) == function(number)

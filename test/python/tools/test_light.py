@@ -43,3 +43,25 @@ def test_factors_are_what_multiplies():
       z = BatchNormalization (a, s, b, m, v)
     }"""
     assert light._factors(onnx.parser.parse_graph(text)) == {"x", "u", "g", "s", "v"}
+
+
+@pytest.mark.parametrize(("last", "gain", "outputs"), [("Relu", 2, 1), ("Sum", 1, 1), ("Softmax", 2, 2)])
+@pytest.mark.parametrize(("given", "version"), [(3, 4), (8, 8)])
+def test_weights_are_drawn_by_what_they_are_for(last, gain, outputs, given, version, tmp_path, monkeypatch):
+    shapes = {"w": [64, 8, 5, 5], "vector": [4000], "scale": [4000]}
+    model = onnx.parser.parse_model(f"""<ir_version: {given}, opset_import: ["" : 9]> g (float[1, 4000] x) => (float[1, 4000] z) {{
+      w = ConstantOfShape (ws)
+      vector = ConstantOfShape (vectors)
+      scale = ConstantOfShape (scales)
+      a = Mul (x, scale)
+      b = Add (a, vector)
+      z = {last} (b)
+    }}""")
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(np.array(shape), f"{name}s") for name, shape in shapes.items())
+    onnx.save(model, tmp_path / "light_g.onnx")
+    monkeypatch.setattr(light, "_FOLDER", tmp_path)
+    found = random_light("g")
+    w, vector, scale = (onnx.numpy_helper.to_array(tensor) for tensor in found.graph.initializer[3:])
+    assert (found.ir_version, len(found.graph.output)) == (version, outputs)
+    assert w.std() == pytest.approx(np.sqrt(gain / 200), rel=0.05) and vector.std() == pytest.approx(0.1, rel=0.05)
+    assert scale.min() >= 0.5 and scale.max() < 1.5 and scale.mean() == pytest.approx(1, rel=0.05)

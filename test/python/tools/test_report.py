@@ -23,7 +23,7 @@ from relayc.pipelines.context.instruments import DumpIR
 from relayc.pipelines.targets.cpu import peak
 from relayc.runtime import Peak
 from relayc.tools import cli
-from relayc.tools.report import contents
+from relayc.tools.report import contents, notebook
 from relayc.tools.report import texts as report_texts
 from relayc.tools.report.texts import Texts
 from relayc.tools.visualize.boxes import Box, Drawing
@@ -380,13 +380,16 @@ def test_standard_output_and_models_that_are_refused(tmp_path, capfdbinary, monk
     assert b"relayc: error:" in capfdbinary.readouterr().err and not (tmp_path / "a.html").exists()
 
 
-def test_programs_in_a_notebook_have_a_table_and_a_picture_where_they_are_small() -> None:
+def test_programs_in_a_notebook_have_a_table_and_a_picture_where_they_are_small(monkeypatch) -> None:
     module = relayc.compile(tiny_model(), target=TARGET)
     text = module._repr_html_()
     assert text is not None and "<svg" in text and "float32[n]" in text and module.kernels[0].name in text
     program = relayc.import_model(small_model())
     text = program._repr_html_()
     assert text is not None and "<svg" in text and "relay.nn_conv2d 1" in text
+    for more in (0, -1):
+        monkeypatch.setattr(notebook, "MOST_BOXES", len(relayc.visualize(program).drawing.boxes) + more)
+        assert ("<svg" in program._repr_html_()) == (more == 0)
     text = relayc.compile(tiny_model(), target=TARGET, stop_after="te")._repr_html_()
     assert text is not None and "<svg" not in text and "linalg.generic" in text
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import io
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -211,3 +212,5 @@ def test_only_calls_that_lose_a_twentieth_of_all_time_are_slow():
     assert slow(0.2, 9, 0.2, 0.2, 0.2) == [1]
     assert slow(0.7, 9, 0.8, 0.2, 0.2) == [1, 2]
     assert _slowest(make_profile(sites, [(1e-3, 1)] * 5, 1.0, 2)) == []
+    lost = [SimpleNamespace(lost=lambda peak, seconds=seconds: seconds) for seconds in (1.0, 1.5, 0.5)]
+    assert _slowest(SimpleNamespace(peak=1, seconds=20.0, rows=lost)) == [1]

@@ -332,7 +332,7 @@ def test_structures_that_only_pytorch_knows():
 def test_results_are_tensors_of_pytorch_where_no_argument_is_an_array():
     torch = pytest.importorskip("torch")
     signature = Signature(("x", "y"), ["tuple", [["tuple", [0, 1]], ["dict", []]]], (0, 1), (), 0, (("result", 0),), is_torch=True)
-    function = Mock(side_effect=np.add, inputs=[TensorSpec(name, (), "float32") for name in "xy"])
+    function = Mock(side_effect=lambda x, y: np.asarray(x + y), inputs=[TensorSpec(name, (), "float32") for name in "xy"])
     for x, kind in ((2.0, torch.Tensor), (np.array(2.0, np.float32), np.ndarray), (torch.tensor(2.0), torch.Tensor)):
         found = signature_of_runtime.call(signature, function, True, {}, (x,), {"y": 3.0})
         assert isinstance(found, kind) and found == 5

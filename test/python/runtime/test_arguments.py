@@ -4,7 +4,7 @@ import collections
 import ctypes
 import json
 from types import SimpleNamespace
-from unittest.mock import Mock, patch
+from unittest.mock import patch
 
 import ml_dtypes
 import numpy as np
@@ -327,19 +327,6 @@ def test_structures_that_only_pytorch_knows():
     assert signature.given([], [5, 6]) == collections.OrderedDict(a=6, b=5)
     with pytest.raises(TypeError, match=r"(?s)d: expected .*'b'.*, found .*'c'"):
         signature.leaves([collections.OrderedDict(a=3, c=4)], {})
-
-
-def test_results_are_tensors_of_pytorch_where_no_argument_is_an_array():
-    torch = pytest.importorskip("torch")
-    signature = Signature(("x", "y"), ["tuple", [["tuple", [0, 1]], ["dict", []]]], (0, 1), (), 0, (("result", 0),), is_torch=True)
-    function = Mock(side_effect=lambda x, y: np.asarray(x + y), inputs=[TensorSpec(name, (), "float32") for name in "xy"])
-    for x, kind in ((2.0, torch.Tensor), (np.array(2.0, np.float32), np.ndarray), (torch.tensor(2.0), torch.Tensor)):
-        found = signature_of_runtime.call(signature, function, True, {}, (x,), {"y": 3.0})
-        assert isinstance(found, kind) and found == 5
-    y = np.array(3.0, np.float32)  # beside a tensor
-    for given, named in (((y,), {}), ((), {"y": y}), ((torch.tensor(3.0),), {}), ((), {"y": torch.tensor(3.0)})):
-        found = signature_of_runtime.call(signature, function, True, {}, (torch.tensor(2.0), *given), named)
-        assert isinstance(found, torch.Tensor) and found == 5
 
 
 def test_what_an_argument_is_written_to():

@@ -1,10 +1,14 @@
 """Tensors of torch as arguments of compiled functions."""
 
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
 import relayc
+from relayc.runtime.artifact import TensorSpec
+from relayc.runtime.signature import Signature, call
 
 torch = pytest.importorskip("torch")
 
@@ -39,3 +43,15 @@ def test_other_tensors_of_torch_are_checked(subtract):
         subtract(x, x.clone().requires_grad_())
     with pytest.raises(ValueError, match="b is 5 in x and 4 in y"):
         subtract(x, torch.rand(2, 4))
+
+
+def test_results_are_tensors_of_pytorch_where_no_argument_is_an_array():
+    signature = Signature(("x", "y"), ["tuple", [["tuple", [0, 1]], ["dict", []]]], (0, 1), (), 0, (("result", 0),), is_torch=True)
+    function = Mock(side_effect=lambda x, y: np.asarray(x + y), inputs=[TensorSpec(name, (), "float32") for name in "xy"])
+    for x, kind in ((2.0, torch.Tensor), (np.array(2.0, np.float32), np.ndarray), (torch.tensor(2.0), torch.Tensor)):
+        found = call(signature, function, True, {}, (x,), {"y": 3.0})
+        assert isinstance(found, kind) and found == 5
+    y = np.array(3.0, np.float32)  # beside a tensor
+    for given, named in (((y,), {}), ((), {"y": y}), ((torch.tensor(3.0),), {}), ((), {"y": torch.tensor(3.0)})):
+        found = call(signature, function, True, {}, (torch.tensor(2.0), *given), named)
+        assert isinstance(found, torch.Tensor) and found == 5

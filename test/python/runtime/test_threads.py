@@ -133,6 +133,9 @@ def test_more_threads_than_the_system_starts_are_an_error(monkeypatch):
     with pytest.raises(ValueError, match="expected at most 20 threads, as many as the system lets this process start, found 31"):
         relayc.set_num_threads(31)
     assert threads.startable_threads(8) == 8
+    for wrong, error in ((True, TypeError), (2.0, TypeError), ("2", TypeError), (0, ValueError), (4097, ValueError)):
+        with pytest.raises(error, match=f"expected .* threads, found {wrong!r}"):
+            threads.checked_threads(wrong)
     started.clear()
     assert threads.startable_threads(20) == len(started) == 20 and [threads.checked_threads(count) for count in (1, 4096)] == [1, 4096]
 

@@ -43,6 +43,11 @@ def test_functions_of_so_many_lines_are_whole():
     assert list(how_it_works.shown("\n".join(["module {", *whole, *whole[:1], "}"]), "\n".join(whole)))[1] == "  // @f: as before"
 
 
+def test_declarations_are_shown_again():
+    lines = ["module {", "  func.func private @g()", "}"]
+    assert list(how_it_works.shown("\n".join(lines), "\n".join(lines))) == lines
+
+
 def test_lines_are_as_wide_as_the_page():
     fits = "    " + "x" * (how_it_works.WIDTH - 4)
     assert list(how_it_works.shown("\n".join(function(fits, fits + "x")), "")) == function(fits, fits[:-2] + " …")

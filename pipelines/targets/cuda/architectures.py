@@ -35,7 +35,7 @@ class Architecture:
         return 10 * major + minor
 
 
-_SM_75 = frozenset({"mma-f16", "ldmatrix"})
+_SM_75 = frozenset({"mma-f16"})
 _SM_80 = _SM_75 | {"mma-bf16", "mma-tf32", "mma-s8", "cp-async"}
 _SM_90 = _SM_80 | {"tma", "mbarrier", "cluster"}
 

@@ -116,8 +116,7 @@ class CudaBackend(Backend):
 
 
 def _cuda(target: Target) -> CudaTarget:
-    if not isinstance(target, CudaTarget):
-        raise TypeError(f"expected a target of an NVIDIA GPU, found {target}")
+    assert isinstance(target, CudaTarget)  # of this kind
     return target
 
 

@@ -25,8 +25,8 @@ from relayc.dialects.relay import build
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
+from relayc.pipelines.targets.cuda import peak
 from relayc.pipelines.targets.cuda.host import use_driver
-from relayc.pipelines.targets.cuda.peak import quick_peak
 from relayc.runtime.cache import Cache, Origin
 from relayc.runtime.cuda.driver import IMAGE_REFUSALS
 from relayc.runtime.cuda.images import Images
@@ -268,7 +268,7 @@ def test_without_a_driver():
     with pytest.raises(DeviceError, match="device cuda:0: expected"):
         _ = device.name
     with pytest.raises(ImportError, match=r"^device cuda: expected"):
-        quick_peak.__wrapped__(1)
+        peak.quick_peak.__wrapped__(1)
 
 
 def test_a_forked_process_cannot_use_the_driver(driver):
@@ -497,12 +497,19 @@ def test_a_profile_by_events(driver):
     # The fake device's clock goes a microsecond further with each launch.
     assert [round(row.seconds * 1e6) for row in profile.rows] == [row.calls for row in profile.rows]
     assert profile.latency == pytest.approx(sum(row.calls for row in profile.rows) * 1e-6)
-    quick_peak.cache_clear()
-    peak = profile.peak
-    quick_peak.cache_clear()
+    peak.quick_peak.cache_clear()
+    found = profile.peak
+    peak.quick_peak.cache_clear()
     # 4 multiprocessors at 1 GHz, by what those of compute capability 8.0 do in a cycle.
-    assert (peak.gflops, peak.tensor_gflops) == (4 * 128, 4 * 2048) and peak.gbytes > 0
+    assert (found.gflops, found.tensor_gflops) == (4 * 128, 4 * 2048) and found.gbytes > 0
     assert "peak of the device: 0.5 TFLOP/s f32, 8 TFLOP/s of 16-bit floats on tensor cores" in str(profile)
+
+
+@pytest.mark.parametrize(("memory", "copied"), [(1 << 30, 1 << 27), (1 << 31, 1 << 28), (1 << 40, 1 << 28)])
+def test_bandwidth_is_measured_with_an_eighth_of_the_memory_at_most(memory, copied, monkeypatch):
+    monkeypatch.setattr(peak, "copy_gbytes", lambda num_bytes: num_bytes)
+    with fake_cuda(memory_bytes=memory):
+        assert peak.quick_peak.__wrapped__(1).gbytes == copied
 
 
 def test_programs_come_from_the_cache(driver, tmp_path):

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from relayc import te
 from relayc.dialects.mlir import ir, make_context
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission.index import Index, Var
@@ -13,8 +14,10 @@ from relayc.pipelines.targets.cuda.strategies import general, transpose, windows
 from relayc.pipelines.targets.cuda.strategies import sorting as sorts
 from relayc.pipelines.targets.cuda.strategies.attention import flash
 from relayc.pipelines.targets.cuda.strategies.attention.tensor_blocks import TensorBlocks
+from relayc.pipelines.targets.cuda.strategies.hopper.operands import is_for_maps
 from relayc.pipelines.targets.cuda.strategies.product import strategy
 from relayc.pipelines.targets.cuda.strategies.product.instructions import Instruction
+from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK
 from relayc.pipelines.targets.cuda.strategies.product.tile import BlockTile
 from relayc.pipelines.targets.gpu.sorting.keys import Key
 from relayc.pipelines.targets.gpu.sorting.lines import Shape
@@ -28,7 +31,8 @@ from relayc.pipelines.te.read.sorting import INDICES, VALUES, Sorting
 from relayc.pipelines.te.read.window import WindowAxis
 from relayc.pipelines.te.read.window_channels import ChannelWindow
 from relayc.pipelines.tir.strategy.tuning import Tuning
-from relayc.symbolic import symbol
+from relayc.symbolic import maximum, symbol
+from relayc.tir import Schedule
 
 TARGET = Target("cuda", arch="sm_80", num_multiprocessors=10)
 N = symbol("n")
@@ -55,6 +59,7 @@ def test_words_of_items():
         ({"dtype": "uint8", "width": 8, "size": 1 << 24}, (64,)),
         ({"dtype": "uint8", "width": 8, "size": N}, (64,)),
         ({"dtype": "float32"}, (64,)),
+        ({"dtype": "float32", "size": 0}, (64,)),
         ({"dtype": "float64", "width": 64}, (64, 32)),
         ({"columns": 3}, (32,)),
     ):
@@ -362,6 +367,64 @@ def test_threads_of_a_row(monkeypatch):
         assert general._Writer(schedule, general.Numbers())._shared_by(own, ["other"]) == threads
 
 
+def row_sums(rows, steps, dtype="float32"):
+    x, k = te.placeholder((rows, steps), dtype, name="X"), te.reduce_axis((0, steps), "k")
+    return [x, te.compute((rows,), lambda i: te.sum(x[i, k], axis=k), name="S")]
+
+
+def squares(*shape, dtype="float32", to=None):
+    x = te.placeholder(shape, dtype, name="X")
+    return [x, te.compute(shape, lambda *at: (x[at] * x[at]).astype(to or dtype), name="Y")]
+
+
+def weighted_sums(rows, columns, steps, turned):
+    """Of rows by weights that lie along the steps or across them."""
+    x, k = te.placeholder((rows, steps), name="X"), te.reduce_axis((0, steps), "k")
+    w = te.placeholder((steps, columns) if turned else (columns, 2 * steps), name="W")
+    weight = (lambda j: w[k, j]) if turned else (lambda j: w[j, 2 * k])
+    return [x, w, te.compute((rows, columns), lambda i, j: te.sum(x[i, k] * weight(j), axis=k), name="S")]
+
+
+@pytest.mark.parametrize(
+    ("tensors", "numbers", "loops"),
+    [
+        # A warp for each row, as many of them in a block as there are threads and rows.
+        (row_sums(5, 31), {}, "1 x, 256 x, 31"),
+        (row_sums(5, 32), {}, "1 x, 8 y, 1, 32 x"),
+        (row_sums(5, 127), {}, "1 x, 8 y, 4, 32 x"),
+        (row_sums(5, 128), {}, "1 x, 8 y, 1, 32 x, 4 v"),
+        (row_sums(5, 124), {}, "1 x, 8 y, 4, 32 x"),  # vectors for less than a warp
+        (row_sums(5, 1024), {}, "1 x, 8 y, 8, 32 x, 4 v"),
+        (row_sums(5, 1028), {}, "5 x, 1 y, 2, 256 x, 4 v"),
+        (row_sums(5, 1025), {"threads": 64}, "5 x, 1 y, 17, 64 x"),
+        (row_sums(1, 64), {}, "1 x, 1 y, 2, 32 x"),
+        (row_sums(3, 64), {}, "1 x, 4 y, 2, 32 x"),
+        (row_sums(4, 64), {}, "1 x, 4 y, 2, 32 x"),
+        (row_sums(17, 64), {}, "3 x, 8 y, 2, 32 x"),
+        # Neighbouring elements of a row of weights are what neighbouring threads read; of one operand the steps lie together.
+        (weighted_sums(3, 7, 32, True), {}, "1 x, 256 x, 32"),
+        (weighted_sums(3, 7, 32, False), {}, "3 x, 8 y, 1, 32 x"),
+        # Vectors of 16 bytes of the wider element, where they divide the last loop.
+        (squares(8, 260), {}, "3 x, 256 x, 4 v"),
+        (squares(2, 2), {}, "1 x, 256 x"),
+        (squares(7, 3), {}, "1 x, 256 x"),
+        (squares(8, 4), {"vector_bytes": 8}, "1 x, 256 x, 2 v"),
+        (squares(8, 4), {"vector_bytes": 4}, "1 x, 256 x"),
+        (squares(8, 4, dtype="float64"), {}, "1 x, 256 x, 2 v"),
+        (squares(8, 16, dtype="float16"), {}, "1 x, 256 x, 8 v"),
+        (squares(8, 16, dtype="float16", to="float32"), {}, "1 x, 256 x, 4 v"),
+        (squares(8, 16, dtype="float32", to="float16"), {}, "1 x, 256 x, 4 v"),
+    ],
+)
+def test_loops_of_a_kernel(tensors, numbers, loops):
+    """Extents, and which are blocks and threads along x and y, and vectors."""
+    schedule = Schedule(te.create_prim_func(tensors))
+    with schedule.mod.context, ir.Location.unknown():
+        general._Writer(schedule, replace(general.Numbers(), **numbers)).write()
+    kinds = {"serial": "", "vectorized": " v"}
+    assert ", ".join(f"{loop.extent}{kinds.get(loop.kind, f' {loop.kind[-1]}')}" for loop in schedule.nest.loops().values()) == loops
+
+
 # ---- attention
 
 
@@ -383,6 +446,37 @@ def test_shared_memory_of_attentions():
 
 
 # ---- products
+
+
+def test_operands_that_boxes_are_copied_of():
+    """A batch, a line and the depth, or fewer of them, each with steps forward in memory, in whole chunks; or a packed operand."""
+
+    def is_taken(batch=1, lines=1, steps=1, depth=8, strides=(512, 64, 1), copied=CHUNK, checks=(), packing=None):
+        loops = [[SimpleNamespace(var=Var(0, 7)) for _ in range(count)] for count in (batch, lines, steps)]
+        factors = [(loop.var, stride) for some, stride in zip(loops, strides, strict=True) for loop in some]
+        operand = SimpleNamespace(offset=Index(0, dict(factors)), checks=checks)
+        problem = SimpleNamespace(batch=loops[0], reduction=loops[2], depth=depth)
+        return is_for_maps(problem, SimpleNamespace(loops=loops[1], copied=copied, operand=operand, packing=packing))
+
+    for case, expected in (
+        ({}, True),
+        ({"batch": 0, "lines": 0}, True),
+        ({"batch": 2}, False),
+        ({"lines": 2}, False),
+        ({"steps": 2}, False),
+        ({"depth": 1}, True),
+        ({"depth": maximum(N, 1)}, True),
+        ({"depth": maximum(N, 0)}, False),
+        ({"strides": (512, -64, 1)}, False),
+        ({"strides": (0, 64, 1)}, False),
+        ({"strides": (1, 1, 1)}, True),
+        ({"copied": CHUNK // 2}, False),
+        ({"checks": (1,)}, False),
+        ({"packing": "any", "strides": (0, 0, 0)}, True),
+        ({"packing": "any", "batch": 2}, False),
+        ({"packing": "any", "depth": 0}, False),
+    ):
+        assert is_taken(**case) is expected, case
 
 
 @pytest.mark.parametrize(

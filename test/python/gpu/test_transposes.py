@@ -9,6 +9,8 @@ from oracle import values
 from support import Const, program
 from symbolic_ops import symbolic_program, tensor
 
+import relayc
+from relayc import te
 from relayc.dialects.relay import build
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
@@ -53,6 +55,17 @@ def test_more_operands_than_shared_memory_has_room_for_have_another_schedule():
     for count, schedule in ((24, "transpose"), (25, "general")):
         arrays = [values((1024, 4)), *(values((4, 1024), seed=i) for i in range(count))]
         assert schedules(compile(program(total, arrays), target=EMULATED, stop_after="tir")) == [schedule]
+
+
+def test_a_temporary_of_two_tensors_has_another_schedule():
+    """It is not inlined where the result reads it."""
+    x = te.placeholder((40, 24), name="X")
+    y, z = te.compute((40, 24), lambda i, j: (x[i, j] * 2.0, x[i, j] * 3.0), name="P")
+    turned = te.compute((24, 40), lambda i, j: y[j, i] + z[j, i], name="Y")
+    kernel = relayc.compile_kernel(te.create_prim_func([x, turned]), target=EMULATED, keep_ir=True)
+    assert 'relay.schedule = "general ' in kernel.ir["tir"]
+    array = values((40, 24))
+    np.testing.assert_allclose(kernel(array), 5 * array.T, rtol=1e-6)
 
 
 def test_fused_with_what_goes_before_and_behind():

@@ -148,6 +148,7 @@ def with_hint(key, value):
         (one_warp(lanes=1), {}, "block A_shared: expected a copy .* of 4, 8 or 16 bytes at a time, found 2: vectorize says how many"),
         (one_warp(), {"k": 40}, "block A_shared_warp: expected what tensor intrinsic ldmatrix_a_f16_16x16 computes: expected a tile"),
         (one_warp(), {"arch": "sm_75"}, "loop .*: expected a target with cp-async for asynchronous stages, found cuda -arch=sm_75"),
+        (one_warp(asynchronous=False), {"arch": "sm_75"}, "mma_f16_16x16x16: expected a target with mma-bf16, found cuda -arch=sm_75"),
         (with_hint("software_pipeline_stage", [0, 1]), {}, "software_pipeline_stage: expected a number for each of the 5 parts"),
         (with_hint("software_pipeline_stage", [0, 1, 0, 2, 2]), {}, r"expected 0 for copies that run ahead .* found \[0, 1,"),
         (with_hint("software_pipeline_stage", [0, 0, 0, 1, 1]), {}, "found block A_shared, which writes one that is not read there"),

@@ -7,6 +7,7 @@ threads, which reduce together.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 
@@ -79,13 +80,10 @@ def _possible(numbers: Numbers) -> Numbers:
 
 
 def inline(s: Schedule) -> None:
-    """Inlines every block that is neither a reduction nor a result."""
-    for block in list(s.nest.blocks().values()):
-        if not block.is_reduction and not any(map(s.nest.is_output, block.outputs())):
-            try:
-                s.compute_inline(block.name)
-            except ScheduleError:  # it gives several tensors, or a part of one
-                continue
+    """Inlines every block that can be: those are left that are a reduction or a result, or give several tensors, or a part of one."""
+    for name in s.nest.blocks():
+        with suppress(ScheduleError):
+            s.compute_inline(name)
 
 
 class _Writer:
@@ -160,14 +158,18 @@ class _Writer:
         """Makes threads of loops, each with some lanes; gives the loop of the threads."""
         if not loops:
             return None
-        whole = self.s.fuse(*loops)
-        factors = [None, self.numbers.threads, lanes] if lanes > 1 else [None, self.numbers.threads]
-        blocks, threads, *vector = self.s.split(whole, factors)
+        blocks, threads = self._split(loops, self.numbers.threads, lanes)
         self.s.bind(blocks, "blockIdx.x")
-        self.s.bind(threads, "threadIdx.x")
+        return threads
+
+    def _split(self, loops: Sequence[LoopRV], threads: int, lanes: int) -> tuple[LoopRV, LoopRV]:
+        """Makes some threads of loops, each with some lanes; gives the loop around the threads, and theirs."""
+        factors = [None, threads, lanes] if lanes > 1 else [None, threads]
+        outer, inner, *vector = self.s.split(self.s.fuse(*loops), factors)
+        self.s.bind(inner, "threadIdx.x")
         for loop in vector:
             self.s.vectorize(loop)
-        return threads
+        return outer, inner
 
     def _in_threads(self, rows: list[LoopRV], group: Sequence[str]) -> None:
         """A thread for each row."""
@@ -185,7 +187,7 @@ class _Writer:
         """Assigns some threads to each row; they share the elements along it."""
         s = self.s
         count = prod(s.nest.loops()[loop.name].extent for loop in rows)
-        together = max(1, self.numbers.threads // width)
+        together = self.numbers.threads // width
         while isinstance(count, int) and together >= 2 * count:
             together //= 2
         if rows:
@@ -214,11 +216,7 @@ class _Writer:
         lanes = self._lanes(block, block.vars[iterators[-1]], extents[-1])
         if guess(prod(extents)) < width * lanes:
             lanes = 1
-        whole = self.s.fuse(*loops)
-        _, threads, *vector = self.s.split(whole, [None, width, lanes] if lanes > 1 else [None, width])
-        self.s.bind(threads, "threadIdx.x")
-        for loop in vector:
-            self.s.vectorize(loop)
+        self._split(loops, width, lanes)
 
     def _keep_local(self, name: str) -> None:
         for i, _ in enumerate(self.s.nest.blocks()[name].outputs()):
@@ -252,7 +250,7 @@ class _Writer:
     def _lanes(self, block: Block, var: object, extent: Size) -> int:
         """Elements that a thread computes at once along an iterator: as many as the widest element allows, where vectors begin at their
         size and memory is read along it."""
-        accesses = [a for a in block.accesses() if not a.is_init]
+        accesses = block.accesses()
         widest = max(element_bytes(a.buffer.type.element_type) for a in accesses)
         lanes = self.numbers.vector_bytes // widest
         if lanes < 2 or not isinstance(extent, int) or extent % lanes:

@@ -82,9 +82,11 @@ class Order(ABC):
     def place(self, item: Item) -> ir.Value | None:
         """The position of an item's element in its line, an index; None if items do not contain it."""
 
-    @abstractmethod
     def value(self, item: Item, line: Line) -> ir.Value:
-        """The element of an item."""
+        """The element of an item that contains its position."""
+        at = self.place(item)
+        assert at is not None
+        return emit.create("memref.load", [self.source.type.element_type], [self.source, self._at(line.source, at)])
 
     def exchanged(self, a: Item, b: Item) -> tuple[Item, Item]:
         """Two items in their order."""
@@ -216,9 +218,8 @@ class _Keys(Order):
 
     def value(self, item: Item, line: Line) -> ir.Value:
         """Read from the source if the key does not determine it: all NaN have one key, and so have both zeros."""
-        at = self.place(item)
-        if at is not None:
-            return emit.create("memref.load", [self.source.type.element_type], [self.source, self._at(line.source, at)])
+        if not self._is_alone:
+            return super().value(item, line)
         key = item[0]
         if self.key.width < self.widths[0]:
             key = emit.create("arith.trunci", [ir.IntegerType.get_signless(self.key.width)], [key])
@@ -274,6 +275,3 @@ class _Rows(Order):
 
     def place(self, item: Item) -> ir.Value | None:
         return self._index(item)
-
-    def value(self, item: Item, line: Line) -> ir.Value:
-        raise AssertionError("rows have no value")

@@ -65,8 +65,6 @@ class LoadMatrix:
     def __call__(self, call: TensorCall) -> None:
         """Emits the loads of all fragments."""
         assert call.lane is not None
-        if not call.target.has("ldmatrix"):
-            raise ScheduleError(f"tensor intrinsic {self.name}: expected a target with ldmatrix, found {call.target}")
         source, piece = call["S"], LINE_BYTES * 8 // self.bits
         self._check(source, piece)
         line, part = self._place(call.lane, piece)

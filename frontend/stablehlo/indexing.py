@@ -38,7 +38,7 @@ def _along(axis: int, rank: int, size: Size) -> Tensor:
 def sliced(x: Tensor, starts: Sequence[Tensor], size: Sequence[Size]) -> Tensor:
     """`size` elements of x along each axis, from computed positions, which are clamped so that all elements are in bounds."""
     known = [known_sizes(t) for t in starts]
-    if all(k is not None for k in known):
+    if None not in known:
         begin = [minimum(maximum(k[0], 0), d - s) for k, d, s in zip(known, x.shape, size, strict=True)]  # type: ignore[index]
         return strided_slice(x, begin, [b + s for b, s in zip(begin, size, strict=True)], (1,) * x.rank, range(x.rank))
     for axis, (start, count) in enumerate(zip(starts, size, strict=True)):
@@ -92,7 +92,7 @@ class _Columns:
     def known(self) -> dict[int, Size] | None:
         """The first positions of a single window, if known."""
         found = {axis: known_sizes(t) for axis, t in self.starts.items()}
-        if self.batch or any(k is None for k in found.values()):
+        if self.batch or None in found.values():
             return None
         return {axis: k[0] for axis, k in found.items() if k is not None}
 
@@ -134,14 +134,18 @@ def _gathered(x: Tensor, columns: _Columns, size: Sequence[Size]) -> tuple[Tenso
         found = emit("take", x, broadcast_to(at, shape), axis=axes[0], mode="clip")
         return found, [*rest[: axes[0]], *block, *windows, *rest[axes[0] :]]
     free = [a for a in axes if a not in columns.exact]
-    if len(free) == 1 and not windows and not rest and columns.exact == {*axes} - {*free} and len(columns.batch) == x.rank:
-        orders = [columns.batch[a] == x.shape[a] for a in columns.exact]
-        if all(orders) and all(columns.starts[a].shape[a] == x.shape[a] for a in columns.exact):
-            (at,) = columns.places(free, windows, sizes, most)
-            return emit("gather", x, at, axis=free[0], in_bounds=True), block
+    if len(free) == 1 and not windows and not rest and columns.exact == {*axes} - {*free} and _is_in_order(columns, x):
+        (at,) = columns.places(free, windows, sizes, most)
+        return emit("gather", x, at, axis=free[0], in_bounds=True), block
     places = [broadcast_to(t, shape) for t in columns.places(axes, windows, sizes, most)]
     found = emit("gather_nd", transpose(x, [*axes, *rest]), emit("stack", *places, axis=0), in_bounds=True)
     return found, [*block, *windows, *rest]
+
+
+def _is_in_order(columns: _Columns, x: Tensor) -> bool:
+    """Whether each axis whose positions are those of the indices is the same axis of these."""
+    batch = columns.batch
+    return len(batch) == x.rank and all(batch[a] == x.shape[a] == columns.starts[a].shape[a] for a in columns.exact)
 
 
 def _gather(node: Node, x: Tensor, indices: Tensor, size: Sequence[Size]) -> Tensor:

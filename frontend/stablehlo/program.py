@@ -172,9 +172,7 @@ class Program:
         if folded is not None:
             return [folded]
         convert = CONVERTERS[name]
-        if any(isinstance(value, Pair) for value in operands):
-            found = convert(node, *(whole(value) for value in operands))
-        elif name in ELEMENTWISE:
+        if name in ELEMENTWISE:
             small = [value.tensor if isinstance(value, Spread) else value for value in operands]
             found = spread(self._elementwise(node, convert, small), _largest(operands))
         else:

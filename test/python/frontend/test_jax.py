@@ -102,7 +102,10 @@ FUNCTIONS = {
     "functions": (lambda x: [f(x) for f in (jnp.expm1, jnp.log1p, jnp.cbrt, jnp.arctan, jnp.sinh, jnp.arcsinh, jnp.round)], X + 2.5),
     "special functions": (lambda x: [f(x) for f in (jax.scipy.special.erf, jax.scipy.special.gammaln, jax.scipy.special.i0e)], abs(X)),
     "angles": (lambda x, y: (jnp.arctan2(x, y), jnp.hypot(x, y), jnp.sinc(x)), X, Y),
-    "integers": (lambda i: (i // 2, i % 3, i << 2, i >> 1, lax.population_count(i), lax.clz(i), jnp.sign(i), i**3), I),
+    "integers": (
+        lambda i: (i // 2, i // jnp.full(i.shape, 3), i % 3, i << 2, i >> 1, lax.population_count(i), lax.clz(i), jnp.sign(i), i**3),
+        I,
+    ),
     "bits": (lambda x: (lax.bitcast_convert_type(x, jnp.int32), lax.bitcast_convert_type(x, jnp.uint8), jnp.nextafter(x, 1.0)), X),
     "products of truth": (lambda x, y: ((x > 1) @ (y > 1).T, jnp.vecdot(x > 1, y > 0), jnp.outer(x > 0, y > 0)), X, Y),
     "places of truth": (lambda x: (jnp.argmax(x > 0, 1), jnp.argmin(x > 0, 0), jnp.select([x > 1, x > 0], [x, 2 * x], 7.0)), X),
@@ -288,6 +291,7 @@ CHOSEN = {
         f"windows with padding {low} before": (partial(pooled, size=(2, 2), padding=((low, 0), (1, 1))), X, {"nn_max_pool2d": count})
         for low, count in ((-1, 0), (0, 1), (1, 1), (2, 0))
     },
+    "a sum times other numbers": (lambda x: x.sum(1) * x[:, 0], X, {"multiply": 1}),
     "windows along three axes": (partial(pooled, size=(1, 2, 2, 2)), FOUR, {"nn_max_pool3d": 1}),
     "windows along four axes": (partial(pooled, size=(2, 2, 2, 2)), FOUR, {"nn_max_pool3d": 0}),
     **{f"the largest of {n} so far": (lambda i: lax.cummax(i, 0), I[0, :n], {"concat": steps}) for n, steps in ((2, 1), (4, 2), (5, 3))},

@@ -23,8 +23,10 @@ BOTH = WRITTEN.replace('"stablehlo.scatter"(%x, %i, %u)', '"stablehlo.scatter"(%
 REVERSED = """%0 = stablehlo.convolution(%x, %y) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {reverse = [true, false]}
   {feature_group_count = 1 : i64, batch_group_count = 1 : i64} : (tensor<1x2x4x1xf32>, tensor<3x2x2x1xf32>) -> tensor<1x3x3x1xf32>"""
 PADDED = """%l = stablehlo.constant dense<1> : tensor<2xi32> %z = stablehlo.constant dense<0.0> : tensor<f32>
-  %0 = stablehlo.dynamic_pad %x, %z, %l, %l, %i
-  : (tensor<4x6xf32>, tensor<f32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?x?xf32>"""
+  %m = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x6xf32, #stablehlo.bounds<5, ?>>) -> tensor<i32>
+  %n = stablehlo.reshape %m : (tensor<i32>) -> tensor<1xi32> %o = stablehlo.constant dense<0> : tensor<1xi32>
+  %i = stablehlo.concatenate %n, %o, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32> %0 = stablehlo.dynamic_pad %x, %z, %l, %l, %i
+  : (tensor<?x6xf32, #stablehlo.bounds<5, ?>>, tensor<f32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?x?xf32>"""
 SPREAD = """%0 = stablehlo.broadcast_in_dim %x, dims=[0]
   : (tensor<?xf32, #stablehlo.bounds<5>>) -> tensor<?x6xf32, #stablehlo.bounds<5, ?>>"""
 ONES = "%s = stablehlo.constant dense<1> : tensor<2xi32>"
@@ -63,7 +65,10 @@ REFUSED = {
         program(ONES + REAL_SLICE.replace("KIND", "tensor<?x?xf32>"), "tensor<?x?xf32>", TWO + ", %j: tensor<2xi32>"),
         "expected a slice of known sizes without strides",
     ),
-    "computed padding between": (program(PADDED, "tensor<?x?xf32>", TWO), "interior padding: expected a value and numbers known at import"),
+    "computed padding between": (
+        program(PADDED, "tensor<?x?xf32>", "%x: tensor<?x6xf32, #stablehlo.bounds<5, ?>>"),
+        "interior padding: expected a value and numbers known at import",
+    ),
     "a broadcast of open sizes": (
         program(SPREAD, "tensor<?x6xf32, #stablehlo.bounds<5, ?>>", "%x: tensor<?xf32, #stablehlo.bounds<5>>"),
         "broadcast_in_dim: expected sizes known at import, found tensor<",

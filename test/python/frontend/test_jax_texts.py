@@ -8,7 +8,24 @@ import pytest
 jax = pytest.importorskip("jax")
 
 from jax_support import interprets, same, values  # noqa: E402 # there is JAX
-from stablehlo_texts import ELEMENTWISE, REAL_SLICE, TWO, WRITTEN, best, function, program, region, scatter  # noqa: E402
+from stablehlo_texts import (  # noqa: E402
+    ELEMENTWISE,
+    IF,
+    REAL_SLICE,
+    REMAINDER,
+    ROWS,
+    TWO,
+    WRITTEN,
+    best,
+    convolved,
+    function,
+    gathered,
+    of_complex,
+    program,
+    region,
+    scatter,
+    sort,
+)
 
 import relayc  # noqa: E402
 from relayc.frontend.sizes import LONGEST  # noqa: E402
@@ -18,11 +35,6 @@ I = np.array([2, 0, 3], np.int32)  # noqa: E741
 
 
 # ---- forms of operators -----------------------------------------------------------------------------------------------------------------
-
-IF = """%0 = "stablehlo.if"(%p) ({ stablehlo.return %x : tensor<4x6xf32> },
-  { %1 = stablehlo.negate %x : tensor<4x6xf32> stablehlo.return %1 : tensor<4x6xf32> }) : (tensor<i1>) -> tensor<4x6xf32>"""
-ROWS = """%0 = "stablehlo.gather"(%x, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0],
-  start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 6>}> : (tensor<4x6xf32>, tensor<3xi32>) -> tensor<3x6xf32>"""
 
 
 def chosen(compare):
@@ -44,45 +56,9 @@ def written(x, i, u, combine):
     return found
 
 
-def sort(direction, count):
-    """The last of so many operands in an order of the first one."""
-    operands, kinds = ("%x", "tensor<4x6xf32>") if count == 1 else ("%i, %x", "tensor<4x6xi32>, tensor<4x6xf32>")
-    key = "f32" if count == 1 else "i32"
-    others = "" if count == 1 else ", %c: tensor<f32>, %d: tensor<f32>"
-    return program(
-        f'%s:{count} = "stablehlo.sort"({operands}) <{{dimension = 1 : i64, is_stable = true}}> '
-        f"({{ ^bb0(%a: tensor<{key}>, %b: tensor<{key}>{others}): %p = stablehlo.compare {direction}, %a, %b "
-        f": (tensor<{key}>, tensor<{key}>) -> tensor<i1> stablehlo.return %p : tensor<i1> }}) : ({kinds}) -> ({kinds}) "
-        f"%0 = stablehlo.negate %s#{count - 1} : tensor<4x6xf32>",
-        arguments="%x: tensor<4x6xf32>" + (", %i: tensor<4x6xi32>" if count > 1 else ""),
-    )
-
-
-def of_complex(body, shape="4x6", more=""):
-    """What %c, made of the complex numbers %z, has as its real part less twice the imaginary one."""
-    kind, part = f"tensor<{shape}xcomplex<f32>>", f"tensor<{shape}xf32>"
-    return program(
-        f"%z = stablehlo.complex %x, %y : tensor<4x6xcomplex<f32>> {body.replace('KIND', kind)} "
-        f"%re = stablehlo.real %c : ({kind}) -> {part} %im = stablehlo.imag %c : ({kind}) -> {part} "
-        f"%d = stablehlo.add %im, %im : {part} %0 = stablehlo.subtract %re, %d : {part}",
-        part,
-        f"%x: tensor<4x6xf32>, %y: tensor<4x6xf32>{more}",
-    )
-
-
 def seen(z):
-    """What `of_complex` makes of complex numbers."""
+    """What the program of `of_complex` gives."""
     return z.real - 2 * z.imag
-
-
-def convolved(shape, window):
-    """The convolution of [1, 2, 6] with [3, 2, 3] in a window."""
-    return program(
-        f"%0 = stablehlo.convolution(%x, %y) dim_numbers = [b, f, 0]x[o, i, 0]->[b, f, 0], window = {{{window}}} "
-        f"{{feature_group_count = 1 : i64, batch_group_count = 1 : i64}} : (tensor<1x2x6xf32>, tensor<3x2x3xf32>) -> tensor<{shape}xf32>",
-        f"tensor<{shape}xf32>",
-        "%x: tensor<1x2x6xf32>, %y: tensor<3x2x3xf32>",
-    )
 
 
 def windows_of(x, w, low, high, base=1, step=1):
@@ -94,11 +70,6 @@ def windows_of(x, w, low, high, base=1, step=1):
     return np.stack([np.einsum("ik,oik->o", wide[:, step * i : step * i + 3], w) for i in range(count)], 1)[None]
 
 
-def gathered(numbers, size, kinds):
-    """Windows of the first operand."""
-    return f'"stablehlo.gather"(%x, %i) <{{dimension_numbers = #stablehlo.gather<{numbers}>, slice_sizes = array<i64: {size}>}}> : {kinds}'
-
-
 OPEN = "tensor<?x3xf32, #stablehlo.bounds<5, ?>>"
 TIES = np.round(X * 2)
 W = values((4, 6), seed=7)[0]
@@ -107,24 +78,6 @@ WHOLE = np.array([[3, 0, 2, 1, 5, 4], [1, 1, 0, 7, -2, 3], [0, 2, 4, 5, 1, 3], [
 TRUTH = X > 0.3
 PLACES = np.array([3, 4, 3], np.int32)
 OF_ROWS = "%x: tensor<4x6xf32>, %i: tensor<3xi32>"
-REMAINDER = """func.func private @remainder(%a: tensor<i32>, %b: tensor<i32>) -> tensor<i32> {
-  %one = stablehlo.constant dense<1> : tensor<i32> %zero = stablehlo.constant dense<0> : tensor<i32>
-  %0 = stablehlo.compare EQ, %b, %zero : (tensor<i32>, tensor<i32>) -> tensor<i1>
-  %1 = call @_where(%0, %one, %b) : (tensor<i1>, tensor<i32>, tensor<i32>) -> tensor<i32>
-  %2 = stablehlo.remainder %a, %1 : tensor<i32>
-  %3 = stablehlo.compare NE, %2, %zero : (tensor<i32>, tensor<i32>) -> tensor<i1>
-  %4 = stablehlo.compare LT, %2, %zero : (tensor<i32>, tensor<i32>) -> tensor<i1>
-  %5 = stablehlo.compare LT, %1, %zero : (tensor<i32>, tensor<i32>) -> tensor<i1>
-  %6 = stablehlo.compare NE, %4, %5 : (tensor<i1>, tensor<i1>) -> tensor<i1>
-  %7 = stablehlo.and %6, %3 : tensor<i1>
-  %8 = stablehlo.add %2, %1 : tensor<i32>
-  %9 = stablehlo.select %7, %8, %2 : tensor<i1>, tensor<i32>
-  return %9 : tensor<i32> }
-func.func private @_where(%p: tensor<i1>, %a: tensor<i32>, %b: tensor<i32>) -> tensor<i32> {
-  %0 = stablehlo.select %p, %a, %b : tensor<i1>, tensor<i32> return %0 : tensor<i32> }
-"""
-"""jax.numpy's remainder; functions of JAX that is exported with symbolic sizes have these as arguments too."""
-
 PROGRAMS = {
     "if": (program(IF, arguments="%x: tensor<4x6xf32>, %p: tensor<i1>"), [(X, np.True_), (X, np.False_)], lambda x, p: x if p else -x),
     "rows by scalars": (
@@ -328,6 +281,20 @@ PROGRAMS = {
         [(X, WHOLE[:, 2:5, None])],
         lambda x, i: np.take_along_axis(x, i[..., 0].clip(0, 5), 1),
     ),
+    "elements along an axis at places in another order": (
+        program(
+            "%0 = "
+            + gathered(
+                "collapsed_slice_dims = [2], operand_batching_dims = [0, 1], start_indices_batching_dims = [0, 2], start_index_map = [2], "
+                "index_vector_dim = 3",
+                "1, 1, 1",
+                "(tensor<2x3x4xf32>, tensor<2x2x3x1xi32>) -> tensor<2x2x3xf32>",
+            ),
+            *("tensor<2x2x3xf32>", "%x: tensor<2x3x4xf32>, %i: tensor<2x2x3x1xi32>"),
+        ),
+        [(X.reshape(2, 3, 4), WHOLE[:2].reshape(2, 2, 3, 1))],
+        lambda x, i: np.take_along_axis(np.stack([x, x], 1), i.clip(0, 3), 3)[..., 0],
+    ),
     "begins of columns": (
         program(
             "%0 = "
@@ -435,6 +402,18 @@ PROGRAMS = {
         ),
         [(X,)],
         lambda x: np.pad(np.insert(x, range(1, 6), 3, 1), ((1, 0), (0, 2)), constant_values=3)[:-1],
+    ),
+    "padding of data": (
+        program(
+            "%n = stablehlo.constant dense<0> : tensor<2xi32> %z = stablehlo.constant dense<3.0> : tensor<f32> "
+            "%0 = stablehlo.dynamic_pad %x, %z, %i, %i, %n : (tensor<4x6xf32>, tensor<f32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>)"
+            " -> tensor<?x?xf32>",
+            *("tensor<?x?xf32>", TWO),
+        ),
+        [(X, np.array([-1, 2], np.int32)), (X, np.array([1, -2], np.int32))],
+        lambda x, i: (
+            np.pad(x[1:-1], ((0, 0), (2, 2)), constant_values=3) if i[0] < 0 else np.pad(x[:, 2:-2], ((1, 1), (0, 0)), constant_values=3)
+        ),
     ),
     "truth with padding": (
         program(
@@ -568,6 +547,17 @@ def test_arithmetic_of_short_constants_is_done_at_once(made, sums):
     a, b = (f"stablehlo.constant dense<{[*numbers]}> : {kind}" for numbers in (known, more))
     text = program(f"%a = {a} %b = {b} %c = stablehlo.add %a, %b : {kind} %0 = stablehlo.add %x, %c : {kind}", kind, f"%x: {kind}")
     assert str(relayc.from_stablehlo(text).module).count("relay.add") == sums
+
+
+def test_which_operators_compute_with_sizes():
+    """Twice a size is one; a remainder by what may be 0 is none."""
+    twice = str(relayc.from_jax(lambda x: x * (jax.numpy.array(x.shape[0]) * 2.0), X, polymorphic_shapes="n, 6").module)
+    assert twice.count("relay.multiply") == 1
+    kind = "tensor<?xf32, #stablehlo.bounds<5>>"
+    size = "= stablehlo.get_dimension_size %{}, dim = 0 : (" + kind + ") -> tensor<i32> "
+    called = "%m = call @remainder(%n, %d) : (tensor<i32>, tensor<i32>) -> tensor<i32> %0 = stablehlo.add %m, %m : tensor<i32>"
+    text = program(f"%n {size.format('x')} %d {size.format('y')} {called}", "tensor<i32>", f"%x: {kind}, %y: {kind}")
+    assert str(relayc.from_stablehlo(REMAINDER + text).module).count("relay.mod") == 1
 
 
 @pytest.mark.parametrize("count", [LONGEST, LONGEST + 1])

@@ -5,7 +5,7 @@ import pytest
 
 from relayc import te
 from relayc.pipelines.evaluate.tir import run
-from relayc.tir import Schedule, from_source
+from relayc.tir import Schedule, ScheduleError, from_source
 
 
 @pytest.mark.parametrize(("shift", "extent"), [(0, 1), (1, 8)])
@@ -45,3 +45,35 @@ def main(X: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
         assert [loop.extent for loop in s.nest.blocks()["A"].around] == [8, 1]
     array = np.arange(8, dtype=np.float32)
     np.testing.assert_array_equal(run(s.mod, [array])[0], array * 2 + 1)
+
+
+@pytest.mark.parametrize(("consumers", "readers"), [(None, ["B", "C"]), (["C"], ["C"])])
+def test_a_copy_is_read_by_all_readers_or_by_those_that_are_named(consumers: list[str] | None, readers: list[str]) -> None:
+    x = te.placeholder((8,), name="X")
+    s = Schedule(te.create_prim_func([x, *(te.compute((8,), lambda i, f=f: x[i] * f, name=name) for name, f in (("B", 2.0), ("C", 3.0)))]))
+    s.cache_read("C", "X", "local", consumers)
+    with s.mod.context:
+        copy = s.nest.buffers()["X_local"]
+        assert [name for name, block in s.nest.blocks().items() if copy in block.inputs()] == readers
+    array = np.arange(8, dtype=np.float32)
+    np.testing.assert_array_equal(run(s.mod, [array]), [array * 2, array * 3])
+
+
+def test_a_block_that_nothing_reads_moves_nowhere() -> None:
+    s = Schedule(
+        from_source("""
+def main(X: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    t = T.alloc_buffer((8,))
+    for i in range(8):
+        with T.block("A"):
+            v = T.axis.spatial(8, i)
+            t[v] = X[v] * 2.0
+    for j in range(8):
+        with T.block("B"):
+            w = T.axis.spatial(8, j)
+            B[w] = X[w] + 1.0
+""")
+    )
+    for step in (lambda: s.compute_inline("A"), lambda: s.compute_at("A", "j")):
+        with pytest.raises(ScheduleError, match="block A: expected a block that is read, found no consumer"):
+            step()

@@ -165,3 +165,16 @@ def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), C: T.Buffer
             C[v] = x
 """)
     assert len(re.findall(r"^ +x\w* = T.pow\(A\[vi\], .*\)$", script(source), re.MULTILINE)) == 1, script(source)
+
+
+def test_terms_are_in_the_order_of_the_outermost_loops_that_they_have() -> None:
+    text = script(
+        from_source("""
+def main(A: T.Buffer((16,), "float32"), B: T.Buffer((8, 8, 8), "float32")):
+    for i, j, k in T.grid(8, 8, 8):
+        with T.block("B"):
+            vi, vj, vk = T.axis.remap("SSS", [i, j, k])
+            B[vi, vj, vk] = A[vj + (vi + vk) // 4]
+""")
+    )
+    assert "A[(vi + vk) // 4 + vj]" in text, text

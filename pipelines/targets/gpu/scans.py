@@ -15,6 +15,7 @@ from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.gpu.independent import PURE, Level, has_own_elements, level_of, operations_of, roots_of
 from relayc.pipelines.tir.editing.bodies import copy_operations
 from relayc.pipelines.tir.gpu.launch import WARP, Launch, barrier, shuffle
+from relayc.pipelines.tir.strategy.tuning import powers_of_two
 from relayc.pipelines.tir.tree.indices import Reader
 from relayc.symbolic import Size, ceil_div, guess
 
@@ -213,11 +214,9 @@ def _join_block(scan: Scan, made: Launch, value: ir.Value, threads: int) -> tupl
 
 def _scan_warp(scan: Scan, value: ir.Value, lane: ir.Value) -> ir.Value:
     """The inclusive prefix in each lane of a warp."""
-    distance = 1
-    while distance < WARP:
+    for distance in powers_of_two(1, WARP // 2):
         joined = scan.join(shuffle("up", value, distance), value)
         value = emit.select(emit.compare("uge", lane, emit.index_constant(distance)), joined, value)
-        distance *= 2
     return value
 
 

@@ -145,6 +145,8 @@ def test_sums_of_the_device_are_unordered_and_counts_are_ordered() -> None:
     ptx = ptx_of(launched(f"{ROWS}, %n: memref<1xi32>", body + count))
     assert ptx.count("fence.acq_rel.gpu") == 2
     assert ".sys" not in ptx
+    unused = count.replace("sitofp %old", "sitofp %one")
+    assert "fence" not in ptx_of(launched(f"{ROWS}, %n: memref<1xi32>", body + unused))
     # In shared memory only the threads of the block see a count, and barriers order those.
     shared = count.replace("memref<1xi32>", f"memref<1xi32, {WG}>")
     assert "fence" not in ptx_of(launched(ROWS, body + shared, workgroup=f"%n : memref<1xi32, {WG}>"))

@@ -245,6 +245,19 @@ def test_the_target_copies_keys_that_begin_and_follow_at_whole_chunks(width: int
         assert type(copy_of(product, has_copies, False, 16, 32, 0, (2, 512))) is kind
 
 
+def test_keys_at_places_that_are_not_linear_are_read_chunk_by_chunk() -> None:
+    """A padding with another value than zero is computed, not copied."""
+    padding = """%k = tensor.pad %wide low[0, 0, 0, 0] high[0, 0, 0, 8] {
+  ^bb0(%p: index, %q0: index, %r0: index, %s0: index):
+    tensor.yield %one : f16
+  } : tensor<1x1x8x8xf16> to tensor<1x1x8x16xf16>"""
+    lines = KEYS.format(width=8, first=0).replace("%zero =", "%one = arith.constant 1.0 : f16\n  %zero =", 1).splitlines()
+    with only_function("\n".join(padding if "extract_slice" in line else line for line in lines)) as function:
+        (product,) = read_kernel(function).results
+        found = copy_of(product, True, False, 16, 32, 0, (2, 512))
+        assert isinstance(found, GatheredTiles) and not found.by_key
+
+
 @pytest.mark.parametrize(
     ("elements", "size", "is_padded", "chunks", "order", "pitch"),
     [

@@ -137,6 +137,11 @@ def test_tiles_of_two_lines_are_copied_line_by_line():
     np.testing.assert_array_equal(kernel(a, b), 2 * (a.astype(np.float32) @ b.T.astype(np.float32)))
 
 
+@pytest.mark.parametrize("name", ["wgmma_f16_64x256x16", "wgmma_s8_64x24x32", "wgmma_s8_64x256x32", "mma_f16_16x8x16"])
+def test_products_of_the_most_columns_start_their_sums(name):
+    assert TensorIntrin.get(name).starts
+
+
 def test_operands_that_lie_across_the_depth_are_described_so():
     """d0 is a row, d1 a column and d2 a step. (Sizes that no other test has, as an intrinsic is described once.)"""
     for a, b in ((False, False), (True, False), (False, True), (True, True)):
@@ -206,7 +211,7 @@ def rows_in_parts(s):
         (one_group(), {"shape": (64, 24, te.var("k") * 8)}, "expected a tensor that is not empty to copy boxes of, found"),
         (one_group(depth=32), {}, "buffer A_shared: expected whole lines of 128 bytes, 64 elements"),
         (one_group(each=32, unrolled=False), {}, r"block C_o: A: .* or from a certain element of one, found it from 32\*\w+ \+ 0 on"),
-        (one_group("s8", columns=40), {"kind": "s8"}, "wgmma_s8_64x40x128: expected columns up to 256 and of 16 from 32 on"),
+        (one_group("s8", columns=40), {"kind": "s8"}, "wgmma_s8_64x40x128: expected columns up to 256 and of 16 beyond 24"),
         (one_group(name="wgmma_f16_64x24x8", depth=64), {}, "expected .* steps that are a multiple of 16, found 24 and 8"),
         (one_group(name="wgmma_trans_b_s8_64x24x128"), {}, "expected elements of 16 bits, which alone may lie across the depth, found s8"),
         (with_part(lambda s: s.storage_align("A_shared", 0, 0, 32, 8)), {}, "buffer A_shared: expected no storage_align"),

@@ -12,8 +12,9 @@ from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cuda.strategies import general, transpose, windows
 from relayc.pipelines.targets.cuda.strategies import sorting as sorts
-from relayc.pipelines.targets.cuda.strategies.attention import flash
+from relayc.pipelines.targets.cuda.strategies.attention import blocks, flash
 from relayc.pipelines.targets.cuda.strategies.attention.tensor_blocks import TensorBlocks
+from relayc.pipelines.targets.cuda.strategies.hopper.convolution import Axis, _axis, _Position
 from relayc.pipelines.targets.cuda.strategies.hopper.operands import is_for_maps
 from relayc.pipelines.targets.cuda.strategies.product import strategy
 from relayc.pipelines.targets.cuda.strategies.product.instructions import Instruction
@@ -437,6 +438,14 @@ def test_values_of_a_search_of_attentions(monkeypatch):
     assert tuning.values == {"warps": (1, 2, 4, 8), "rows": (1, 2, 4, 8, 16), "keys": (32, 64, 128)}
 
 
+def test_blocks_have_fewer_keys_and_then_fewer_rows_where_they_do_not_fit(monkeypatch):
+    monkeypatch.setattr(blocks, "BlockAttention", lambda attention, p: SimpleNamespace(shared_bytes=1000 * p.rows + p.keys))
+    for room, found in {3064: (3, 64), 3063: (3, 32), 3032: (3, 32), 3031: (2, 32), 1032: (1, 32)}.items():
+        assert blocks.fitted(None, blocks.BlockParameters(4, 3, 40), room) == blocks.BlockParameters(4, *found), room
+    with pytest.raises(NotStructured, match="heads of 99 elements, whose blocks do not fit in 1031 bytes"):
+        blocks.fitted(SimpleNamespace(depth=99), blocks.BlockParameters(4, 3, 40), 1031)
+
+
 def test_shared_memory_of_attentions():
     """Of stages of 1000 bytes; queries that registers do not keep are 16 bytes for each thread, of each tile of rows and each step."""
     for keeps, num_bytes in ((True, 3000), (False, 3000 + 2 * 5 * 128 * 16)):
@@ -446,6 +455,13 @@ def test_shared_memory_of_attentions():
 
 
 # ---- products
+
+
+def test_axes_of_convolutions_are_of_numbers():
+    pixel, tap, others = Var(0, 6), Var(0, 2), Var.below(N)
+    axis_of = lambda const, pixel, stride: _axis(_Position(const, {pixel: stride, tap: 2}), 20, [pixel], [tap])  # noqa: E731
+    assert axis_of(-1, pixel, 3) == Axis(20, 7, 3, 3, 2, -1)
+    assert axis_of(-1, others, 3) is axis_of(N, pixel, 3) is axis_of(-1, pixel, N) is None
 
 
 def test_operands_that_boxes_are_copied_of():

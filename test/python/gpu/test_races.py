@@ -4,10 +4,11 @@ import re
 
 import numpy as np
 import pytest
-from gpu_kernels import emulated, kernel
+from gpu_kernels import emulated, kernel, only_function
 from oracle import values
 
 from relayc.pipelines.context.passes import PassContext
+from relayc.pipelines.targets.gpu.emulate.races import find_uses
 
 SHARED = "#gpu.address_space<workgroup>"
 CHECK = {"gpu.check_races": True}
@@ -127,3 +128,20 @@ def test_pointers_beside_each_other_are_no_race():
     x, y = values((64,), "int64"), np.zeros(64, np.int64)
     checked(kernel("k", "%x: memref<64xi64>, %y: memref<64xi64>", body, 64, 1, f"%s: memref<64xi64, {SHARED}>"))(x, y)
     np.testing.assert_array_equal(y, x)
+
+
+@pytest.mark.parametrize(
+    ("transfer", "is_found"),
+    [
+        ("vector.load %x[%i, %i] : memref<8x8xf32>, vector<4x4xf32>", True),
+        ("vector.transfer_read %x[%i, %i], %p {in_bounds = [true, true]} : memref<8x8xf32>, vector<4x4xf32>", True),
+        ("vector.transfer_read %x[%i, %i], %p {in_bounds = [true, false]} : memref<8x8xf32>, vector<4x4xf32>", False),
+        ("vector.transfer_read %x[%i, %i], %p : memref<8x8xf32>, vector<4x4xf32>", False),
+        ("vector.transfer_read %x[%i, %i], %p, %m {in_bounds = [true, true]} : memref<8x8xf32>, vector<4x4xf32>", False),
+    ],
+)
+def test_transfers_of_bytes_that_are_known_are_checked(transfer, is_found):
+    arguments = f"%x: memref<8x8xf32, {SHARED}>, %i: index, %p: f32, %m: vector<4x4xi1>"
+    text = f"func.func @f({arguments}) {{\n%v = {transfer.replace('8x8xf32', f'8x8xf32, {SHARED}')}\nreturn }}"
+    with only_function(text) as function:
+        assert bool(find_uses(function.operation)) is is_found

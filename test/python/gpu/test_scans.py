@@ -14,6 +14,7 @@ from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
 from relayc.pipelines.targets.gpu.loops import _Function, _is_for_blocks
+from relayc.pipelines.targets.gpu.scans import Scan
 from relayc.symbolic import Range
 
 EMULATED = Target("cuda", arch="sm_80", emulate=True, num_threads=2)
@@ -156,3 +157,16 @@ def test_a_loop_that_joins_no_elements_is_no_scan(step):
     with only_function(text.replace("%n = arith.addf %before, %v : f32", step)) as function:
         assert _Function(function).run() == 0
         assert function.operation.verify() and "gpu.shuffle" not in str(function)
+
+
+def test_a_scan_is_along_memory_where_one_of_its_operands_is():
+    loads = {"x": "%a = memref.load %x[%i, %k] : memref<4x9xf32>", "w": "%b = memref.load %w[%k, %i] : memref<9x4xf32>"}
+    for read, is_along in (("xw", True), ("x", True), ("w", False)):
+        body = "\n".join(loads[name] for name in read)
+        text = (
+            f"func.func @f(%x: memref<4x9xf32>, %w: memref<9x4xf32>, %i: index) {{\nscf.for %k = %i to %i step %i {{\n{body}\n}}\nreturn }}"
+        )
+        with only_function(text) as function:
+            loop = function.regions[0].blocks[0].operations[0].operation
+            level = SimpleNamespace(variable=loop.regions[0].blocks[0].arguments[0])
+            assert Scan(loop, level, None, None, None).is_along_memory is is_along

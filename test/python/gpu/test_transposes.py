@@ -55,6 +55,13 @@ def test_more_operands_than_shared_memory_has_room_for_have_another_schedule():
     for count, schedule in ((24, "transpose"), (25, "general")):
         arrays = [values((1024, 4)), *(values((4, 1024), seed=i) for i in range(count))]
         assert schedules(compile(program(total, arrays), target=EMULATED, stop_after="tir")) == [schedule]
+    # One of two results of a kernel.
+    xs = [te.placeholder((4, 1024), name=f"X{i}") for i in range(25)]
+    few, added = te.placeholder((3, 5), name="F"), te.placeholder((1024, 4), name="Z")
+    most = te.compute((1024, 4), lambda i, j: sum((x[j, i] for x in xs), added[i, j]), name="M")
+    least = te.compute((5, 3), lambda i, j: few[j, i], name="L")
+    kernel = relayc.compile_kernel(te.create_prim_func([*xs, added, few, most, least]), target=EMULATED, keep_ir=True)
+    assert 'relay.schedule = "general ' in kernel.ir["tir"]
 
 
 def test_a_temporary_of_two_tensors_has_another_schedule():

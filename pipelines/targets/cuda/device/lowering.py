@@ -194,7 +194,7 @@ def _order_atomics(function: ir.Operation) -> None:
     device = ir.StringAttr.get("device")
     for op in updates:
         op.attributes["syncscope"], op.attributes["ordering"] = device, ir.Attribute.parse(_RELAXED)
-        is_count = isinstance(op.results[0].type, ir.IntegerType) and any(True for _ in op.results[0].uses)
+        is_count = isinstance(op.results[0].type, ir.IntegerType) and next(iter(op.results[0].uses), None) is not None
         if is_count and str(op.operands[0].type) != f"!llvm.ptr<{SPACE}>":
             for place in (ir.InsertionPoint(op), ir.InsertionPoint.after(op)):
                 fence = {"syncscope": device, "ordering": ir.Attribute.parse(_ACQUIRE_RELEASE)}

@@ -116,7 +116,7 @@ def _shuffle(op: ir.Operation) -> None:
     valid: list[ir.Value] = []
 
     def exchange(piece: ir.Value) -> ir.Value:
-        made, is_valid = _exchanged(mode, piece, by, clamp, any(True for _ in op.results[1].uses))
+        made, is_valid = _exchanged(mode, piece, by, clamp, next(iter(op.results[1].uses), None) is not None)
         valid.append(is_valid)
         return made
 

@@ -42,7 +42,7 @@ def init(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
 @instruction("nvvm.mbarrier.arrive", waits=True)
 def arrive(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
     """One arrival. What it gives is a token for waits that are not by parity, which are not emulated."""
-    if any(True for _ in op.results[0].uses):
+    if next(iter(op.results[0].uses), None) is not None:
         raise ValueError(f"kernel {thread.kernel} at {op.location}: expected waits by parity, found a use of the token of {op.name}")
     call(thread.function(UPDATE, UPDATE_TEXT), [op.operands[0], word(1), word(0)])
     return [word(0)]

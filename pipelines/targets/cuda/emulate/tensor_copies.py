@@ -37,7 +37,7 @@ def copy_box(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
     counts = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
     rank, offset_count = counts[2], counts[4]
     is_tiled = "im2col" not in str(op.attributes["mode"])
-    is_known = 1 <= rank <= MOST_RANK and offset_count == 0 if is_tiled else rank == _PIXEL_RANK and offset_count == rank - 2
+    is_known = offset_count == 0 if is_tiled else rank == _PIXEL_RANK and offset_count == rank - 2
     if counts[5:] != [0] * len(counts[5:]) or not is_known:
         raise ValueError(
             f"kernel {thread.kernel} at {op.location}: expected a copy of a box, of up to {MOST_RANK} dimensions, or of pixels, "

@@ -133,12 +133,11 @@ def move_of(node: Node, memory: Sequence[Node]) -> Move | None:
     if accesses.reductions:
         return None
     loops = collapse([v for v in variables if v.extent != 1], accesses, [linearize(point, node.shape)])
-    best: Move | None = None
-    for position in range(len(loops) - 1):
-        reads = [(n, o) for n, o in accesses.offsets if _is_across(o, loops[position].var, loops[-1].var)]
-        if reads and (best is None or len(reads) > len(best.reads)):
-            best = Move(node, variables, loops, position, reads, _operands(accesses, reads, loops[position].var, loops[-1].var))
-    return best
+    moves = []
+    for position, loop in enumerate(loops[:-1]):
+        if reads := [(n, o) for n, o in accesses.offsets if _is_across(o, loop.var, loops[-1].var)]:
+            moves.append(Move(node, variables, loops, position, reads, _operands(accesses, reads, loop.var, loops[-1].var)))
+    return max(moves, key=lambda move: len(move.reads), default=None)
 
 
 def _is_across(offset: Index, across: Var, along: Var) -> bool:
@@ -181,7 +180,7 @@ def tile_of(move: Move, numbers: Numbers) -> TransposeTile:
     """The tile of a block: if one loop has few elements, the tile has all of them and more of the other loop."""
     size = max(map(element_bytes, [*move.staged, move.node.element]))
     lanes = min(_MOST_LANES, max(1, numbers.vector_bytes // size))
-    while lanes > 1 and not _begins_at(move, lanes):
+    while not _begins_at(move, lanes):
         lanes //= 2
     across, along = (ceil_div(max(1, guess(loop.extent)), lanes) for loop in (move.across, move.along))
     few, many = sorted((across, along))
@@ -242,8 +241,7 @@ class _Writer:
         s, lanes = self.s, self.tile.lanes
         groups = [[self.variables.index(v) for v in loop.members] for loop in self.loops]
         groups[0] = [i for i, v in enumerate(self.variables) if v.extent == 1] + groups[0]
-        if len(groups) < len(self.variables):
-            s.fuse_iterators(name, groups)
+        s.fuse_iterators(name, groups)
         stored, staged = self._staged(name)
         copies = [s.cache_write(block, 0, "local").name for block in staged]
         loops = s.get_loops(stored)
@@ -269,8 +267,8 @@ class _Writer:
             self.s.set_scope(block, 0, "shared")
         return stored, staged
 
-    def _across(self, name: str) -> tuple[str, int | None] | None:
-        """An operand that a block reads across memory: its name, and the position of the element if the block reads several of it."""
+    def _across(self, name: str) -> tuple[str, int] | None:
+        """An operand that a block reads across memory: its name, and which of the elements that the block reads of it."""
         nest = self.s.nest
         block = nest.blocks()[name]
         for buffer in (b for b in block.inputs() if nest.scope(b) == "global"):
@@ -278,7 +276,7 @@ class _Writer:
             offsets = [folded(linearize(indices, nest.shape(buffer))) for indices in elements]
             for number, offset in enumerate(offsets):
                 if _is_across(offset, block.vars[self.position], block.vars[-1]):
-                    return nest.buffer_name(buffer), number if len(elements) > 1 else None
+                    return nest.buffer_name(buffer), number
         return None
 
     def _stage(self, computed: str, copy: str, block: LoopRV) -> None:
@@ -294,9 +292,8 @@ class _Writer:
         s.unroll(loops[-1])
         s.vectorize(loops[position])
         # Lines that neighbouring threads write are adjacent.
-        if lanes > 1:
-            layout = map_of(len(loops), lambda *i: [i[position] % lanes, *i[:position], i[position] // lanes, *i[position + 1 :]])
-            s.transform_layout(copy, ("write", 0), layout)
+        layout = map_of(len(loops), lambda *i: [i[position] % lanes, *i[:position], i[position] // lanes, *i[position + 1 :]])
+        s.transform_layout(copy, ("write", 0), layout)
         most = lanes * WARP
         s.storage_align(copy, 0, position - len(loops), most, self.tile.pitch * lanes % most)
 

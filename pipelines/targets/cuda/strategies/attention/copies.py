@@ -110,7 +110,7 @@ class AsynchronousTiles(TileCopy):
         together = min(self.chunks & -self.chunks, BANK_CHUNKS, self.threads)
         line, chunk = map(hoisted, divided(Index.of(self.thread), together))
         lines = self.threads // together
-        self.active = emit.below(line, self.tile.lines) if lines > self.tile.lines else None
+        self.active = None if line.is_within(0, self.tile.lines - 1) else emit.below(line, self.tile.lines)
         key = self.variables[KEY]
         offset = self.operand.offset
         self.stride = offset.coefficient(key)

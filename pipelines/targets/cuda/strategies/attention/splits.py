@@ -18,7 +18,7 @@ from relayc.pipelines.te.read.graph import Node, NotStructured
 from relayc.pipelines.tir.gpu.aligned import VECTOR_BYTES
 from relayc.pipelines.tir.gpu.launch import WARP, Launch, barrier, launch, reduce_lanes, shuffle
 from relayc.pipelines.tir.strategy.scheduled import KernelFunction
-from relayc.pipelines.tir.strategy.tuning import power_of_two_from
+from relayc.pipelines.tir.strategy.tuning import power_of_two_from, powers_of_two
 from relayc.pipelines.tir.values import nest, vectors
 from relayc.pipelines.tir.values.attention import larger
 from relayc.pipelines.tir.values.buffers import view
@@ -137,7 +137,7 @@ class Splits(GpuAttention):
         each = emit.create("arith.ceildivui", [seen.type], [seen, emit.index_constant(self.p.splits)])
         start = emit.arith("muli", emit.materialize(split), each)
         end = emit.arith("minsi", emit.arith("addi", start, each), seen)
-        zero = emit.zero(emit.vector_of(self.of_width.lanes, self.wide)) if self.of_width.lanes > 1 else emit.zero(self.wide)
+        zero = emit.zero(self.wide if self.of_width.lanes == 1 else emit.vector_of(self.of_width.lanes, self.wide))
         count = self.of_width.count
         begin = [self._initial(self.a.largest)] * len(rows) + [self._initial(self.a.total)] * len(rows) + [zero] * (len(rows) * count)
         step = self.groups * self.p.keys
@@ -147,11 +147,8 @@ class Splits(GpuAttention):
             values = list(loop.inner_iter_args)
             emit.yield_values(self._step(points, queries, lane, group + key, end, values))
         found = list(loop.results)
-        distance = self.group
-        while distance < WARP:
-            others = [self._shuffled(v, distance) for v in found]
-            found = self._merged(found, others)
-            distance *= 2
+        for distance in powers_of_two(self.group, WARP // 2):
+            found = self._merged(found, [self._shuffled(v, distance) for v in found])
         self._finish(made, split, head, first, lane, found)
 
     def _shuffled(self, value: ir.Value, distance: int) -> ir.Value:

@@ -232,7 +232,7 @@ class TensorBlocks(GpuAttention):
             element = step * self.instruction.depth + later * QUAD * count
             for point in self.points[i]:
                 if element >= self.depth:
-                    word = emit.zero(emit.vector_of(count, self.q.node.element) if count > 1 else self.wide)
+                    word = emit.zero(self.wide if self.is_tf32 else emit.vector_of(count, self.q.node.element))
                 else:
                     with self.evaluator.along(count) as one:
                         at = [*point, Index(), self.own_pair * count + element + one]

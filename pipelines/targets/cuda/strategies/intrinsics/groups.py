@@ -13,8 +13,8 @@ from relayc.pipelines.tir.gpu.aligned import is_multiple
 from relayc.pipelines.tir.gpu.bulk_copies import EIGHT_BYTES, LINE_BYTES
 from relayc.pipelines.tir.tree.members import ScheduleError
 
-_MOST_COLUMNS, _FEW_COLUMNS = 256, 32
-"""Columns of an instruction at most, and the number from which on columns of integers are multiples of 16 (PTX ISA, "Matrix Shape")."""
+_MOST_COLUMNS, _FEW_COLUMNS = 256, 24
+"""Columns of an instruction at most, and the number beyond which columns of integers are multiples of 16 (PTX ISA, "Matrix Shape")."""
 _TYPES = {**TYPES, "tf32": ("float32", 32)}
 """Element types of operands, by their names in PTX: the dtype in te, and the bits."""
 
@@ -118,7 +118,7 @@ def _multiply_add(a: str | None, b: str | None, kind: str, *sizes: str) -> Tenso
     sums = group_sums(instruction.sums)
     check_tile(name, {"row": rows, "column": columns}, sums)
     if steps % instruction.depth or columns > _MOST_COLUMNS or (kind == "s8" and columns > _FEW_COLUMNS and columns % 16):
-        few = f" and of 16 from {_FEW_COLUMNS} on" if kind == "s8" else ""
+        few = f" and of 16 beyond {_FEW_COLUMNS}" if kind == "s8" else ""
         wanted = f"columns up to {_MOST_COLUMNS}{few}, steps that are a multiple of {instruction.depth}"
         raise ScheduleError(f"tensor intrinsic {name}: expected {wanted}, found {columns} and {steps}")
     across = a is not None, b is not None

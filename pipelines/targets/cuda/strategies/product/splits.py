@@ -37,7 +37,7 @@ class Partials:
         self.problem, self.splits = problem, splits
         self.buffer = view(workspace, 0, splits * problem.size, problem.sums)
         lanes, columns = CHUNK // problem.sum_bytes, problem.columns
-        while lanes > 1 and not proves(lambda: columns % lanes == 0):  # noqa: B023 (asked at once)
+        while not proves(lambda: columns % lanes == 0):  # noqa: B023 (asked at once)
             lanes //= 2
         self.direction = Direction(True, lanes)
 

@@ -69,5 +69,5 @@ def native_architecture(name: str) -> Architecture | None:
     """The architecture to compile for, given the architecture of a device ("sm_103"): with the same number, the one with the most
     instructions; otherwise the nearest older one whose code runs on later devices; None for a device older than all architectures."""
     number = int(name.removeprefix("sm_"))
-    fitting = [a for a in ARCHITECTURES.values() if a.number == number or (a.number < number and a.name[-1].isdigit())]
+    fitting = [a for a in ARCHITECTURES.values() if a.number <= number and (a.number == number or a.name[-1].isdigit())]
     return max(fitting, key=lambda a: (a.number, len(a.features)), default=None)

@@ -194,6 +194,11 @@ def test_products_of_f32_are_no_products_of_tf32() -> None:
     assert "wgmma" not in strategies_of(matrix_product(128, 128, 128, transpose_b=True))
 
 
+@pytest.mark.parametrize(("rows", "columns", "is_taken"), [(64, 64, True), (63, 64, False), (64, 63, False)])
+def test_products_have_a_tile_of_rows_and_columns_at_least(rows: int, columns: int, is_taken: bool) -> None:
+    assert ("wgmma" in strategies_of(matrix_product(rows, 72, columns, transpose_b=True, dtype="float16"))) is is_taken
+
+
 def strategies_of(case: Case) -> set[str]:
     """Of the kernels of a case."""
     with PassContext(disabled_pass=["AlterOpLayout"]):

@@ -481,3 +481,9 @@ def test_values_of_all_widths_are_shuffled_in_words():
 def test_what_no_shuffle_is_of_is_an_error(shuffle: str, message: str):
     with pytest.raises(DeviceCodeError, match=f"gpu.shuffle: {message}"):
         changed(kernel("k", "", shuffle, 32), lower_shuffle)
+
+
+def test_a_lane_may_exchange_with_itself():
+    """Segments of one lane are clamped at 31, with a mask of 31 that tells segments apart (PTX ISA, "shfl.sync")."""
+    shuffle = "%w = arith.constant 1 : i32\n%s, %o = gpu.shuffle idx %w, %w, %w : i32"
+    assert f"arith.constant {31 << 8 | 31} : i32" in changed(kernel("k", "", shuffle, 32), lower_shuffle)

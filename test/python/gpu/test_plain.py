@@ -7,14 +7,14 @@ from oracle import values
 from support import program
 from symbolic_ops import symbolic_program, tensor
 
-from relayc.dialects.mlir import gpu, ir, scf
+from relayc.dialects.mlir import gpu, ir, make_context, scf
 from relayc.dialects.operations import walk
 from relayc.dialects.relay import build
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var, linearize
-from relayc.pipelines.targets.gpu.loops import _Function
+from relayc.pipelines.targets.gpu.loops import _Function, launch_loops
 from relayc.pipelines.targets.gpu.outline import constant_of
 from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
 from relayc.symbolic import Range, ceil_div
@@ -281,3 +281,20 @@ def test_threads_of_loops(case):
         assert _Function(function).run() == workspace and function.operation.verify()
         assert [constant_of(launch.operation.operands[3]) for launch in walk(function.operation, gpu.LaunchOp)] == threads
         assert "memref.dealloc" not in str(function)
+
+
+def test_what_launches_are_made_of_is_verified(monkeypatch):
+    """So that a kernel that comes out wrong is an error."""
+
+    def run(self):
+        (buffer,) = self.block.arguments
+        with ir.InsertionPoint.at_block_begin(self.block), ir.Location.unknown():
+            zero = emit.index_constant(0)
+            ir.Operation.create("memref.store", operands=[zero, buffer, zero])  # of an index as a float
+        return 0
+
+    monkeypatch.setattr(_Function, "run", run)
+    with make_context():
+        module = ir.Module.parse("func.func private @f(%x: memref<4xf32>) { return }")
+        with pytest.raises(ir.MLIRError, match=r"memref\.store"):
+            launch_loops(module)

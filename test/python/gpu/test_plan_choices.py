@@ -14,11 +14,8 @@ from relayc.pipelines.targets.cuda.strategies import general, transpose, windows
 from relayc.pipelines.targets.cuda.strategies import sorting as sorts
 from relayc.pipelines.targets.cuda.strategies.attention import blocks, flash
 from relayc.pipelines.targets.cuda.strategies.attention.tensor_blocks import TensorBlocks
-from relayc.pipelines.targets.cuda.strategies.hopper.convolution import Axis, _axis, _Position
-from relayc.pipelines.targets.cuda.strategies.hopper.operands import is_for_maps
 from relayc.pipelines.targets.cuda.strategies.product import strategy
 from relayc.pipelines.targets.cuda.strategies.product.instructions import Instruction
-from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK
 from relayc.pipelines.targets.cuda.strategies.product.tile import BlockTile
 from relayc.pipelines.targets.gpu.sorting.keys import Key
 from relayc.pipelines.targets.gpu.sorting.lines import Shape
@@ -32,7 +29,7 @@ from relayc.pipelines.te.read.sorting import INDICES, VALUES, Sorting
 from relayc.pipelines.te.read.window import WindowAxis
 from relayc.pipelines.te.read.window_channels import ChannelWindow
 from relayc.pipelines.tir.strategy.tuning import Tuning
-from relayc.symbolic import maximum, symbol
+from relayc.symbolic import symbol
 from relayc.tir import Schedule
 
 TARGET = Target("cuda", arch="sm_80", num_multiprocessors=10)
@@ -243,6 +240,15 @@ def test_outputs_of_a_thread():
         assert (by_columns.lanes, by_columns.rows) == (4, 1) and by_columns.columns == count
 
 
+def test_taps_are_in_a_loop_where_they_are_many():
+    """More than 512 elements of products of a thread, of several rows of taps: then it has one row of outputs."""
+    structured = SimpleNamespace(inputs=[SimpleNamespace(kind="arg")])
+    for rows, columns, outputs, is_loop, kept in ((8, 8, (4, 1, 2), False, 4), (8, 8, (4, 3, 1), True, 1), (1, 64, (4, 4, 1), False, 1)):
+        several = SimpleNamespace(rows=axis(8, rows), columns=axis(8, columns), structured=structured, position=0)
+        made = windows._WindowKernel(None, several, windows.Numbers(32, outputs[2], *outputs[:2]))
+        assert (made.loops_over_taps, made.rows) == (is_loop, kept)
+
+
 # ---- transposes
 
 
@@ -279,6 +285,8 @@ def test_tiles_of_transposes(context):
         (move(64, 66, f32), 2, 16, 16, 256),
         (move(66, 64, f32), 2, 16, 16, 256),
         (move(63, 64, f32), 1, 32, 32, 256),
+        (move(4, 4, f32), 4, 1, 32, 32),
+        (move(3, 3, f32), 1, 3, 32, 32),
         (move(64, 64, f32, constant=2), 2, 16, 16, 256),
         (move(64, 64, f32, constant=1), 1, 32, 32, 256),
         (move(8, 64, f32), 4, 2, 16, 32),
@@ -455,44 +463,6 @@ def test_shared_memory_of_attentions():
 
 
 # ---- products
-
-
-def test_axes_of_convolutions_are_of_numbers():
-    pixel, tap, others = Var(0, 6), Var(0, 2), Var.below(N)
-    axis_of = lambda const, pixel, stride: _axis(_Position(const, {pixel: stride, tap: 2}), 20, [pixel], [tap])  # noqa: E731
-    assert axis_of(-1, pixel, 3) == Axis(20, 7, 3, 3, 2, -1)
-    assert axis_of(-1, others, 3) is axis_of(N, pixel, 3) is axis_of(-1, pixel, N) is None
-
-
-def test_operands_that_boxes_are_copied_of():
-    """A batch, a line and the depth, or fewer of them, each with steps forward in memory, in whole chunks; or a packed operand."""
-
-    def is_taken(batch=1, lines=1, steps=1, depth=8, strides=(512, 64, 1), copied=CHUNK, checks=(), packing=None):
-        loops = [[SimpleNamespace(var=Var(0, 7)) for _ in range(count)] for count in (batch, lines, steps)]
-        factors = [(loop.var, stride) for some, stride in zip(loops, strides, strict=True) for loop in some]
-        operand = SimpleNamespace(offset=Index(0, dict(factors)), checks=checks)
-        problem = SimpleNamespace(batch=loops[0], reduction=loops[2], depth=depth)
-        return is_for_maps(problem, SimpleNamespace(loops=loops[1], copied=copied, operand=operand, packing=packing))
-
-    for case, expected in (
-        ({}, True),
-        ({"batch": 0, "lines": 0}, True),
-        ({"batch": 2}, False),
-        ({"lines": 2}, False),
-        ({"steps": 2}, False),
-        ({"depth": 1}, True),
-        ({"depth": maximum(N, 1)}, True),
-        ({"depth": maximum(N, 0)}, False),
-        ({"strides": (512, -64, 1)}, False),
-        ({"strides": (0, 64, 1)}, False),
-        ({"strides": (1, 1, 1)}, True),
-        ({"copied": CHUNK // 2}, False),
-        ({"checks": (1,)}, False),
-        ({"packing": "any", "strides": (0, 0, 0)}, True),
-        ({"packing": "any", "batch": 2}, False),
-        ({"packing": "any", "depth": 0}, False),
-    ):
-        assert is_taken(**case) is expected, case
 
 
 @pytest.mark.parametrize(

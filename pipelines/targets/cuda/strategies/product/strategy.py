@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.context.target import Target
-from relayc.pipelines.targets.cuda.architectures import MOST_REGISTERS
 from relayc.pipelines.targets.cuda.strategies.product.choice import (
     MOST_LINE_BYTES,
     MOST_LINES,
@@ -83,7 +82,7 @@ def _on_tensor_cores(problem: Problem, instruction: Instruction, target: CudaTar
     def registers(tile: BlockTile) -> int:
         sums = tile.unit_rows * tile.unit_columns // WARP
         fragments = (tile.unit_rows + tile.unit_columns) * STEP_BYTES // (4 * WARP)
-        return min(sums + 2 * fragments + 48 + _of_copies(problem, ways, tile, WARP), MOST_REGISTERS + 1)
+        return sums + 2 * fragments + 48 + _of_copies(problem, ways, tile, WARP)
 
     model = Model(rate, instruction.bits // 8, WARP, registers, instruction.depth, (ROWS, COLUMNS))
     most_rows, most_columns = (2 * max(ROWS, guess(size)) for size in (problem.rows, problem.columns))
@@ -91,8 +90,8 @@ def _on_tensor_cores(problem: Problem, instruction: Instruction, target: CudaTar
         BlockTile(rows, columns, depth, unit_rows, unit_columns, stages)
         for rows in powers_of_two(ROWS, min(MOST_LINES, most_rows - 1))
         for columns in powers_of_two(ROWS, min(MOST_LINES, most_columns - 1))
-        for unit_rows in powers_of_two(ROWS, min(rows, MOST_UNIT_LINES))
-        for unit_columns in powers_of_two(COLUMNS, min(columns, MOST_UNIT_LINES))
+        for unit_rows in powers_of_two(ROWS, MOST_UNIT_LINES)
+        for unit_columns in powers_of_two(COLUMNS, MOST_UNIT_LINES)
         if _is_sensible(rows, columns, unit_rows, unit_columns)
         for depth in (2 * instruction.depth, 4 * instruction.depth)
         for stages in (2, 3, 4)

@@ -1,0 +1,95 @@
+"""Which tiles and operands GPUs try for a product. Nothing is compiled."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from relayc.dialects.mlir import ir, make_context
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.targets.cuda.strategies.hopper.convolution import Axis, _axis, _Position
+from relayc.pipelines.targets.cuda.strategies.hopper.operands import is_for_maps
+from relayc.pipelines.targets.cuda.strategies.product import strategy
+from relayc.pipelines.targets.cuda.strategies.product.instructions import Instruction
+from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK
+from relayc.symbolic import maximum, symbol
+
+TARGET = Target("cuda", arch="sm_80", num_multiprocessors=10)
+N = symbol("n")
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "by_warps", "by_threads"),
+    [
+        (1, 5, ([16], [16]), ([16], [16, 32, 64])),
+        (16, 64, ([16], [16, 32, 64]), ([16], [16, 32, 64])),
+        (17, 65, ([16, 32], [16, 32, 64, 128]), ([16, 32], [16, 32, 64, 128])),
+        (300, 16, ([16, 32, 64, 128, 256], [16]), ([16, 32, 64, 128], [16, 32, 64])),
+        (16, 300, ([16], [16, 32, 64, 128, 256]), ([16], [16, 32, 64, 128])),
+    ],
+)
+def test_tiles_that_are_tried(rows, columns, by_warps, by_threads, monkeypatch):
+    """Less than twice as long as the product; only 16-bit operands and wider ones may lie across the depth."""
+    tried, across = [], []
+    monkeypatch.setattr(strategy, "_tuned", lambda candidates, *rest: tried.append(candidates))
+    monkeypatch.setattr(strategy, "way_of", lambda *given: across.append(given[-1]))
+    operand = SimpleNamespace(node=SimpleNamespace(element=None))
+    problem = SimpleNamespace(rows=rows, columns=columns, contraction=SimpleNamespace(a=operand, b=operand))
+    with make_context():
+        for instruction in (Instruction("f16", "f16", 16, "f32"), Instruction("s8", "s8", 8, "i32")):
+            strategy._on_tensor_cores(problem, instruction, TARGET, None)
+        strategy._by_threads(problem, TARGET, None)
+    sizes = [tuple(sorted({getattr(tile, name) for tile in tiles}) for name in ("rows", "columns")) for tiles in tried]
+    assert sizes == [by_warps, by_warps, by_threads] and across == [True, True, False, False, True, True]
+    assert all(tile.unit_rows <= min(64, tile.rows) and tile.unit_columns <= min(64, tile.columns) for tiles in tried for tile in tiles)
+
+
+@pytest.mark.parametrize(
+    ("sums", "widths", "is_taken"),
+    [("f32", (32, 32), True), ("f32", (16, 8), True), ("f32", (64, 32), False), ("f32", (32, 64), False), ("f64", (32, 32), False)],
+)
+def test_products_that_are_summed_in_f32(sums, widths, is_taken, monkeypatch):
+    with make_context():
+        a, b, node = (SimpleNamespace(node=SimpleNamespace(element=ir.Type.parse(kind))) for kind in (*(f"i{n}" for n in widths), sums))
+        monkeypatch.setattr(strategy, "find", lambda kernel: [SimpleNamespace(node=node.node, a=a, b=b)])
+        monkeypatch.setattr(strategy, "problem_of", lambda kernel, contraction: None)
+        monkeypatch.setattr(strategy, "_by_threads", lambda *_: "taken")
+        assert strategy.schedule_fma(None, TARGET, None) == ("taken" if is_taken else None)
+
+
+def test_axes_of_convolutions_are_of_numbers():
+    pixel, tap, others = Var(0, 6), Var(0, 2), Var.below(N)
+    axis_of = lambda const, pixel, stride: _axis(_Position(const, {pixel: stride, tap: 2}), 20, [pixel], [tap])  # noqa: E731
+    assert axis_of(-1, pixel, 3) == Axis(20, 7, 3, 3, 2, -1)
+    assert axis_of(-1, others, 3) is axis_of(N, pixel, 3) is axis_of(-1, pixel, N) is None
+
+
+def test_operands_that_boxes_are_copied_of():
+    """A batch, a line and the depth, or fewer of them, each with steps forward in memory, in whole chunks; or a packed operand."""
+
+    def is_taken(batch=1, lines=1, steps=1, depth=8, strides=(512, 64, 1), copied=CHUNK, checks=(), packing=None):
+        loops = [[SimpleNamespace(var=Var(0, 7)) for _ in range(count)] for count in (batch, lines, steps)]
+        factors = [(loop.var, stride) for some, stride in zip(loops, strides, strict=True) for loop in some]
+        operand = SimpleNamespace(offset=Index(0, dict(factors)), checks=checks)
+        problem = SimpleNamespace(batch=loops[0], reduction=loops[2], depth=depth)
+        return is_for_maps(problem, SimpleNamespace(loops=loops[1], copied=copied, operand=operand, packing=packing))
+
+    for case, expected in (
+        ({}, True),
+        ({"batch": 0, "lines": 0}, True),
+        ({"batch": 2}, False),
+        ({"lines": 2}, False),
+        ({"steps": 2}, False),
+        ({"depth": 1}, True),
+        ({"depth": maximum(N, 1)}, True),
+        ({"depth": maximum(N, 0)}, False),
+        ({"strides": (512, -64, 1)}, False),
+        ({"strides": (0, 64, 1)}, False),
+        ({"strides": (1, 1, 1)}, True),
+        ({"copied": CHUNK // 2}, False),
+        ({"checks": (1,)}, False),
+        ({"packing": "any", "strides": (0, 0, 0)}, True),
+        ({"packing": "any", "batch": 2}, False),
+        ({"packing": "any", "depth": 0}, False),
+    ):
+        assert is_taken(**case) is expected, case

@@ -9,9 +9,10 @@ from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cuda.strategies.hopper.convolution import Axis, _axis, _Position
 from relayc.pipelines.targets.cuda.strategies.hopper.operands import is_for_maps
-from relayc.pipelines.targets.cuda.strategies.product import strategy
+from relayc.pipelines.targets.cuda.strategies.product import operands, strategy
 from relayc.pipelines.targets.cuda.strategies.product.instructions import Instruction
 from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK
+from relayc.pipelines.te.read.access import MergedLoop
 from relayc.symbolic import maximum, symbol
 
 TARGET = Target("cuda", arch="sm_80", num_multiprocessors=10)
@@ -55,6 +56,49 @@ def test_products_that_are_summed_in_f32(sums, widths, is_taken, monkeypatch):
         monkeypatch.setattr(strategy, "problem_of", lambda kernel, contraction: None)
         monkeypatch.setattr(strategy, "_by_threads", lambda *_: "taken")
         assert strategy.schedule_fma(None, TARGET, None) == ("taken" if is_taken else None)
+
+
+@pytest.mark.parametrize(
+    ("element", "strides", "constant", "checks", "found"),
+    [
+        # 16, 8 or 4 bytes that begin at multiples of so many; along the depth, where both directions have as many.
+        ("f32", (8, 1), 0, "", (True, 16)),
+        ("f32", (6, 1), 0, "", (True, 8)),
+        ("f32", (8, 1), 2, "", (True, 8)),
+        ("f32", (5, 1), 0, "", (True, 4)),
+        ("f32", (1, 8), 0, "", (False, 16)),
+        ("f32", (1, 6), 0, "", (False, 8)),
+        ("f32", (1, 5), 0, "", (False, 4)),
+        ("f32", (1, 1), 0, "", (True, 4)),
+        ("f64", (1, 5), 0, "", (False, 8)),
+        ("f64", (5, 1), 0, "", (True, 8)),
+        ("f16", (1, 3), 0, "", (True, 0)),
+        ("f16", (2, 1), 0, "", (True, 4)),
+        ("f32", (3, 2), 0, "", (True, 0)),
+        # Elements beside the tensor are in no copy of several.
+        ("f16", (8, 1), 0, "i", (True, 16)),
+        ("f16", (8, 1), 0, "ik", (True, 0)),
+        ("f32", (8, 1), 0, "ki", (True, 4)),
+        ("f32", (1, 8), 0, "k", (True, 0)),
+    ],
+)
+def test_the_widest_copies_of_an_operand(element, strides, constant, checks, found, monkeypatch):
+    i, k = Var(0, 15), Var(0, 31)
+    loops = [MergedLoop([i], 16)], [MergedLoop([k], 32)]
+    for name, value in (("memory_of", True), ("can_pack", False)):
+        monkeypatch.setattr(operands, name, lambda *_, value=value: value)
+    with make_context():
+        type_ = ir.Type.parse(element)
+        offset = Index(constant, dict(zip((i, k), strides, strict=True)))
+        operand = SimpleNamespace(
+            node=SimpleNamespace(element=type_), offset=offset, checks=[(Index.of({"i": i, "k": k}[c]), 9) for c in checks]
+        )
+        problem = SimpleNamespace(contraction=SimpleNamespace(a=operand, rows=loops[0]), rows=16, batch=[], reduction=loops[1], kernel=None)
+        way = operands.way_of(problem, operand, type_, True, True)
+        assert (way.along_depth, way.copied) == found
+        if not found[0]:  # tiles along the depth alone
+            assert operands.way_of(problem, operand, type_, True, False).copied == 0
+        assert operands.way_of(problem, operand, type_, False, True).copied == 0
 
 
 def test_axes_of_convolutions_are_of_numbers():

@@ -9,7 +9,7 @@ from gpu_kernels import emulated, kernel, only_function, strategy
 from oracle import values
 from support import program
 
-from relayc.dialects.mlir import ir, scf
+from relayc.dialects.mlir import ir, make_context, scf
 from relayc.dialects.relay import build
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
@@ -18,6 +18,7 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index
 from relayc.pipelines.targets.gpu.emulate import memory, pointers
 from relayc.pipelines.targets.gpu.emulate.grids import WaitingGrid
+from relayc.pipelines.targets.gpu.emulate.sites import Sites, _describe
 from relayc.pipelines.targets.gpu.emulate.thread import _slot_bytes
 from relayc.pipelines.tir.gpu.launch import barrier, launch
 from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
@@ -312,6 +313,25 @@ def test_atomic_operations_of_blocks_that_run_at_once(kind, dtype, initial, expe
 def test_what_no_block_can_have_is_refused(threads, shared, message):
     with pytest.raises(ValueError, match=message):
         emulated(kernel("k", "", "gpu.barrier", threads, 1, shared))
+
+
+def test_a_block_may_have_so_much_shared_memory():
+    with make_context(), ir.Location.unknown():
+        found = memory.BlockMemory("k", [ir.MemRefType.get([65536], ir.F32Type.get())], 64)
+    assert (found.shared, found.shared_bytes) == ([0], 262144)
+
+
+def test_operations_that_errors_name():
+    """What their attributes are is in their text, of which there are 160 characters at most."""
+    with only_function(
+        "func.func @f(%i: index) -> index { %0 = affine.apply affine_map<(d) -> (d + 5)>(%i) return %0 : index }"
+    ) as function:
+        sites, (operation, _) = Sites(), function.regions[0].blocks[0].operations
+        sites.number_all(function.operation, [operation.operation])
+    assert "affine.apply affine_map<(d0) -> (d0 + 5)>(%arg0)" in sites.texts[0]
+    unknown = SimpleNamespace(location="loc(unknown)")
+    assert _describe(unknown, " x" * 80) == "x" + " x" * 79 and _describe(unknown, "x" * 160) == "x" * 160
+    assert _describe(unknown, "x" * 161) == "x" * 160 + "..."
 
 
 @pytest.mark.parametrize("threads", [memory.MOST_THREADS, memory.MOST_THREADS + 1])

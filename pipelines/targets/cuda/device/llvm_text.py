@@ -134,7 +134,7 @@ def _bits(text: str, format_: _Format) -> int:
 
 def _nearest(value: float, format_: _Format) -> int:
     """The bits of the nearest number, ties to even."""
-    sign = int(math.copysign(1.0, value) < 0) << (format_.width - 1)
+    sign = int(math.copysign(1.0, value) == -1) << (format_.width - 1)
     infinity = ((1 << format_.exponent) - 1) << format_.mantissa
     if math.isinf(value):
         return sign | infinity

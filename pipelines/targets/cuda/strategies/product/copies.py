@@ -68,14 +68,10 @@ class Copy(ABC):
         lines, threads, per_line = self.tile.lines, self.threads, self.per_line
         count = max(1, lines * per_line // threads)
         fast, slow = (lines, per_line) if line_by_line else (per_line, lines)
-        number = Index.of(thread)
-        if fast * slow < threads:
-            number = divided(number, fast * slow)[1]
-        found = []
-        if fast <= threads:
-            outer, inner = divided(number, fast)
-            outer, inner = hoisted(outer), hoisted(inner)
-            found = [(outer + i * (threads // fast), inner) for i in range(count)]
+        number = divided(Index.of(thread), fast * slow)[1]
+        if apart := threads // fast:
+            outer, inner = map(hoisted, divided(number, fast))
+            found = [(outer + i * apart, inner) for i in range(count)]
         else:
             wide = fast // threads
             found = [(Index(i // wide), number + (i % wide) * threads) for i in range(count)]

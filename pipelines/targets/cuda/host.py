@@ -136,7 +136,7 @@ class _Host:
         ends = [sum(counts[: i + 1]) for i in range(len(counts))]
         sizes = operands[ends[0] : ends[0] + _DIMENSIONS]
         # After grid and block: the clusters, dynamic shared memory, the kernel's arguments, asynchronous dependencies.
-        shared = operands[ends[9] : ends[10]] if len(counts) > 11 else []
+        shared = operands[ends[9] : ends[10]]
         arguments = operands[ends[-3] : ends[-2]]
         dynamic = _as_index(shared[0]) if shared else emit.index_constant(0)
         values = [context, *map(_as_index, sizes), dynamic, *map(_as_index, arguments)]

@@ -320,6 +320,12 @@ def test_what_no_kernel_has_is_an_error(kernel: str, message: str) -> None:
         lower_kernels(written(f"gpu.func @k{kernel}\n gpu.return }}"), cuda("sm_80"))
 
 
+def test_buffers_of_a_kernel_without_launches_may_overlap() -> None:
+    module = written("gpu.func @k(%x: memref<4xf32>, %y: memref<4xf32>) kernel {\n gpu.return }")
+    lower_kernels(module, cuda("sm_80"))
+    assert "llvm.align = 1" in str(module) and "llvm.noalias" not in str(module)
+
+
 def test_functions_that_may_be_approximate_are_instructions_for_each_element_of_a_vector() -> None:
     body = """
     %i = arith.muli %t, %c4 : index

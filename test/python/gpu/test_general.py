@@ -236,3 +236,50 @@ FIRST = """func.func @k(%x: tensor<4xf32>) -> tensor<4xf32> {
 def test_an_operation_on_values_of_two_launches_joins_them_from_the_first_on():
     x = values((4,))
     np.testing.assert_array_equal(relayc.compile_kernel(FIRST, target=TARGET)(x), [x[0] + x[1] ** 2, *x[1:] ** 2])
+
+
+GREATEST = """func.func @k(%x: tensor<8x40xf32>) -> (tensor<8xi32>, tensor<8xf32>) {
+  %least = arith.constant -1000.0 : f32
+  %none = arith.constant -1 : i32
+  %floats = tensor.empty() : tensor<8xf32>
+  %places = tensor.empty() : tensor<8xi32>
+  %start = linalg.fill ins(%least : f32) outs(%floats : tensor<8xf32>) -> tensor<8xf32>
+  %first = linalg.fill ins(%none : i32) outs(%places : tensor<8xi32>) -> tensor<8xi32>
+  %found:2 = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i)>],
+      iterator_types = ["parallel", "reduction"]
+  } ins(%x : tensor<8x40xf32>) outs(%start, %first : tensor<8xf32>, tensor<8xi32>) {
+  ^bb0(%e: f32, %a: f32, %b: i32):
+    %j = linalg.index 1 : index
+    %place = arith.index_cast %j : index to i32
+    %more = arith.cmpf ogt, %e, %a : f32
+    %c = arith.select %more, %e, %a : f32
+    %d = arith.select %more, %place, %b : i32
+    linalg.yield %c, %d : f32, i32
+  } -> (tensor<8xf32>, tensor<8xi32>)
+  %0 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%found#0 : tensor<8xf32>) outs(%floats : tensor<8xf32>) {
+  ^bb0(%e: f32, %_: f32):
+    %r = arith.mulf %e, %e : f32
+    linalg.yield %r : f32
+  } -> tensor<8xf32>
+  return %found#1, %0 : tensor<8xi32>, tensor<8xf32>
+}"""
+
+
+def test_a_reduction_one_of_whose_tensors_is_a_result_has_a_launch_of_its_own():
+    kernel = relayc.compile_kernel(GREATEST, target=TARGET, keep_ir=True)
+    x = values((8, 40))
+    places, squares = kernel(x)
+    np.testing.assert_array_equal(places, x.argmax(1))
+    np.testing.assert_allclose(squares, x.max(1) ** 2, rtol=1e-6)
+    text = kernel.ir["tir"]
+    assert text.count("gpu.launch ") == 2 and "vector<4xf32>" in text  # threads of what reads it have four elements each
+
+
+def test_one_of_two_results_is_empty():
+    x, y = te.placeholder((4,), name="X"), te.placeholder((0, 3), name="Y")
+    results = [te.compute(a.shape, lambda *i, a=a: a[i] * 2.0, name=f"R{n}") for n, a in enumerate((x, y))]
+    full, empty = relayc.compile_kernel(te.create_prim_func([x, y, *results]), target=TARGET)(values((4,)), np.zeros((0, 3), np.float32))
+    np.testing.assert_array_equal(full, 2 * values((4,)))
+    assert empty.shape == (0, 3)

@@ -9,8 +9,9 @@ from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cuda.strategies.hopper.convolution import Axis, _axis, _Position
 from relayc.pipelines.targets.cuda.strategies.hopper.operands import is_for_maps
-from relayc.pipelines.targets.cuda.strategies.product import operands, strategy
+from relayc.pipelines.targets.cuda.strategies.product import operands, problem, strategy
 from relayc.pipelines.targets.cuda.strategies.product.instructions import Instruction
+from relayc.pipelines.targets.cuda.strategies.product.problem import _step, can_pack
 from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK
 from relayc.pipelines.te.read.access import MergedLoop
 from relayc.symbolic import maximum, symbol
@@ -58,6 +59,18 @@ def test_products_that_are_summed_in_f32(sums, widths, is_taken, monkeypatch):
         assert strategy.schedule_fma(None, TARGET, None) == ("taken" if is_taken else None)
 
 
+def test_parameters_of_a_size_that_is_known_are_packed(monkeypatch):
+    monkeypatch.setattr(problem, "is_param", lambda kernel, node: node.is_param)
+    for shape, is_param, checks, packs in (
+        ((3, 4), True, (), True),
+        ((3, N), True, (), False),
+        ((3, 4), False, (), False),
+        ((3, 4), True, (1,), False),
+    ):
+        operand = SimpleNamespace(node=SimpleNamespace(shape=shape, is_param=is_param), checks=checks)
+        assert can_pack(None, operand) is packs
+
+
 @pytest.mark.parametrize(
     ("element", "strides", "constant", "checks", "found"),
     [
@@ -99,6 +112,22 @@ def test_the_widest_copies_of_an_operand(element, strides, constant, checks, fou
         if not found[0]:  # tiles along the depth alone
             assert operands.way_of(problem, operand, type_, True, False).copied == 0
         assert operands.way_of(problem, operand, type_, False, True).copied == 0
+
+
+def test_the_step_of_an_index():
+    """The largest power of two up to 16 that divides all of it."""
+    v, fours = Var(0, 9), Var(0, 36, step=4)
+    for const, factor, var, step in (
+        (0, 16, v, 16),
+        (0, 32, v, 16),
+        (4, 16, v, 4),
+        (16, 4, v, 4),
+        (8, 12, v, 4),
+        (1, 16, v, 1),
+        (0, 2, fours, 8),
+    ):
+        assert _step(Index(const, {var: factor})) == step
+    assert _step(Index(16, {v: N})) == 1
 
 
 def test_axes_of_convolutions_are_of_numbers():

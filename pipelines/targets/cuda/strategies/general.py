@@ -51,7 +51,7 @@ def schedule_general(kernel: Kernel, target: Target, tuning: Tuning) -> Schedule
     """Schedules any kernel that can be expressed as blocks.
 
     Raises:
-      NotStructured: the kernel has an operation that blocks do not support (sorts, scans, tables of constants), or an empty tensor.
+      NotStructured: the kernel has an operation that blocks do not support (sorts, scans, tables of constants).
     """
     values: dict[str, Callable[[Numbers], list[int]]] = {
         "threads": lambda n: powers_of_two(WARP, 1024),
@@ -61,8 +61,6 @@ def schedule_general(kernel: Kernel, target: Target, tuning: Tuning) -> Schedule
     if all(node.size == 0 for node in kernel.results):
         with kernel_function(kernel) as body:
             return Scheduled(body.function)
-    if any(node.size == 0 for node in kernel.nodes()):
-        raise NotStructured("tensors without elements")
     numbers = tuning.replace(Numbers(), list(values), _possible, values)
     block = ir.InsertionPoint.current.block
     before = len(block.operations)

@@ -128,7 +128,7 @@ def hoisted(index: Index) -> Index:
 def _step(index: Index) -> int:
     """The largest power of two, up to 16, that divides an index."""
     step = 16
-    while step > 1 and any(exact(part, step) is None for part in (index.const, *(c * v.step for v, c in index.terms.items()))):
+    while any(exact(part, step) is None for part in (index.const, *(c * v.step for v, c in index.terms.items()))):
         step //= 2
     return step
 

@@ -58,7 +58,7 @@ def constant_of(value: ir.Value) -> int | None:
 
 def _check(name: str, launch: ir.OpView) -> None:
     counts = list(ir.DenseI32ArrayAttr(launch.operation.attributes["operandSegmentSizes"]))
-    if any(counts[7:10]):
+    if counts[7]:  # of all dimensions or of none
         raise ValueError(f"kernel {name} at {launch.operation.location}: expected a launch of blocks, found one of clusters of blocks")
     first = counts[0]
     for i, size in enumerate(list(launch.operation.operands)[first : first + 6]):

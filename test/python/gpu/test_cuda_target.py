@@ -87,7 +87,8 @@ def test_no_architecture_is_old_enough():
     [
         ({"shared_bytes": (48 << 10) - 1}, r"shared_bytes: expected 49152 to 166912, what sm_80 has, found 49151"),
         ({"shared_bytes": (163 << 10) + 1}, r"shared_bytes: expected 49152 to 166912, what sm_80 has, found 166913"),
-        ({"num_multiprocessors": 0}, r"num_multiprocessors: expected 1 to \d+, found 0"),
+        ({"num_multiprocessors": 0}, r"num_multiprocessors: expected 1 to 1024, found 0"),
+        ({"num_multiprocessors": 1025}, r"num_multiprocessors: expected 1 to 1024, found 1025"),
         ({"l2_bytes": 0}, r"l2_bytes: expected 1 or more, found 0"),
         ({"device": "NVIDIA H200"}, r"device: expected a name without spaces, found 'NVIDIA H200'"),
     ],
@@ -103,7 +104,16 @@ def test_an_architecture_that_there_is_not(arch, found):
         Target("cuda", arch=arch)
 
 
-@pytest.mark.parametrize("given", [{"shared_bytes": 48 << 10}, {"shared_bytes": 163 << 10}, {"num_multiprocessors": 1}, {"l2_bytes": 1}])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"shared_bytes": 48 << 10},
+        {"shared_bytes": 163 << 10},
+        {"num_multiprocessors": 1},
+        {"num_multiprocessors": 1024},
+        {"l2_bytes": 1},
+    ],
+)
 def test_attributes_at_the_ends_of_their_ranges(given):
     target = Target("cuda", arch="sm_80", **given)
     assert {name: target.attributes[name] for name in given} == given

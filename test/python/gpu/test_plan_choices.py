@@ -1,5 +1,6 @@
 """How GPUs go about sorts, windows and transposes: what the numbers of their launches are, by their sizes. Nothing is compiled."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import permutations
 from types import SimpleNamespace
@@ -82,6 +83,14 @@ def test_exchanges_sort_every_order():
                 if found[a] > found[b]:
                     found[a], found[b] = found[b], found[a]
             assert found == sorted(order)
+
+
+def test_lines_of_more_items_than_places_have_bits_for_are_left_to_others(monkeypatch):
+    monkeypatch.setattr(sorts, "_numbers", lambda *_: pytest.fail("this one is sorted"))
+    for given, is_taken in (({"size": MOST_ITEMS}, True), ({"size": MOST_ITEMS + 1}, False), ({"dtype": "bool", "width": 1}, False)):
+        monkeypatch.setattr(sorts, "match", lambda kernel, given=given: sort_of(**given))
+        with pytest.raises(pytest.fail.Exception, match="this one is sorted") if is_taken else nullcontext():
+            assert sorts.schedule_sort(None, TARGET, None) is None
 
 
 def test_numbers_of_sorts():

@@ -25,7 +25,7 @@ class Sites:
 
     def number_all(self, root: ir.Operation, ops: Iterable[ir.Operation]) -> None:
         """Numbers operations under `root`: names are given to its values once, and not for each of them."""
-        state = ir.AsmState(root, use_local_scope=True)
+        state = ir.AsmState(root)
         for op in ops:
             if not SITE.on(op):
                 text = io.StringIO()

@@ -78,9 +78,7 @@ class WaitingThread(Thread):
 
     dynamic_memory: ir.Value
 
-    def __init__(
-        self, kernel: str, position: Position, block: ir.Value, sites: Sites, layout: BlockMemory, checks_races: bool = False
-    ) -> None:
+    def __init__(self, kernel: str, position: Position, block: ir.Value, sites: Sites, layout: BlockMemory, checks_races: bool) -> None:
         super().__init__(kernel, position)
         self.checks_races = checks_races
         self.block, self.layout = block, layout

@@ -12,6 +12,7 @@ from accuracy import UNIT, bound_of
 from contractions import Case, batch_product, check, convolution, matrix_product
 from oracle import values
 from support import program
+from symbolic_ops import symbolic_program, tensor
 
 import relayc
 from relayc import te
@@ -31,6 +32,7 @@ from relayc.pipelines.targets.cuda.strategies.product.problem import find, probl
 from relayc.pipelines.targets.cuda.target import CudaTarget
 from relayc.pipelines.te.read.graph import read_kernel
 from relayc.pipelines.tir.gpu import bulk_copies
+from relayc.symbolic import Range
 
 SMALL = {"rows": 64, "columns": 64, "stages": 2, "splits": 1}
 
@@ -198,6 +200,16 @@ def test_products_of_f32_are_no_products_of_tf32() -> None:
 @pytest.mark.parametrize(("rows", "columns", "is_taken"), [(64, 64, True), (63, 64, False), (64, 63, False)])
 def test_products_have_a_tile_of_rows_and_columns_at_least(rows: int, columns: int, is_taken: bool) -> None:
     assert ("wgmma" in strategies_of(matrix_product(rows, 72, columns, transpose_b=True, dtype="float16"))) is is_taken
+
+
+@pytest.mark.parametrize(("least", "is_asked"), [(0, True), (1, False)])
+def test_maps_are_made_where_there_are_tiles(least: int, is_asked: bool) -> None:
+    """A tensor without elements has no map."""
+    types, ranges = [tensor("float16[n, 64]"), tensor("float16[128, 64]")], {"n": Range(least, 1 << 20, 4096)}
+    mod = symbolic_program(lambda x, w: [build("nn.dense", x, w)], types, ranges)
+    module = relayc.compile(mod, target=target(132), stop_after="tir")
+    assert [kernel.schedule.split()[0] for kernel in module.kernels] == ["wgmma"]
+    assert ("arith.cmpi ne" in str(module.module).partition("relay.tensor_map")[0]) is is_asked
 
 
 def strategies_of(case: Case) -> set[str]:

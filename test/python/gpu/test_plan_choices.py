@@ -25,7 +25,7 @@ from relayc.pipelines.targets.gpu.sorting.orders import MOST_ITEMS, item_widths,
 from relayc.pipelines.targets.gpu.sorting.selection import Selection, most_count
 from relayc.pipelines.targets.gpu.sorting.tiles import LineTiles
 from relayc.pipelines.te.read.access import MergedLoop
-from relayc.pipelines.te.read.graph import NotStructured
+from relayc.pipelines.te.read.graph import NotStructured, read_kernel
 from relayc.pipelines.te.read.sorting import INDICES, VALUES, Sorting
 from relayc.pipelines.te.read.window import WindowAxis
 from relayc.pipelines.te.read.window_channels import ChannelWindow
@@ -357,6 +357,21 @@ def test_reads_across_memory():
         assert transpose._operands(accesses, ["read"], i, j) == (["read"] if stays else [])
         for guarded in ({"bounds": {1}}, {"irregular": {1}}):
             assert transpose._operands(SimpleNamespace(**{**vars(accesses), **guarded}), ["read"], i, j) == []
+
+
+@pytest.mark.parametrize(("reads", "position"), [("ij", 0), ("ji", 0), ("ijj", 1), ("jji", 1), ("iij", 0), ("kk", None)])
+def test_the_loop_that_most_operands_lie_along(reads, position):
+    """Each operand of a result [i, j, k] lies along one of its loops; the first loop of those with as many."""
+    operands = [te.placeholder({"i": (6, 7, 5), "j": (5, 7, 6), "k": (5, 6, 7)}[loop], name=f"X{n}") for n, loop in enumerate(reads)]
+    places = {"i": lambda i, j, k: (j, k, i), "j": lambda i, j, k: (i, k, j), "k": lambda i, j, k: (i, j, k)}
+    read = list(zip(operands, reads, strict=True))
+    total = te.compute((5, 6, 7), lambda *at: sum(x[places[loop](*at)] for x, loop in read), name="Y")
+    mod = te.create_prim_func([*operands, total])
+    with mod.context, ir.Location.unknown():
+        kernel = read_kernel(mod.module.body.operations[0])
+        found = transpose.move_of(kernel.results[0], kernel.args)
+        assert (found and found.position) == position
+        assert found is None or len(found.reads) == reads.count("ij"[found.position])
 
 
 # ---- reductions

@@ -10,7 +10,7 @@ _HEAD = struct.Struct("<Q")
 def read_message(stream: IO[bytes]) -> Any:
     """The next message; None if the other side has closed the pipe."""
     head = stream.read(_HEAD.size)
-    if len(head) < _HEAD.size:
+    if len(head) != _HEAD.size:
         return None
     size = _HEAD.unpack(head)[0]
     body = stream.read(size)

@@ -109,6 +109,7 @@ def test_the_widest_copies_of_an_operand(element, strides, constant, checks, fou
         problem = SimpleNamespace(contraction=SimpleNamespace(a=operand, rows=loops[0]), rows=16, batch=[], reduction=loops[1], kernel=None)
         way = operands.way_of(problem, operand, type_, True, True)
         assert (way.along_depth, way.copied) == found
+        assert way.is_read_by_lines(problem) == (way.copied == 0 and strides[0] == 1)
         if not found[0]:  # tiles along the depth alone
             assert operands.way_of(problem, operand, type_, True, False).copied == 0
         assert operands.way_of(problem, operand, type_, False, True).copied == 0

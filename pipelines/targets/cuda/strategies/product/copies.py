@@ -9,7 +9,6 @@ from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cuda.strategies.product.operands import Part, Places, Way
 from relayc.pipelines.targets.cuda.strategies.product.problem import Point, Problem, divided, hoisted, is_below
 from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK, SharedMemory, SharedTile, added, element_of, store
-from relayc.pipelines.te.read.graph import memory_of
 from relayc.pipelines.tir.gpu.copies import GLOBAL, as_pointer, copy_asynchronously
 from relayc.pipelines.tir.values import nest, vectors
 from relayc.pipelines.tir.values.evaluator import Evaluator
@@ -63,11 +62,11 @@ class Copy(ABC):
     def finish(self, values: list[ir.Value], stage: ir.Value) -> None:
         """Completes a copy."""
 
-    def _units(self, thread: Var, line_by_line: bool = False) -> list[tuple[Index, Index]]:
+    def _units(self, thread: Var) -> list[tuple[Index, Index]]:
         """(line, part) of the units of a thread; lines, parts of a line and threads are powers of two."""
-        lines, threads, per_line = self.tile.lines, self.threads, self.per_line
+        lines, threads, per_line, by_lines = self.tile.lines, self.threads, self.per_line, self.way.is_read_by_lines(self.problem)
         count = max(1, lines * per_line // threads)
-        fast, slow = (lines, per_line) if line_by_line else (per_line, lines)
+        fast, slow = (lines, per_line) if by_lines else (per_line, lines)
         number = divided(Index.of(thread), fast * slow)[1]
         if apart := threads // fast:
             outer, inner = map(hoisted, divided(number, fast))
@@ -75,7 +74,7 @@ class Copy(ABC):
         else:
             wide = fast // threads
             found = [(Index(i // wide), number + (i % wide) * threads) for i in range(count)]
-        return [(inner, outer) if line_by_line else (outer, inner) for outer, inner in found]
+        return [(inner, outer) if by_lines else (outer, inner) for outer, inner in found]
 
     def _is_active(self, thread: Var) -> ir.Value | None:
         """Whether a thread has units to copy; None if all threads have."""
@@ -178,15 +177,14 @@ class GatheredCopy(Copy):
 
     def _prepare(self, thread: Var, first: Index, batch: Point) -> None:
         way, tile = self.way, self.tile
-        self.is_computed = memory_of(way.operand.node) is None
         self.elements = self.shared.elements(way.element)
         self.units: list[tuple[Unit, Part]] = []
         known: dict[tuple, Part] = {}
-        for line, chunk in self._units(thread, way.line_by_line):
+        for line, chunk in self._units(thread):
             place = added(tile.place(emit.materialize(line), emit.materialize(chunk)), self.start)
             number = first + line
             if number.key not in known:
-                known[number.key] = self.places.of_line(self._clamped(number, way.extent - 1), batch, self.is_computed)
+                known[number.key] = self.places.of_line(self._clamped(number, way.extent - 1), batch)
             self.units.append((Unit(line, chunk, place), known[number.key]))
 
     def issue(self, depth: Index, stage: ir.Value) -> list[ir.Value]:
@@ -205,7 +203,8 @@ class GatheredCopy(Copy):
         """The parts of the indices that depend on the steps of a chunk, and whether each step exists; the last step is repeated."""
         depth, count = self.problem.depth, self.tile.chunk_elements
         inner = self.problem.reduction[-1].extent
-        together = not self.is_computed and proves(lambda: inner % count == 0)  # a chunk is all there, or not at all, and in one run
+        # Then a chunk is all there, or not at all, and in one run.
+        together = not self.places.is_computed and proves(lambda: inner % count == 0)
         if together:
             first = self.places.of_depth(emit.at_most(number, depth - count))
             step = self.places.of_depth(Index(1))
@@ -218,13 +217,13 @@ class GatheredCopy(Copy):
         parts, flags = [], list[ir.Value | None]()
         for e in range(count):
             flags.append(emit.below(number + e, depth))
-            parts.append(self.places.of_depth(emit.at_most(number + e, depth - 1), self.is_computed))
+            parts.append(self.places.of_depth(emit.at_most(number + e, depth - 1)))
         return parts, flags
 
     def _element(self, outer: Part, inner: Part, is_inside: ir.Value | None) -> ir.Value:
         operand, evaluator = self.way.operand, self.evaluator
         conditions = [] if is_inside is None else [is_inside]
-        if self.is_computed:
+        if self.places.is_computed:
             if operand.checks:
                 return self._checked(outer, inner, conditions)
             value = evaluator.at(operand.node, [a + b for a, b in zip(outer.indices, inner.indices, strict=True)])

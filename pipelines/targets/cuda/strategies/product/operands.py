@@ -24,7 +24,6 @@ class Way:
       element: the element type in shared memory.
       along_depth: whether a line of shared memory runs along the depth; otherwise it runs along rows or columns.
       copied: bytes of an asynchronous copy; 0 if elements go through registers.
-      line_by_line: whether neighbouring threads read neighbouring lines, if elements go through registers.
       packing: the layout in which a packed operand is passed: lines of the depth, padded with zeros to `pitch` elements.
     """
 
@@ -34,7 +33,6 @@ class Way:
     element: ir.Type
     along_depth: bool
     copied: int
-    line_by_line: bool = False
     packing: Packing | None = None
     pitch: int = 0
 
@@ -46,6 +44,11 @@ class Way:
     def run(self) -> int:
         """Elements of an asynchronous copy."""
         return self.copied // self.element_bytes
+
+    def is_read_by_lines(self, problem: Problem) -> bool:
+        """Whether elements go through registers, and neighbouring threads read neighbouring lines, as these follow each other in memory."""
+        offset, inner = self.operand.offset, problem.reduction[-1].var
+        return not self.copied and bool(self.loops) and offset.coefficient(inner) != 1 and offset.coefficient(self.loops[-1].var) == 1
 
     def lies_in_runs(self, problem: Problem) -> bool:
         """Whether the steps of a chunk of shared memory follow each other in memory."""
@@ -71,11 +74,7 @@ def way_of(problem: Problem, operand: ProductOperand, element: ir.Type, is_async
         across = 0
     if max(along, across) < CHUNK and is_asynchronous and operand.node.element == element and can_pack(problem.kernel, operand):
         return _packed(problem, operand, loops, extent, element)
-    if along or across:
-        return Way(operand, loops, extent, element, along >= across, max(along, across))
-    inner = problem.reduction[-1].var
-    by_line = bool(loops) and operand.offset.coefficient(inner) != 1 and operand.offset.coefficient(loops[-1].var) == 1
-    return Way(operand, loops, extent, element, True, 0, by_line)
+    return Way(operand, loops, extent, element, along >= across, max(along, across))
 
 
 def _widest(problem: Problem, operand: ProductOperand, element: ir.Type, loops: Sequence[MergedLoop], along_depth: bool) -> int:
@@ -121,31 +120,36 @@ class Part:
 
 
 class Places:
-    """The indices of the elements of an operand, as sums of a part that depends on the line and a part that depends on the depth."""
+    """The indices of the elements of an operand, as sums of a part that depends on the line and a part that depends on the depth.
+
+    Attributes:
+      is_computed: whether the kernel computes the operand: then the parts have indices, and no offset.
+    """
 
     def __init__(self, problem: Problem, way: Way) -> None:
         self.problem, self.way = problem, way
+        self.is_computed = memory_of(way.operand.node) is None
         self.variables = {v for loop in problem.reduction for v in loop.members}
 
-    def of_line(self, line: Index, batch: Point, computes_indices: bool = False) -> Part:
+    def of_line(self, line: Index, batch: Point) -> Part:
         """The part that depends on the line, computed once, at the ambient insertion point."""
         way = self.way
         if way.packing is not None:
             number = self.problem.contraction.batch_at(batch) * prod(loop.extent for loop in way.loops) + line
             return Part(hoisted(number * way.pitch), (), ())
         operand = way.operand
-        point = {**batch, **digits(line, _single(way.loops) if computes_indices else way.loops)}
-        if computes_indices:
+        point = {**batch, **digits(line, _single(way.loops) if self.is_computed else way.loops)}
+        if self.is_computed:
             return Part(Index(), (), tuple(hoisted(index.at(point)) for index in operand.indices))
         return Part(hoisted(operand.offset.at(point)), tuple(hoisted(index.at(point)) for index, _ in operand.checks), ())
 
-    def of_depth(self, depth: Index, computes_indices: bool = False) -> Part:
+    def of_depth(self, depth: Index) -> Part:
         """The part that depends on a step of the depth."""
         if self.way.packing is not None:
             return Part(depth, (), ())
         operand, loops = self.way.operand, self.problem.reduction
-        point = digits(depth, _single(loops) if computes_indices else loops)
-        if computes_indices:
+        point = digits(depth, _single(loops) if self.is_computed else loops)
+        if self.is_computed:
             return Part(Index(), (), tuple(self._own(index).at(point) for index in operand.indices))
         return Part(self._own(operand.offset).at(point), tuple(self._own(index).at(point) for index, _ in operand.checks), ())
 

@@ -487,3 +487,24 @@ def test_a_lane_may_exchange_with_itself():
     """Segments of one lane are clamped at 31, with a mask of 31 that tells segments apart (PTX ISA, "shfl.sync")."""
     shuffle = "%w = arith.constant 1 : i32\n%s, %o = gpu.shuffle idx %w, %w, %w : i32"
     assert f"arith.constant {31 << 8 | 31} : i32" in changed(kernel("k", "", shuffle, 32), lower_shuffle)
+
+
+def test_threads_may_arrive_at_a_barrier_from_different_operations():
+    body = f"""
+    %c32 = arith.constant 32 : index
+    %c63 = arith.constant 63 : index
+    %other = arith.subi %c63, %t0 : index
+    %v = memref.load %x[%t0] : memref<64xf32>
+    memref.store %v, %s[%t0] : memref<64xf32, {SHARED}>
+    %is_first = arith.cmpi ult, %t0, %c32 : index
+    scf.if %is_first {{
+      nvvm.barrier
+    }} else {{
+      nvvm.barrier
+    }}
+    %w = memref.load %s[%other] : memref<64xf32, {SHARED}>
+    memref.store %w, %x[%t0] : memref<64xf32>"""
+    x = values((64,))
+    found = x.copy()
+    emulated(kernel("k", "%x: memref<64xf32>", body, 64, 1, f"%s: memref<64xf32, {SHARED}>"))["k"](found)
+    np.testing.assert_array_equal(found, x[::-1])

@@ -447,7 +447,8 @@ class _Body:
 
     def __init__(self, bodies: Bodies, state: State, safe: bool) -> None:
         self.bodies, self.state, self.safe = bodies, state, safe
-        self.values: list[ir.Value] = []
+        self.values: list[Any] = []
+        """Results of steps: True for a comparison that holds."""
         self.point: Mapping[Var, Point] = state.point
         """Loop variables, and variables for the results of steps."""
         self.evaluator = bodies.evaluator
@@ -468,7 +469,11 @@ class _Body:
             self._store(step)
             return None
         if step.name == "arith.cmpi" and self._is_inside(step):
-            return emit.number(1, step.type)
+            return True
+        held = [isinstance(v, int) and self.values[v] is True for v in step.operands]
+        if (step.name == "arith.select" and held[0]) or (step.name == "arith.andi" and any(held)):
+            left = step.operands[1 if held[0] else 0]
+            return self.values[left] if isinstance(left, int) else self.value(left)
         return self._made(step.name, step.type, [self.value(v) for v in step.operands], step.attributes, step.key)
 
     def _is_inside(self, step: LoweredStep) -> bool:
@@ -516,7 +521,7 @@ class _Body:
     def value(self, operand: Any) -> ir.Value:
         """The value of an operand (see tir.tree.steps)."""
         if isinstance(operand, int):
-            return self.values[operand]
+            return emit.number(1, ir.IntegerType.get_signless(1)) if self.values[operand] is True else self.values[operand]
         if isinstance(operand, Constant):
             return emit.constant(operand.attribute, operand.type)
         index = self.bodies.at(operand, self.point)

@@ -8,16 +8,25 @@ func.func @main() {
 #weight = affine_map<(n, y, x, c, i, j) -> (c, i, j)>
 #out = affine_map<(n, y, x, c, i, j) -> (n, y, x, c)>
 
-// A thread has four channels of neighbouring columns. Weights come packed by vectors; what is read outside is replaced.
-// CHECK-LABEL: func.func private @depthwise(%arg0: memref<128x28x28x64xf32>, %arg1: memref<16x3x3x4xf32>
+// A thread has four channels of neighbouring columns. Channels are the last dimension of packed weights. An element that may be in the
+// padding is replaced; no comparison is made for the second row and column of taps.
+// CHECK-LABEL: func.func private @depthwise(%arg0: memref<128x28x28x64xf32>, %arg1: memref<3x3x64xf32>
 // CHECK: gpu.launch
+// CHECK: %[[ABOVE:.*]] = arith.cmpi ult
+// CHECK: %[[LEFT:.*]] = arith.cmpi ult
+// CHECK: %[[INSIDE:.*]] = arith.andi %[[ABOVE]], %[[LEFT]]
 // CHECK: arith.maxsi
 // CHECK-NEXT: arith.minsi
-// CHECK: %[[X:.*]] = vector.load %{{.*}} {alignment = 16 : i64} : memref<6422528xf32>, vector<4xf32>
-// CHECK: %[[E:.*]] = arith.select %{{.*}}, %[[X]]
-// CHECK: vector.load %{{.*}} {alignment = 16 : i64} : memref<576xf32>, vector<4xf32>
-// CHECK: arith.mulf %[[E]]
-// CHECK: vector.store {{.*}} {alignment = 16 : i64} : memref<6422528xf32>, vector<4xf32>
+// CHECK: %[[X:.*]] = vector.load %{{.*}} : memref<6422528xf32>, vector<4xf32>
+// CHECK-NEXT: %[[E:.*]] = arith.select %[[INSIDE]], %[[X]]
+// CHECK: %[[W:.*]] = vector.load %{{.*}} : memref<576xf32>, vector<4xf32>
+// CHECK-NEXT: arith.mulf %[[E]], %[[W]]
+// CHECK: %[[Y:.*]] = vector.load
+// CHECK-NEXT: arith.select %[[ABOVE]], %[[Y]]
+// CHECK: arith.select %[[LEFT]]
+// CHECK: %[[Z:.*]] = vector.load %{{.*}} : memref<6422528xf32>, vector<4xf32>
+// CHECK-NEXT: arith.mulf %[[Z]]
+// CHECK: vector.store {{.*}} : memref<6422528xf32>, vector<4xf32>
 func.func private @depthwise(%d: tensor<128x28x28x64xf32>, %w: tensor<64x3x3xf32> {relay.param}) -> tensor<128x28x28x64xf32> {
   %zero = arith.constant 0.0 : f32
   %padded = tensor.pad %d low[0, 1, 1, 0] high[0, 1, 1, 0] {

@@ -23,17 +23,12 @@ _REDUCTIONS: dict[str, Reduction] = {
 }
 
 
-def _register(name: str, reduction: Reduction) -> None:
-    @aten(name)
-    def convert(self: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
-        of_bool = name in ("any", "all")
-        x = to_dtype(self, "bool" if of_bool else node().dtype)
-        axes = axes_list(dim, x.rank)
-        return cast(reduction(x, axes, keepdim) if axes else x, node().dtype)
-
-
-for _name, _reduction in _REDUCTIONS.items():
-    _register(_name, _reduction)
+@aten(*_REDUCTIONS)
+def reduction(self: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    name = node().operator.removeprefix("aten.")
+    x = to_dtype(self, "bool" if name in ("any", "all") else node().dtype)
+    axes = axes_list(dim, x.rank)
+    return cast(_REDUCTIONS[name](x, axes, keepdim) if axes else x, node().dtype)
 
 
 @aten("logsumexp")
@@ -58,14 +53,12 @@ def var(self: Tensor, dim: Any = None, unbiased: bool = True, correction: Any = 
 
 
 def _variance(x: Tensor, mean: Tensor, axes: tuple[int, ...], less: Any, keepdim: bool) -> Tensor:
-    if less in (0, 1) and axes:
-        count = prod(x.shape[a] for a in axes)
-        if less == 0 or not isinstance(count, int) or count > 1:
-            return emit("variance", x, mean, axis=axes, keepdims=keepdim, unbiased=less == 1)
+    if less in (0, 1) and axes and 0 not in x.shape:
+        return emit("variance", x, mean, axis=axes, keepdims=keepdim, unbiased=less == 1)
     apart = subtract(x, mean)
     total = emit("sum", multiply(apart, apart), axis=axes, keepdims=keepdim) if axes else multiply(apart, apart)
-    count_: Size = prod(x.shape[a] for a in axes)
-    return divide(total, binary("maximum", subtract(cast(size_tensor(count_), x.dtype), float(less)), 0.0))
+    count: Size = prod(x.shape[a] for a in axes)
+    return divide(total, binary("maximum", subtract(cast(size_tensor(count), x.dtype), float(less)), 0.0))
 
 
 @aten("linalg_vector_norm")

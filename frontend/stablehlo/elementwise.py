@@ -10,7 +10,7 @@ from relayc.dialects.relay.types import DTYPES
 from relayc.frontend.common.functions import atan2, expm1, log1p
 from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.sizes import Ratio
-from relayc.frontend.stablehlo.registry import Node, op
+from relayc.frontend.stablehlo.registry import Converter, Node, op
 from relayc.frontend.steps import add, binary, broadcast_shape, broadcast_to, cast, divide, in_float32, like, multiply, reshape
 from relayc.symbolic import Size
 
@@ -28,8 +28,8 @@ _OF_BOOLS = {"add": "logical_or", "maximum": "logical_or", "minimum": "logical_a
 COMPARISONS = {"EQ": "equal", "NE": "not_equal", "LT": "less", "LE": "less_equal", "GT": "greater", "GE": "greater_equal"}
 
 
-def _register_unary(name: str, relay_name: str) -> None:
-    op(name, elementwise=True)(lambda node, x: emit(relay_name, x))
+def _unary(relay_name: str) -> Converter:
+    return lambda node, x: emit(relay_name, x)
 
 
 def combined(name: str, a: Tensor, b: Tensor) -> Tensor:
@@ -45,20 +45,20 @@ def combined(name: str, a: Tensor, b: Tensor) -> Tensor:
     return found
 
 
-def _register_binary(name: str, relay_name: str) -> None:
-    op(name, elementwise=True)(lambda node, a, b: combined(relay_name, a, b))
+def _binary(relay_name: str) -> Converter:
+    return lambda node, a, b: combined(relay_name, a, b)
 
 
-def _register_bitwise(name: str) -> None:
-    op(name, elementwise=True)(lambda node, a, b: emit(f"{'logical' if a.dtype == 'bool' else 'bitwise'}_{name}", a, b))
+def _bitwise(name: str) -> Converter:
+    return lambda node, a, b: emit(f"{'logical' if a.dtype == 'bool' else 'bitwise'}_{name}", a, b)
 
 
 for _name, _relay_name in _UNARY.items():
-    _register_unary(_name, _relay_name)
+    op(_name, elementwise=True)(_unary(_relay_name))
 for _name, _relay_name in _BINARY.items():
-    _register_binary(_name, _relay_name)
+    op(_name, elementwise=True)(_binary(_relay_name))
 for _name in ("and", "or", "xor"):
-    _register_bitwise(_name)
+    op(_name, elementwise=True)(_bitwise(_name))
 
 
 @op("not", elementwise=True)
@@ -240,12 +240,12 @@ _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def _register_function(name: str, function: Callable[[Tensor], Tensor]) -> None:
-    op(name, elementwise=True)(lambda node, x: in_float32(x, function))
+def _of_floats(function: Callable[[Tensor], Tensor]) -> Converter:
+    return lambda node, x: in_float32(x, function)
 
 
 for _name, _function in _FUNCTIONS.items():
-    _register_function(_name, _function)
+    op(_name, elementwise=True)(_of_floats(_function))
 
 
 @op("atan2", elementwise=True)

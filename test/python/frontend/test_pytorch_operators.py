@@ -170,7 +170,7 @@ GROUPS = {
             *(lambda x, t, p=p: torch.linalg.vector_norm(x.floor(), p, 1) for p in (0, 1, 3, INF, -INF)),
             lambda x, t: torch.linalg.vector_norm(x, 3, keepdim=True),
             lambda x, t: x.var((0, 1), correction=0),
-            lambda x, t: x[:, :1].var(1),
+            *(lambda x, t, n=n: x[:, :n].var(1) for n in (0, 1)),
             lambda x, t: torch.nanmedian(torch.where(t, NAN, x), 1),
             lambda x, t: torch.nanmedian(torch.where(t, NAN, x)),
             lambda x, t: torch.nanmedian(torch.where(x > -9, NAN, x), 0, keepdim=True)[0],

@@ -29,11 +29,15 @@ def slice_bounds(size: Size, begin: Size, end: Size | None, stride: int) -> tupl
     start = _clamped(begin, size, lowest, highest)
     stop = (highest if forwards else lowest) if end is None else _clamped(end, size, lowest, highest)
     distance = stop - start if forwards else start - stop
-    if stop == size and forwards:
+    if stop == size and forwards and not _is_far(begin):
         # The same as size - min(begin, size), in a simpler form.
         counted = _counted(begin, size, lowest)
         distance = size - counted if counted is not None else distance
     return start, maximum(0, ceil_div(distance, abs(stride)))
+
+
+def _is_far(index: Size) -> bool:
+    return isinstance(index, int) and abs(index) >= FAR
 
 
 def _counted(index: Size, size: Size, lowest: int) -> Size | None:
@@ -46,7 +50,7 @@ def _counted(index: Size, size: Size, lowest: int) -> Size | None:
 
 
 def _clamped(index: Size, size: Size, lowest: int, highest: Size) -> Size:
-    if isinstance(index, int) and abs(index) >= FAR:
+    if _is_far(index):
         return highest if index > 0 else lowest
     counted = _counted(index, size, lowest)
     if counted is None:

@@ -552,9 +552,13 @@ def test_a_node_that_its_schema_has_no_body_for(monkeypatch):
 def test_splits_that_are_none():
     model = model_of([helper.make_node("Split", ["x"], [])], {"x": [4]}, outputs=["x"])
     assert "node 'Split#0' (Split, opset 20): expected an output, found none" in message(model)
-    parts = {"x": np.arange(6), "sizes": np.array([2, 3])}
-    model = model_of([helper.make_node("Split", ["x", "sizes"], ["y", "z"])], {}, initializers=parts)
+    node = helper.make_node("Split", ["x", "sizes"], ["y", "z"])
+    model = model_of([node], {}, initializers={"x": np.arange(6), "sizes": np.array([2, 3])})
     assert "split: expected sizes that add up to 6, found [2, 3]" in message(model)
+    assert from_onnx(model_of([node], {"x": [6]}, initializers={"sizes": np.array([0, 6])}))
+    assert "split: expected sizes that add up to 6, found [7, -1]" in message(
+        model_of([node], {"x": [6]}, initializers={"sizes": np.array([7, -1])})
+    )
 
 
 @pytest.mark.parametrize("number", [1.5, np.inf])

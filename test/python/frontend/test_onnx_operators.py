@@ -381,8 +381,8 @@ CASES = {
         )
     },
     **{
-        f"attention {right} to the right": (25, "float[1, 2, 4, 4] x", f"y = Attention<right_window_size = {right}>(x, x, x)")
-        for right in (0, 1)
+        f"attention {count} to the {side}": (25, "float[1, 2, 4, 4] x", f"y = Attention<{side}_window_size = {count}>(x, x, x)")
+        for side, count in (("right", 0), ("right", 1), ("left", 0))
     },
     **{
         f"{name} of quantised numbers": (18, f"uint8[2, 5] u, {SCALES}", f"y = com.microsoft.{name}<{attributes}>(u, xs, xz, ys, yz)")
@@ -585,8 +585,7 @@ OF_REFERENCE = {
     "a range of known halves",
     "unpooled to a size",
     "blocks of channels",
-    "attention 0 to the right",
-    "attention 1 to the right",
+    *(f"attention {window}" for window in ("0 to the right", "1 to the right", "0 to the left")),
 }
 
 

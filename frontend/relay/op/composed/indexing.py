@@ -141,9 +141,9 @@ def sparse_to_dense(sparse_indices: Tensor, sparse_values: Tensor, default_value
 @composed("sparse_reshape", results=2)
 def sparse_reshape(sparse_indices: Tensor, prev_shape: Tensor, new_shape: Tensor) -> tuple[Tensor, ...]:
     """Positions [count, axes] in a shape as those of the same elements in another one, of which one size may be -1; and this shape."""
-    total = emit("prod", prev_shape, axis=(0,), keepdims=True)
+    total = emit("prod", prev_shape, axis=(0,))
     given = emit("where", binary("less", new_shape, 0), constant(1, new_shape.dtype), new_shape)
-    rest = emit("floor_divide", cast(total, new_shape.dtype), emit("prod", given, axis=(0,), keepdims=True))
+    rest = emit("floor_divide", cast(total, new_shape.dtype), emit("prod", given, axis=(0,)))
     shape = emit("where", binary("less", new_shape, 0), rest, new_shape)
     flat = emit("sum", emit("multiply", sparse_indices, cast(_steps(prev_shape), sparse_indices.dtype)), axis=(1,), keepdims=True)
     quotients = emit("floor_divide", flat, cast(_steps(shape), flat.dtype))

@@ -1,5 +1,6 @@
 """Relay programs run."""
 
+import contextlib
 import re
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import relayc
 from relayc import relay
 from relayc.dialects.relay.base import RelayError
+from relayc.dialects.relay.errors import NeedsControl
 from relayc.frontend.relay.importer import from_relay
 from relayc.frontend.relay.lowering import lower
 from relayc.pipelines.evaluate.relay import RelayInterpreter
@@ -451,3 +453,26 @@ def test_a_bias_of_one_number_is_added_along_axes_that_are_there():
     for axis in (-3, 2):
         with pytest.raises(RelayError, match="axis"):
             relay.transform.InferTypeLocal(relay.nn.bias_add(x, b, axis))
+
+
+@pytest.mark.parametrize(("calls", "fits"), [(8, True), (9, False)])
+def test_calls_of_a_function_are_built_in_one_another_so_many_times(calls, fits):
+    body = "exp(%v)"
+    for i in range(calls):
+        body = f"@apply(fn (%v: float32) -> float32 {{ {body} }}, %{'v' if i < calls - 1 else 'x'})"
+    mod = relay.parse(f"def @apply[A](%f: fn (A) -> A, %v: A) -> A {{ %f(%v) }} def @main(%x: float32) -> float32 {{ {body} }}")
+    with contextlib.nullcontext() if fits else pytest.raises(NeedsControl, match="a function that calls itself by others"):
+        assert str(lower(mod).module).count("relay.exp") == 1
+
+
+def test_a_weight_of_one_group_has_the_channels_of_the_data():
+    x, w = relay.var("x", shape=(1, 1, 5, 5)), relay.var("w", shape=(1, 3, 3, 3))
+    with pytest.raises(RelayError, match="channels"):
+        relay.transform.InferTypeLocal(relay.nn.conv2d(x, w))
+
+
+def test_a_program_that_needs_one_of_its_sizes_is_compiled_for_those_of_the_call():
+    x, y = relay.var("x", shape=(relay.Any(),)), relay.var("y", shape=(2,))
+    program = relay.Function([x, y], relay.sliding_window(x, 0, (2,), (1,)) + y)
+    a, b = np.arange(4, dtype="float32"), np.array([3, -2], "float32")
+    np.testing.assert_array_equal(run(program, a, b), np.stack([a[:-1], a[1:]], 1) + b)

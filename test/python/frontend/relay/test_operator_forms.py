@@ -30,12 +30,13 @@ def test_shapes_and_padding():
             relay.nn.pad(x, ((1, 0), (0, 2)), by),
             relay.strided_slice(like, [0, 0, 0], [2, 3, 4], [1, 2]),
             relay.strided_slice(like, [0, 1, 0], [2, 1, -1], [1], slice_mode="size"),
+            relay.strided_slice(like, [0, 0, 0], [2, 3, 4], [2]),
             relay.strided_set(x, relay.const(np.zeros((2, 3), np.float32)), [0, 1], [3], [2]),
         ]
 
     pads = (1, 2), (0, 3)
     expected = [np.broadcast_to(x, like.shape), np.pad(x, pads, "reflect"), np.pad(x, pads, "symmetric")]
-    expected += [np.pad(x, ((1, 0), (0, 2)), constant_values=5), like[:, ::2], like[:, 1:2]]
+    expected += [np.pad(x, ((1, 0), (0, 2)), constant_values=5), like[:, ::2], like[:, 1:2], like[::2]]
     expected.append(x.copy())
     expected[-1][::2, 1:] = 0
     check(made, expected, x, like, by)

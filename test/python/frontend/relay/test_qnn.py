@@ -7,6 +7,7 @@ import pytest
 
 from relayc import relay
 from relayc.dialects.relay.errors import RelayError
+from relayc.frontend.relay.op.composed.qnn import _limits
 
 qnn = relay.qnn.op
 
@@ -193,6 +194,7 @@ def test_simulated_quantize_of_annotations():
     steps = np.clip(x * 16, -20, 19)
     np.testing.assert_array_equal(run(quantized(kind=1), x=x), np.round(steps) / 16)
     np.testing.assert_array_equal(run(quantized(kind=0), x=x), x)
+    assert relay.transform.InferTypeLocal(quantized(kind=3)) == relay.TensorType((4, 5))
     for attrs, message in [
         ({"kind": 2, "rounding": "floor"}, "rounding: expected round, found floor"),
         ({"kind": 4}, "kind: expected 0 to 3, found 4"),
@@ -243,3 +245,11 @@ def test_operands_that_are_not_of_the_operator_are_refused():
     ):
         with pytest.raises(RelayError, match=message):
             relay.transform.InferType()(relay.IRModule.from_expr(call))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "uint32"])
+def test_limits_are_numbers_of_both_types(dtype):
+    """The largest int32 is no float32: the one below it is."""
+    low, high = _limits(dtype, "float32")
+    limits = np.iinfo(dtype)
+    assert low == limits.min and int(np.float32(high)) == high <= limits.max < float(np.nextafter(np.float32(high), np.float32(np.inf)))

@@ -53,7 +53,7 @@ def test_passes_on_the_dialect_keep_composed_operators(name):
     conv = relay.nn.conv2d(padded, relay.const(values((2, 2, 3, 3))))
     same = relay.nn.batch_flatten(relay.negative(relay.negative(conv)))
     products = [relay.nn.dense(same, relay.const(values((3, 48), seed=seed))) for seed in range(3)]
-    with relayc.PassContext(opt_level=3):
+    with relayc.PassContext(opt_level=4):
         found = main_of(relay.Tuple([conv * scale, *products]), getattr(transform, name)())
     assert "nn.dilate" in operators(found)
 

@@ -18,6 +18,7 @@ import relayc
 from relayc import relay
 from relayc.dialects.relay.errors import RelayError
 from relayc.pipelines.control.kernels import is_on_tensors
+from relayc.pipelines.control.program import compiled_program, control_code, is_native
 from relayc.runtime.artifact import TensorSpec
 from relayc.runtime.values import ConstructorValue, RefValue
 from relayc.tools.runtime_wheel import write_runtime_wheel
@@ -573,3 +574,16 @@ def test_functions_of_python_go(calls):
 def test_strings_are_not_taken_for_tensors(given, made, expected):
     program = SimpleNamespace(inputs=[TensorSpec("x", (2,), given)], outputs=[TensorSpec("y", (2,), made)])
     assert is_on_tensors(program) == expected
+
+
+@pytest.mark.parametrize("body", ["Some(tanh(%x))", "let %r = ref(%x); let %u = ref_write(%r, tanh(%x)); Some(ref_read(%r))"])
+def test_calls_may_be_repeated_unless_they_write(body):
+    program, _ = compiled_program(parsed(f"def @main(%x: Tensor[(3), float32]) {{ {body} }}"), None)
+    assert control_code(program).info.is_pure == ("write" not in body)
+
+
+def test_functions_of_any_types_are_not_passed_to_native_ones():
+    a, tensor = relay.TypeVar("a"), relay.TensorType((3,))
+    any_, x = relay.FuncType([a], a, [a]), relay.Var("x", tensor)
+    for type_ in (any_, relay.FuncType([tensor, any_], tensor)):
+        assert is_native(relay.Function([x], x)) and not is_native(relay.Function([x, relay.Var("f", type_)], x))

@@ -162,3 +162,11 @@ def test_rows_of_a_vector_or_less_are_no_loops() -> None:
     text = scheduled(softmax(1, (te.var("n"), te.var("m"))), Target("cpu", mcpu="x86-64-v4"))
     short, _, others = text.partition("} else {")
     assert "scf.parallel" in short and "scf.for" not in short and "scf.for" in others
+
+
+def test_vectors_and_masks_are_those_of_all_elements() -> None:
+    """Bytes that become floats have as many lanes as floats, and AVX2 has no masks of bytes."""
+    x = te.placeholder((te.var("n"), te.var("m")), dtype="int8", name="X")
+    floats = te.compute(x.shape, lambda i, j: x[i, j].astype("float32"), name="Y")
+    text = scheduled(te.create_prim_func([x, floats]), Target("cpu", mcpu="x86-64-v3"))
+    assert "vector<8xf32>" in text and "vector<32xf32>" not in text and "vector.masked" not in text

@@ -139,7 +139,7 @@ def plan_nest(node: Node, memory: Iterable[Node], parameters: LoopParameters, of
         _stash(node, reductions, [*memory, *(n for n, _ in accesses.reductions)], place, point) if keeps else None,
         None if reductions else find_turned(merged, accesses, store, width, element_bytes(node.element)),
         node.size * max(1, accesses.operations) + sum(prod(n.structured.extents) for n, _ in accesses.reductions),
-        parameters.mask_bits > 0 and all(8 * element_bytes(e) >= parameters.mask_bits for e in elements),
+        all(8 * element_bytes(e) >= parameters.mask_bits for e in elements),
     )
 
 

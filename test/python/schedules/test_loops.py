@@ -207,6 +207,9 @@ def _refused(name: str, prepare: Callable[[Schedule], object], message: str) -> 
 def test_what_is_not_legal_is_refused() -> None:
     _refused("product", lambda s: s.fuse("i", "k"), "expected loops next to each other, the outermost first, found i, j, k")
     _refused("product", lambda s: s.fuse("i", "i2"), "expected loops inside of each other, found i2 outside of i")
+    for loop in "ij":
+        refused = f"expected loops without annotations, found unroll of {loop}"
+        _refused("product", lambda s, loop=loop: (s.annotate(loop, "unroll", 1), s.fuse("i", "j")), refused)
     _refused("product", lambda s: s.reorder("i", "i2"), "expected loops inside of each other")
     _refused("product", lambda s: s.reorder("i", "i"), "expected each loop once")
     _refused("product", lambda s: s.vectorize("i"), "expected a loop whose extent is a number, found n")

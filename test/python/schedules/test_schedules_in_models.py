@@ -5,6 +5,7 @@ import pytest
 from accuracy import check_sums
 from onnx import helper
 from onnx_models import model_of
+from schedules.kernels import KERNELS
 
 import relayc
 from relayc import te
@@ -300,3 +301,10 @@ def test_a_te_function_with_symbols_stands_in_place_of_a_kernel():
     np.testing.assert_array_equal(module["main"](X[:3, :16].copy()), 2 * X[:3, :16])
     with pytest.raises(ScheduleError, match="argument 0: expected an input 4x16xf32, found an input nx16xf32"):
         relayc.compile(exponential(4), schedules={"fused_exp": source})
+
+
+def test_a_sketch_of_another_kernel_is_not_taken() -> None:
+    s = Schedule(KERNELS["softmax"]().mod)
+    s.parallel(s.get_loops("total")[0])
+    with pytest.raises(ValueError, match="strategy sketch: expected a kernel that it takes, found @main"):
+        relayc.compile_kernel(KERNELS["convolution"]().mod, tuning={"strategy": "sketch", "sketch.script": str(s.trace)})

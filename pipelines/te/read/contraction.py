@@ -362,10 +362,7 @@ def _is_one_axis(columns: list[MergedLoop], offset: Index) -> bool:
 def is_bf16(contraction: Contraction) -> bool:
     """Whether a contraction multiplies bf16 and accumulates in f32."""
     bf16, f32 = ir.BF16Type.get(), ir.F32Type.get()
-    operands = (contraction.a, contraction.b)
-    if contraction.node.element != f32 or any(o.node.element != bf16 for o in operands):
-        return False
-    return all([type_ for _, type_ in o.casts] == [f32] for o in operands)
+    return contraction.node.element == f32 and all(o.node.element == bf16 for o in (contraction.a, contraction.b))
 
 
 def is_bytes(contraction: Contraction) -> bool:

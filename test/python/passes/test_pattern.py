@@ -1,6 +1,7 @@
 """Dataflow patterns: what each construct matches, how choices are undone, what a match knows, rewrites with them."""
 
 import gc
+import warnings
 
 import numpy as np
 import pytest
@@ -734,7 +735,8 @@ def test_sweeps_go_on_until_no_rule_applies():
     def always(op, rw):
         return build("abs", op.data)
 
-    mod = rules.apply(program(lambda x: [relu(build("exp", x))], [X]))
+    with warnings.catch_warnings(action="error"):  # rules that come to an end do not warn
+        mod = rules.apply(program(lambda x: [relu(build("exp", x))], [X]))
     assert [op.operation.name for op in mod.main.regions[0].blocks[0].operations] == ["relay.tanh", "relay.abs", "func.return"]
 
 

@@ -45,7 +45,9 @@ def test_the_demonstration_checks_and_times_a_network(has_onnxruntime, error, co
         given["run_onnxruntime"] = Mock(side_effect=ModuleNotFoundError)
     for name, value in given.items():
         monkeypatch.setattr(demo, name, value)
-    assert demo.main() == code
+    monkeypatch.setenv("RELAYC_CACHE", "1")
+    monkeypatch.setenv("RELAYC_CACHE_DIR", str(tmp_path / "cache"))
+    assert demo.main() == code and not (tmp_path / "cache").exists()  # the seconds are those of a compilation
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == "ResNet-50: 1 kernel calls a run, 1 different kernels"
     # 500 x 2 products with their sums in half a second.

@@ -458,6 +458,18 @@ class Refusing(SimpleNamespace):
         ("add_rfactor", "find_reducer", True, ([], [0]), False),
         ("multi_level_tiling_with_intrin", "tensorize", True, ([0, 1], [2]), True),
         ("multi_level_tiling_with_intrin", "", True, ([0, 1], [2]), True),
+        # What they are not for.
+        ("auto_inline", "", True, ([], []), False),
+        ("cache_write", "", False, ([0], [1]), False),
+        ("cache_write", "", True, ([], [1]), False),
+        ("random_compute_location", "", True, ([0], []), False),
+        ("random_compute_location", "", False, ([0], []), True),
+        ("add_rfactor", "", True, ([], []), False),
+        ("add_rfactor", "", True, ([5], [0]), True),
+        ("multi_level_tiling", "", True, ([], [0]), False),
+        ("parallelize_vectorize_unroll", "", True, ([0], [1]), False),
+        ("parallelize_vectorize_unroll", "", True, ([], []), False),
+        ("multi_level_tiling_with_intrin", "", True, ([0], [2]), False),
     ],
 )
 def test_rules_say_whether_they_changed_a_block_that_a_primitive_refuses(rule, refused, is_output, loops, result, monkeypatch):
@@ -470,4 +482,5 @@ def test_rules_say_whether_they_changed_a_block_that_a_primitive_refuses(rule, r
     state, block = Refusing(refused), SimpleNamespace(name="block")
     state.is_output, state.loops = lambda block: is_output, lambda block: loops
     assert getattr(builtin_rules, rule)(state, block) is result
-    assert state.attach_points.keys() == ({"consumer", "made"} if rule.endswith("intrin") and not refused else {"consumer"})
+    made = {"multi_level_tiling_with_intrin": "made", "random_compute_location": "block"}.get(rule) if result and not refused else None
+    assert state.attach_points.keys() - {"consumer"} == ({made} if made else set())

@@ -484,3 +484,29 @@ def test_rules_say_whether_they_changed_a_block_that_a_primitive_refuses(rule, r
     assert getattr(builtin_rules, rule)(state, block) is result
     made = {"multi_level_tiling_with_intrin": "made", "random_compute_location": "block"}.get(rule) if result and not refused else None
     assert state.attach_points.keys() - {"consumer"} == ({made} if made else set())
+
+
+@pytest.mark.parametrize(
+    ("own", "reads", "chosen", "result"),
+    [
+        (1, [1], 0, True),
+        (1, [2], 0, False),
+        (1, [1, 1], 0, False),
+        (2, [1], 0, False),
+        (2, [1], 1, True),
+        (2, [16], 1, True),  # 32 loads
+        (3, [11], 1, False),  # 33
+        (3, [11, 1], 1, False),
+    ],
+)
+def test_what_is_read_once_and_only_moves_elements_is_always_inlined(own, reads, chosen, result):
+    state, block = Refusing(""), SimpleNamespace(name="block", buffer="in", count=own)
+    consumers = [SimpleNamespace(name="consumer", buffer="out", count=count) for count in reads]
+    state.schedule.get_consumers = lambda block: consumers
+    state.is_output, state.is_reduction, state.choose = (lambda block: False), (lambda block: False), lambda *_: chosen
+    state.view = lambda of: SimpleNamespace(
+        is_reduction=False, outputs=lambda: ["out"], loads=lambda: [SimpleNamespace(buffer=of.buffer)] * of.count
+    )
+    assert builtin_rules.auto_inline(state, block) is result
+    assert builtin_rules.multi_level_tiling(state, block) is False
+    assert builtin_rules.random_compute_location(state, block) is (chosen == 1)

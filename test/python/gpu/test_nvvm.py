@@ -7,9 +7,14 @@ import pytest
 from gpu_kernels import emulated, kernel
 from oracle import values
 
-from relayc.dialects.mlir import ir, make_context
+from relayc.dialects.discardable import SMALL
+from relayc.dialects.functions import symbol_name
+from relayc.dialects.mlir import func, ir, make_context
 from relayc.pipelines.targets.cuda.device.errors import DeviceCodeError
 from relayc.pipelines.targets.cuda.device.threads import _NUMBERS, _shuffle
+from relayc.pipelines.targets.cuda.emulate.mbarriers import UPDATE
+from relayc.pipelines.targets.gpu.emulate import emulate_kernels
+from relayc.pipelines.targets.gpu.outline import outline_launches
 
 SHARED = "#gpu.address_space<workgroup>"
 
@@ -508,3 +513,15 @@ def test_threads_may_arrive_at_a_barrier_from_different_operations():
     found = x.copy()
     emulated(kernel("k", "%x: memref<64xf32>", body, 64, 1, f"%s: memref<64xf32, {SHARED}>"))["k"](found)
     np.testing.assert_array_equal(found, x[::-1])
+
+
+def test_what_instructions_call_is_compiled_as_kernels_are():
+    """Only the scheduler, which runs once in a while, is compiled quickly."""
+    body = """%bar = llvm.mlir.zero : !llvm.ptr<3>
+    %0 = nvvm.mbarrier.arrive %bar : !llvm.ptr<3> -> i64"""
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(kernel("k", "%x: memref<32xf32>", body, 32))
+        outline_launches(module)
+        emulate_kernels(module, False)
+        small = {symbol_name(op): SMALL.on(op) for op in module.body.operations if isinstance(op, func.FuncOp)}
+    assert not small[UPDATE] and any(is_small for name, is_small in small.items() if name.startswith("__relayc_gpu"))

@@ -87,16 +87,14 @@ class _Alignments:
         self._arguments: dict[str, list[int]] = {name: [ARGUMENT_ALIGNMENT] * len(signature_of(f).inputs) for name, f in functions.items()}
         self._names = {f.operation.regions[0].blocks[0]: name for name, f in functions.items()}
         calls = [call.operation for f in functions.values() for call in walk(f.operation, func.CallOp)]
-        changed = True
-        while changed:
-            changed = False
+        before: dict[str, list[int]] = {}
+        while before != self._arguments:
+            before = {name: [*known] for name, known in self._arguments.items()}
             for call in calls:
                 known = self._arguments.get(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
                 for i, operand in enumerate(call.operands if known is not None else ()):
                     assert known is not None
-                    least = gcd(known[i], self.of(operand))
-                    changed |= least != known[i]
-                    known[i] = least
+                    known[i] = gcd(known[i], self.of(operand))
 
     def of(self, value: ir.Value) -> int:
         """Of a buffer; 1 for numbers, and where nothing is known."""

@@ -13,11 +13,11 @@ from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index
 from relayc.pipelines.targets.cpu.strategies.bf16.integers import GROUP, Dots, dots_of
+from relayc.pipelines.targets.cpu.strategies.windows.weights import Weights
 from relayc.pipelines.te.read.reduction import multiply_add_casts
 from relayc.pipelines.te.read.window import number
 from relayc.pipelines.te.read.window_channels import ChannelWindow
 from relayc.pipelines.tir.strategy.packing import Packing
-from relayc.pipelines.tir.strategy.window_weights import Weights
 from relayc.pipelines.tir.values import vectors
 from relayc.pipelines.tir.values.evaluator import Evaluator
 from relayc.symbolic import ceil_div

@@ -20,17 +20,17 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cpu.strategies.windows.byte_columns import ByteColumns, byte_columns
 from relayc.pipelines.targets.cpu.strategies.windows.symbolic_columns import EmitTile, Ends, SymbolicColumns
+from relayc.pipelines.targets.cpu.strategies.windows.taps import Bounds, add_rows_of_taps, at_tap, padding_vector, store_result
 from relayc.pipelines.targets.cpu.strategies.windows.tasks import Point, run_bounds, run_length
+from relayc.pipelines.targets.cpu.strategies.windows.weights import find_weights
 from relayc.pipelines.te.read.graph import Kernel
 from relayc.pipelines.te.read.window import number
 from relayc.pipelines.te.read.window_channels import ChannelWindow, match
 from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
 from relayc.pipelines.tir.strategy.tuning import Tuning, grains, part_sizes, powers_of_two
-from relayc.pipelines.tir.strategy.window_weights import find_weights
 from relayc.pipelines.tir.values import nest
 from relayc.pipelines.tir.values.buffers import LINE
 from relayc.pipelines.tir.values.evaluator import Evaluator
-from relayc.pipelines.tir.values.windows import Bounds, add_rows_of_taps, at_tap, padding_vector, store_result
 from relayc.symbolic import bounds, ceil_div, guess, proves
 
 Columns = Callable[[EmitTile], None]

@@ -19,6 +19,7 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cpu.strategies.windows.column_plan import MAX_TAPS, ColumnParameters, ColumnPlan
 from relayc.pipelines.targets.cpu.strategies.windows.masked_columns import schedule_masked_columns
+from relayc.pipelines.targets.cpu.strategies.windows.taps import at_tap, other_inputs, padding_vector, store_result
 from relayc.pipelines.targets.cpu.strategies.windows.tasks import Point
 from relayc.pipelines.te.read.access import Analysis, collapse
 from relayc.pipelines.te.read.graph import Kernel, Node
@@ -29,7 +30,6 @@ from relayc.pipelines.tir.strategy.tuning import Tuning, distinct, grains, power
 from relayc.pipelines.tir.values import nest
 from relayc.pipelines.tir.values.buffers import local_buffer
 from relayc.pipelines.tir.values.evaluator import Evaluator
-from relayc.pipelines.tir.values.windows import at_tap, other_inputs, padding_vector, store_result
 from relayc.symbolic import ceil_div
 
 Places = Sequence[tuple[int, int]]

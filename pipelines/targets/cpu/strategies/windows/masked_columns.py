@@ -13,6 +13,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var, linearize
+from relayc.pipelines.targets.cpu.strategies.windows.taps import Bounds, add_rows_of_taps, at_tap, padding_vector, store_result
 from relayc.pipelines.targets.cpu.strategies.windows.tasks import Point, run_bounds, run_length
 from relayc.pipelines.te.read.graph import Kernel, Node, memory_of
 from relayc.pipelines.te.read.window import Window
@@ -20,7 +21,6 @@ from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
 from relayc.pipelines.tir.strategy.tuning import Tuning, grains
 from relayc.pipelines.tir.values import nest, vectors
 from relayc.pipelines.tir.values.evaluator import Evaluator
-from relayc.pipelines.tir.values.windows import Bounds, add_rows_of_taps, at_tap, padding_vector, store_result
 from relayc.symbolic import Dim, bounds, ceil_div, guess
 
 MAX_STRIDE = 2

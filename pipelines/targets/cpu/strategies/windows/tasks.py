@@ -2,7 +2,7 @@
 
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
-from relayc.pipelines.tir.values.windows import Bounds
+from relayc.pipelines.targets.cpu.strategies.windows.taps import Bounds
 from relayc.symbolic import Dim, Size, ceil_div, proves
 
 Point = dict[Var, Index]

@@ -13,7 +13,7 @@ def positions_where(holds: Tensor) -> Tensor:
     """The positions where a vector of bools holds, in order: as many as a symbol says that is defined here."""
     n = holds.shape[0]
     ones = cast(holds, "int64")
-    count = emit("sum", ones)
+    count = emit("sum", ones, axis=(0,))
     # Each goes to the place that the number of those before it says; the others behind all places.
     places = emit("where", holds, emit("cumsum", ones, axis=0, exclusive=True), size_tensor(n))
     room = filled((n + 1,), 0, "int64")

@@ -95,7 +95,7 @@ def _by_channel(input: Tensor, weight: Tensor | None, bias: Tensor | None, mean:
     return cast(found, input.dtype)
 
 
-@aten("_native_batch_norm_legit_no_training", "cudnn_batch_norm", "_batch_norm_no_update")
+@aten("_native_batch_norm_legit_no_training", "_batch_norm_no_update")
 def batch_norm_in_inference(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor, eps: float
 ) -> tuple[Any, ...]:

@@ -251,11 +251,11 @@ def test_outputs_of_a_thread():
 
 def test_taps_are_in_a_loop_where_they_are_many():
     """More than 512 elements of products of a thread, of several rows of taps: then it has one row of outputs."""
-    structured = SimpleNamespace(inputs=[SimpleNamespace(kind="arg")])
-    for rows, columns, outputs, is_loop, kept in ((8, 8, (4, 1, 2), False, 4), (8, 8, (4, 3, 1), True, 1), (1, 64, (4, 4, 1), False, 1)):
-        several = SimpleNamespace(rows=axis(8, rows), columns=axis(8, columns), structured=structured, position=0)
-        made = windows._WindowKernel(None, several, windows.Numbers(32, outputs[2], *outputs[:2]))
-        assert (made.loops_over_taps, made.rows) == (is_loop, kept)
+    for rows, columns, outputs, is_loop, kept in ((8, 8, (4, 1, 2), False, 4), (8, 8, (4, 3, 1), True, 1), (1, 64, (4, 4, 1), True, 1)):
+        several = window(axis(8, rows), axis(8, columns), channels=outputs[2])
+        numbers = windows.Numbers(32, outputs[2], *outputs[:2])
+        assert windows._loops_over_taps(numbers, several) == is_loop
+        assert windows._possible(numbers, several) == replace(numbers, rows=kept)
 
 
 # ---- transposes

@@ -234,6 +234,13 @@ def test_ensembles_of_operator_set_5():
     agree(ensemble_of_operator_set_5(feeds, (1, 2)), feeds)
 
 
+def test_an_ensemble_of_operator_set_5_has_as_many_targets_as_its_leaves_name():
+    """Where it says no number of them."""
+    feeds = {"x": np.random.default_rng(9).integers(-4, 5, (ROWS, FEATURES)).astype("float32")}
+    found, wanted = (relayc.frontend.onnx.from_onnx(ensemble_of_operator_set_5(feeds, (1,), n_targets=n)) for n in (None, 2))
+    assert str(found) == str(wanted)
+
+
 @pytest.mark.parametrize(
     ("name", "numbers", "end", "expected"),
     [
@@ -303,6 +310,17 @@ def test_linear_models():
     attributes = {"coefficients": numbers(3, FEATURES), "intercepts": numbers(3)}
     nodes.append(node("LinearClassifier", ["x"], ["text", "s"], classlabels_strings=["a", "b", "c"], **attributes))
     agree(model_of(nodes, feeds), feeds)
+
+
+def test_intercepts_count_if_there_is_one_per_target():
+    feeds = {"x": np.nan_to_num(data(seed=10))}
+    found, wanted = (
+        relayc.frontend.onnx.from_onnx(
+            model_of([node("LinearRegressor", ["x"], ["y"], coefficients=numbers(2, FEATURES), targets=2, **given)], feeds)
+        )
+        for given in ({"intercepts": [100.0]}, {})
+    )
+    assert str(found) == str(wanted)
 
 
 STUMP = {

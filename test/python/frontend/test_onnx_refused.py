@@ -395,6 +395,7 @@ REFUSED = [
         'y = StringNormalizer<case_change_action = "TITLE">(x)',
         "attribute case_change_action: expected NONE, LOWER or UPPER, found 'TITLE'",
     ),
+    ("float[2] x", 'y = RegexFullMatch<pattern = "a">(x)', "input X: expected strings, found"),
     ("string[1, 1, 2] x", "y = StringNormalizer(x)", "input X: expected a vector, or a matrix of one row, found"),
     *(
         (
@@ -647,10 +648,13 @@ REFUSED = [
             ("", ", do_rotary = 1", "inputs cos_cache and sin_cache: expected both where do_rotary is set, found none"),
         )
     ),
-    (
-        "float[1, 1, 16] q, float[1, 1, 8] k, int32[1] n, int32 t, float[9, 2] c",
-        "y, a, b = com.microsoft.GroupQueryAttention<num_heads = 4, kv_num_heads = 2, do_rotary = 1>(q, k, k, , , n, t, c)",
-        "inputs cos_cache and sin_cache: expected both where do_rotary is set, found none",
+    *(
+        (
+            "float[1, 1, 16] q, float[1, 1, 8] k, int32[1] n, int32 t, float[9, 2] c",
+            f"y, a, b = com.microsoft.GroupQueryAttention<num_heads = 4, kv_num_heads = 2, do_rotary = 1>(q, k, k, , , n, t, {caches})",
+            "inputs cos_cache and sin_cache: expected both where do_rotary is set, found none",
+        )
+        for caches in ("c", ", c")
     ),
     (
         "float[1, 1, 16] q, float[1, 1, 8] k, int32[1] n, int32 t, float[9, 3] c",

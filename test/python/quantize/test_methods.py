@@ -429,6 +429,16 @@ def test_a_range_whose_levels_have_one_value_each_is_kept_whole():
     assert range_of(found, "entropy", levels=levels) == (0.0, 1.0)
 
 
+def test_of_ranges_that_diverge_alike_the_widest_is_taken():
+    """Few and many values share a level of the whole range, but none of the smaller ones, which all leave out one value."""
+    found, levels = Histogram(), 255
+    found.reach, found.low, found.high, found.total = 1.0, 0.0, 1.0, 1011
+    found.counts[BINS // 2 + np.array([0, 8, BINS // 2 - 1])] = 1000, 10, 1
+    # The first two are in levels of their own where a level has at most eight bins, or eight and a part.
+    sizes = np.ceil(np.geomspace(1, 0.002, 120) * BINS / 2)
+    assert range_of(found, "entropy", levels=levels) == (0.0, pytest.approx(max(sizes[sizes < 9 * levels]) * 2 / BINS))
+
+
 def test_the_twin_of_a_trained_network_gives_what_the_written_model_gives():
     network = trained.network()
     found = relayc.quantize(network.model, network.samples, metric=trained.metric, max_drop=0.5)

@@ -449,6 +449,21 @@ def test_a_position_that_is_a_size_is_checked_unless_it_is_always_there():
         module["main"](X, np.zeros(5, np.float32))
 
 
+def test_sizes_of_an_element_are_named_after_it_where_a_loop_carries_the_sequence():
+    proto = parsed("""g (float[n] x, int64[k] parts, int64 steps) => (float[m] y) {
+        s = SplitToSequence (x, parts)
+        true = Constant <value = bool {1}> ()
+        y, t = Loop (steps, true, x, s) <body = b (int64 i, bool go, float[p] before, seq(float[q]) items)
+            => (bool on, float[r] after, seq(float[q]) left) {
+            on = Identity (go)
+            e = SequenceAt (items, i)
+            after = Concat <axis = 0> (before, e)
+            left = SequenceInsert (items, after)
+        }>
+    }""")
+    assert 'define_sizes"(' in (found := str(relayc.frontend.onnx.from_onnx(proto))) and '["element_0_' in found
+
+
 def test_a_function_of_the_model_takes_a_sequence():
     proto = onnx.parser.parse_model("""<ir_version: 9, opset_import: ["" : 18, "my" : 1]>
         g (seq(float[n]) s, float[n] x) => (float[k] y, int64 c) {

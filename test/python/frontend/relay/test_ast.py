@@ -119,6 +119,8 @@ def test_type_variables_of_a_function():
     f = relay.Function([relay.Var("x", relay.TupleType([a, b]))], relay.const(1), None, [a])
     assert relay.all_type_vars(f) == [a, b]
     assert relay.bound_type_vars(f) == [a] and relay.free_type_vars(f) == [b]
+    of_type = relay.FuncType([a, b], a, [a])
+    assert relay.bound_type_vars(of_type) == [a] and relay.free_type_vars(of_type) == [b]
 
 
 def test_bind_removes_parameters_and_adds_new_ones():

@@ -36,6 +36,14 @@ def test_normal_forms_mean_the_same():
     assert not any(isinstance(node, relay.Let) for node in nodes(mod["main"]))
 
 
+def test_what_branches_share_is_bound_before_them():
+    x, y, c = relay.var("x", shape=(3,)), relay.Var("y"), relay.var("c", "bool")
+    shared = relay.exp(x)
+    mod = relay.IRModule.from_expr(relay.Function([c, x], relay.If(c, relay.tanh(shared), shared)))
+    expected = relay.Function([c, x], relay.Let(y, relay.exp(x), relay.If(c, relay.tanh(y), y)))
+    relay.assert_structural_equal(transform.ToBasicBlockNormalForm()(mod)["main"], expected)
+
+
 def nodes(expr):
     found = []
     relay.analysis.post_order_visit(expr, found.append)

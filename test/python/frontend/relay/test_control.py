@@ -437,3 +437,10 @@ def test_kernels_of_other_targets():
     function = relay.create_executor("vm", module, target="cuda -emulate=true").evaluate()
     np.testing.assert_array_equal(function(3, X[0], lambda x: x + 1)[0], X[0] * 2 + 1)
     assert function(1, X[0], None.__eq__).constructor.name_hint == "None"
+
+
+def test_truth_as_a_number():
+    text = """type B { A(bool, B), Z }
+    def @f(%b: B) -> int32 { match (%b) { A(%c, %rest) => cast(%c, dtype="int32") + @f(%rest), Z => 0 } }
+    def @main(%n: int32) -> int32 { @f(A(%n > 2, A(%n > 9, A(%n > 3, Z)))) }"""
+    assert run(text, 4, kind="vm") == 2

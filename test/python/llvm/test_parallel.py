@@ -50,6 +50,11 @@ LOOP_IN_A_LOOP = """scf.parallel (%i) = (%low0) to (%high0) step (%step0) {
 
 # The first bounds are constants.
 LOOP_OF_CONSTANTS = ONE_LOOP.replace("%low0, %low1", "%c3, %c0").replace("%step0, %step1", "%c2, %c1")
+# One loop that does not begin at 0, in steps of 1.
+LOOP_FROM_3 = """scf.parallel (%k) = (%c3) to (%high0) step (%c1) {
+      memref.store %one, %o[%k, %c6] : memref<64x64xi32>
+      scf.reduce
+    }"""
 
 # The first iteration waits until so many others have run as wanted[0] says, or for some seconds; and tells how many there were.
 WAITS = """func.func @wait(%wanted: memref<1xi64>, %done: memref<1xi64>, %seen: memref<1xi64>) {
@@ -123,8 +128,8 @@ def test_counters_may_be_kept_in_registers() -> None:
 
 def test_bounds_that_are_constants() -> None:
     found, expected = np.zeros((64, 64), np.int32), np.zeros((64, 64), np.int32)
-    expected[3:10:2, :5] = 1
-    call(compile_text(COUNTS.replace("LOOPS", LOOP_OF_CONSTANTS)), "count", np.array([0, 10, 0, 0, 5, 0, 1]), found)
+    expected[3:10:2, :5] = expected[3:10, 6] = 1
+    call(compile_text(COUNTS.replace("LOOPS", LOOP_OF_CONSTANTS + LOOP_FROM_3)), "count", np.array([0, 10, 0, 0, 5, 0, 1]), found)
     np.testing.assert_array_equal(found, expected)
 
 

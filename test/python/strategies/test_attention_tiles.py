@@ -1,6 +1,7 @@
 """Numerics of bf16 attention on AMX tiles, emulated where the machine lacks them, against numpy in double precision."""
 
 import re
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -75,6 +76,21 @@ def test_operands_that_are_not_rounded_are_left_to_other_schedules(wide):
         text = before + use + after
     kernel = relayc.compile_kernel(text, TARGET, name="fused_attention")
     assert kernel.info.schedule.startswith("attention_tiles") == (wide is None)
+
+
+def test_a_factor_of_the_queries_may_be_f32(monkeypatch):
+    """Only the query is rounded to bf16 already: a number for each of its elements scales it."""
+    mod, _ = attentions([Case((1, 1, 1, 64, 64, 32, 32), dtype="bfloat16")])
+    text = str(relayc.compile(mod, target=TARGET, cache=False, stop_after="te")).partition("func.func @main(")[0] + "}"
+    text = re.sub(r", relay.input_dtypes = \[.*?\]|relay.input_dtypes = \[.*?\], ", "", text)
+    text = text.replace("%arg2: tensor<1x1x64x32xbf16>)", "%arg2: tensor<1x1x64x32xbf16>, %arg3: tensor<1x1x64x32xf32>)", 1)
+    before, _, after = text.partition("indexing_maps = [#map, #map]")
+    after = after.replace("ins(%arg0 : tensor<1x1x64x32xbf16>)", "ins(%arg0, %arg3 : tensor<1x1x64x32xbf16>, tensor<1x1x64x32xf32>)", 1)
+    after = after.replace("%in: bf16, %out: f32", "%in: bf16, %factor: f32, %out: f32", 1)
+    after = re.sub(r"(arith.mulf %\d+), %cst\w*", r"\1, %factor", after, count=1)
+    monkeypatch.setattr(_TileAttention, "emit", Mock(side_effect=RuntimeError("attention on tiles")))
+    with pytest.raises(RuntimeError, match="attention on tiles"):
+        relayc.compile_kernel(f"{before}indexing_maps = [#map, #map, #map]{after}", TARGET, name="fused_attention")
 
 
 @pytest.mark.parametrize(("queries", "tiles", "row_tiles", "blocks"), [(16, 1, 1, 1), (32, 2, 2, 1), (80, 5, 2, 3), (129, 9, 2, 5)])

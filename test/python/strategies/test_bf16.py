@@ -20,6 +20,7 @@ from relayc.pipelines.driver.compile import compile
 from relayc.pipelines.driver.compile_kernel import compile_kernel
 from relayc.pipelines.targets.cpu.strategies.bf16 import amx
 from relayc.pipelines.targets.cpu.strategies.bf16.layout import _whole_groups
+from relayc.pipelines.targets.cpu.strategies.bf16.nest import PairsNest
 from relayc.pipelines.targets.cpu.strategies.bf16.plan import MANY_COLUMNS, Plan, best_plan
 from relayc.runtime import Module
 from relayc.symbolic import Range
@@ -97,6 +98,17 @@ def test_parts_of_convolutions(size, filters, small):
     """Lines of the image, images or blocks of filters."""
     attrs = {"pads": (1, 1, 1, 1), **BF16}
     check([convolution((n, 24, *size), (filters, 24, 3, 3), **attrs) for n in (1, 3)], target=small)
+
+
+@pytest.mark.parametrize(("strides", "kernel", "elements"), [((2, 2), 1, 8 * 8 * 32), ((1, 1), 3, 16 * 16 * 32)])
+def test_elements_that_rows_of_a_convolution_reach(strides, kernel, elements, small, monkeypatch):
+    """Those of the image are counted once; of strides, only those that are read."""
+    found = []
+    monkeypatch.setattr(PairsNest, "_part", lambda self, *_: found.append(self.operand_bytes[0]))
+    attrs = {"strides": strides, "channels": 64, "kernel_size": (kernel, kernel), "out_dtype": "float32"}
+    arrays = [values((1, 32, 16, 16), "bfloat16"), Const(values((64, 32, kernel, kernel), "bfloat16"))]
+    compile(program(lambda x, w: [build("nn.conv2d", x, w, **attrs)], arrays), target=small, stop_after="tir")
+    assert found and set(found) == {2 * elements}
 
 
 PLANES = {

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from relayc.dialects.mlir import ir, make_context
 from relayc.pipelines.context.target import Target
+from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cpu.strategies.bf16.amx import tile_block, tile_lower
 from relayc.pipelines.targets.cpu.strategies.bf16.dot import DOTS
 from relayc.pipelines.targets.cpu.strategies.bf16.integers import FOURS, HALVES, PAIRS, SORTED, Dots
@@ -114,3 +116,14 @@ def test_loops_over_what_no_cache_holds_are_divided() -> None:
     most = 3 << 19
     assert [part(16, n) for n in (0, most, most + 1, 1 << 30)] == [None, None, 8, 1]
     assert part(1, 1 << 30) is None and part(16, most + 1, uses_tiles=False) is None
+
+
+def test_the_last_tile_of_a_row_begins_in_the_one_before() -> None:
+    """Of 37 rows in tiles of 16, the last 5 are new; in no other tile are there old ones."""
+    around, row, tile = Var.below(6), Var.below(37), Var.below(3)
+    block = SimpleNamespace(rows=16, row_tiles=3)
+    rows = [SimpleNamespace(var=around, extent=6), SimpleNamespace(var=row, extent=37)]
+    nest: Any = SimpleNamespace(block=block, row=row, is_staged=False, along_rows=False, rows=rows, tile=tile, row_extent=37)
+    with make_context(), ir.Location.unknown(), ir.InsertionPoint(ir.Module.create().body):
+        found = [PairsNest._tile_point(nest, {around: Index(1), tile: Index(i)}, Index(2)) for i in range(3)]
+        assert [(point[row].bounds(), old.bounds()) for point, old in found] == [((0, 0), (0, 0)), ((16, 16), (0, 0)), ((21, 21), (11, 11))]

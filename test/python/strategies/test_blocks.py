@@ -5,7 +5,12 @@ from typing import Any
 
 import pytest
 
+from relayc.dialects.mlir import func, ir, make_context
 from relayc.pipelines.context.target import Target
+from relayc.pipelines.context.upstream import run_upstream
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index
+from relayc.pipelines.targets.cpu.strategies.contraction.blocked import BlockedNest
 from relayc.pipelines.targets.cpu.strategies.contraction.blocks import Blocking, _balanced, _part_sizes, default_blocks, row_blocks
 from relayc.pipelines.targets.cpu.strategies.contraction.plan import OperandSource
 from relayc.pipelines.targets.cpu.strategies.contraction.tile import RegisterTile
@@ -117,3 +122,22 @@ def test_batches_are_shared_among_threads() -> None:
     assert blocks(64, 32, 288, target=four) == (2, 1, 288)
     assert blocks(64, 32, 288, target=four, batches=2) == (4, 1, 288)
     assert blocks(64, 32, 288, target=four, batches=0) == (2, 1, 288)
+
+
+@pytest.mark.parametrize(("panel", "low", "following"), [(4, 0, 5000), (7, 0, 4000 + 8 * 32), (7, 8, 8000)])
+def test_chunks_follow_panel_by_panel(panel: int, low: int, following: int) -> None:
+    """Tasks of four panels of 16 steps, of 1,000 elements: the next panel, the next chunk of 8 steps of the first, the next task."""
+    nest: Any = SimpleNamespace(
+        blocks=SimpleNamespace(panels=4), tile=TILE, c=SimpleNamespace(depth=16), plan=SimpleNamespace(panel_size=1000)
+    )
+    nest._panel_start = lambda panel, _: panel * 1000
+    task: Any = SimpleNamespace(panels=Index(1), point={})
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.create()
+        with ir.InsertionPoint(module.body):
+            function = func.FuncOp("f", ([], [ir.IndexType.get()]))
+        with ir.InsertionPoint(function.add_entry_block()):
+            found = BlockedNest._next_chunk(nest, task, Index(panel), Index(low), Index(8))
+            func.ReturnOp([emit.materialize(found)])
+        run_upstream(module.operation, "canonicalize")
+        assert f"arith.constant {following} : index" in str(module)

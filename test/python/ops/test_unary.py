@@ -148,6 +148,12 @@ def test_cast_of_large_unsigned_to_float():
     np.testing.assert_array_equal(run("cast", np.array([2.0**63, 1e19], np.float64), dtype="uint64"), np.array([2**63, 10**19], np.uint64))
 
 
+def test_cast_of_floats_beyond_the_largest_signed_number():
+    x = np.array([2**31, 3e9, 2**32 - 256], np.float32)
+    (found,) = run_each([("cast", {"dtype": "uint32"})], x)
+    np.testing.assert_array_equal(found, np.array([2**31, 3 * 10**9, 2**32 - 256], np.uint32))
+
+
 @pytest.mark.parametrize(
     ("source", "target"), [("float32", "int32"), ("int64", "float64"), ("float16", "uint16"), ("uint8", "int8"), ("bool", "uint8")]
 )

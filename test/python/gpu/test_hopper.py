@@ -126,6 +126,13 @@ def test_channels_fill_half_of_a_line_by_whole_chunks(case: Case, is_taken: bool
     assert ("wgmma" in strategies_of(channels_last(case))) is is_taken
 
 
+@pytest.mark.parametrize(("channels", "is_taken"), [(40, True), (36, False)])
+def test_pixels_are_whole_chunks_where_only_those_of_windows_are(channels: int, is_taken: bool) -> None:
+    """Windows that do not overlap begin at chunks of 8 channels, and so do their rows; a pixel of 36 channels may begin within one."""
+    case = convolution((1, channels, 22, 22), (64, channels, 2, 2), strides=(2, 2), dtype="float16")
+    assert ("wgmma" in strategies_of(channels_last(case, strides=(2, 2)))) is is_taken
+
+
 SIZE = te.var("h")
 STRIDED = Convolution(2, Axis(30, 9, 3, 2, 1, 0), Axis(20, 7, 2, 1, 3, 1), 64)
 PLACES = {

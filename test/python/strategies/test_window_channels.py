@@ -1,6 +1,7 @@
 """Numerics of windows beside contiguous channels, in blocks and channels last: the same operators in NCHW, against numpy."""
 
 import itertools
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -156,6 +157,15 @@ def test_vectors_wider_than_the_machine():
         ],
         target=Target("cpu", vector_bytes=64),
     )
+
+
+@pytest.mark.parametrize(("channels", "shares"), [(16, []), (24, ["2"]), (40, ["2"])])
+def test_vectors_beyond_whole_tiles_are_a_task_of_their_own(channels, shares):
+    """Of 64 rows, which are tasks enough, two vectors of 8 channels in a tile."""
+    case = Case("NHWC", channels, (64, 6), (1, 3), op="max")
+    module = compile(program(lambda x: [case.build(x)], case.arrays), target="cpu -mcpu=x86-64-v3", stop_after="tir")
+    loops = re.findall(r"scf\.for %\w+ = %c0 to %c(\d+) step %c1 ", str(module.module))
+    assert loops[: len(shares) + 1] == [*shares, "64"]
 
 
 def test_what_follows_is_computed_in_the_same_kernel():

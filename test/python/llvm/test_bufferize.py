@@ -9,7 +9,7 @@ from jitted import call, compile_text
 from relayc.dialects.discardable import DISTINCT
 from relayc.dialects.mlir import ir, make_context
 from relayc.pipelines.driver.compile_kernel import compile_kernel
-from relayc.pipelines.tir.fallback.bufferize import PARALLEL_WORK, bufferize_kernel
+from relayc.pipelines.tir.fallback.bufferize import PARALLEL_TASKS, PARALLEL_WORK, bufferize_kernel
 from relayc.pipelines.tir.fallback.vectorize import vectorize_loops
 from relayc.pipelines.tir.strategy.table import FALLBACK
 
@@ -165,6 +165,25 @@ def test_loops_are_parallel_from_a_number_of_iterations_on(rows, is_parallel):
       return %y : tensor<{shape}>
     }}"""
     assert ("scf.parallel" in bufferized(text)) == is_parallel
+
+
+@pytest.mark.parametrize(("rows", "dimensions"), [(PARALLEL_TASKS - 1, 2), (PARALLEL_TASKS, 1)])
+def test_as_few_outer_dimensions_are_parallel_as_give_enough_tasks(rows, dimensions):
+    shape = f"{rows}x32x32xf32"
+    text = f"""
+    #all = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+    func.func @k(%x: tensor<{shape}>) -> tensor<{shape}> {{
+      %e = tensor.empty() : tensor<{shape}>
+      %y = linalg.generic {{indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel"]}}
+          ins(%x : tensor<{shape}>) outs(%e : tensor<{shape}>) {{
+      ^bb0(%a: f32, %o: f32):
+        %0 = arith.negf %a : f32
+        linalg.yield %0 : f32
+      }} -> tensor<{shape}>
+      return %y : tensor<{shape}>
+    }}"""
+    (loop,) = [line for line in bufferized(text).splitlines() if "scf.parallel" in line]
+    assert loop.split(" = ")[0].count("%") == dimensions
 
 
 @pytest.mark.parametrize(("rows", "steps", "is_parallel"), [(127, 1, False), (128, 1, True), (63, 2, False), (64, 2, True), (128, 0, True)])

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from relayc import te
 from relayc.dialects.relay import IRModule
+from relayc.pipelines.evaluate.tir import run
 from relayc.pipelines.tir.tree.computations import order_computations
 from relayc.tir import Schedule, replay
 
@@ -99,3 +101,32 @@ def test_computations_before_loops_are_in_the_order_of_their_use_and_each_once()
         "%3 = arith.index_cast %arg1 : index to i32",
         "%4 = arith.index_cast %arg0 : index to i32",
     ]
+
+
+def test_computations_of_several_types_of_one_size_stay() -> None:
+    """Casts of one size to two types are not duplicates."""
+    casts = "%3 = arith.index_cast %2 : index to i8\n    %4 = arith.index_cast %2 : index to i64"
+    text = """
+    func.func @main(%0: memref<?xf32> {tir.buffer = "A", tir.shape = ["n"]},
+        %1: memref<?xf32> {tir.buffer = "B", tir.output, tir.shape = ["n"]}, %2: index {relay.symbol = "n"}) attributes {tir.blocks} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      CASTS
+      scf.for %i = %c0 to %2 step %c1 {
+        "tir.block"(%i) ({
+        }, {
+        ^bb0(%v: index):
+          %5 = memref.load %0[%v] : memref<?xf32>
+          %6 = arith.sitofp %3 : i8 to f32
+          %7 = arith.sitofp %4 : i64 to f32
+          %8 = arith.addf %5, %6 : f32
+          %9 = arith.mulf %8, %7 : f32
+          memref.store %9, %1[%v] : memref<?xf32>
+        }) {extents = ["n"], iterators = ["parallel"], name = "B"} : (index) -> ()
+      } {tir.loop = "i"}
+      return
+    }""".replace("CASTS", casts)
+    s = Schedule(IRModule.parse(text))
+    s.split("i", [None, 4])
+    array = np.arange(300, dtype=np.float32)
+    np.testing.assert_array_equal(run(s.mod, [array], {"n": 300})[0], (array + (300 - 256)) * 300)

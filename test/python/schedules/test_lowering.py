@@ -256,6 +256,57 @@ def test_results_are_written_first_and_parameters_are_padded_with_zeros() -> Non
         lower_function(s.nest, relayc.Target("cpu"))
 
 
+def test_elements_of_other_iterations_are_kept() -> None:
+    """A buffer that a block reads both at an iteration and at a fixed index has all of its elements."""
+
+    @prim_func
+    def main(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
+        t = T.alloc_buffer((16,), "float32")
+        for i in range(16):
+            with T.block("t"):
+                v = T.axis.spatial(16, i)
+                t[v] = A[v]
+            with T.block("B"):
+                v = T.axis.spatial(16, i)
+                B[v] = t[0] + t[v]
+
+    array = np.arange(1, 17, dtype=np.float32)
+    np.testing.assert_array_equal(relayc.compile_kernel(main)(array), array + 1)
+
+
+def test_comparisons_that_hold_are_values() -> None:
+    @prim_func
+    def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        for i in range(8):
+            with T.block("B"):
+                v = T.axis.spatial(8, i)
+                inside = T.op("arith.cmpi", v, 8, predicate="ult")
+                B[v] = T.op("arith.uitofp", T.op("arith.xori", inside, A[v] > 2.0), result="float32")
+
+    array = np.arange(8, dtype=np.float32)
+    np.testing.assert_array_equal(relayc.compile_kernel(main)(array), array <= 2)
+
+
+def test_a_remainder_that_is_split_ends_at_the_last_row() -> None:
+    """A comparison does not hold in the last tile of one row."""
+
+    @prim_func
+    def main(A: T.Buffer(("n + 5",), "float32"), B: T.Buffer(("n + 5",), "float32")):
+        n = T.int64()
+        for i in range(n + 5):
+            with T.block("B"):
+                v = T.axis.spatial(n + 5, i)
+                B[v] = T.Select(T.op("arith.cmpi", v + 1, n + 5, predicate="ult"), A[T.min(v + 1, n + 4)], 7.0)
+
+    def tiled(s: Schedule) -> None:
+        s.unroll(s.split("i", [None, 4])[1])
+
+    kernel = relayc.compile_kernel(main, schedule=tiled)
+    for rows in (6, 7):
+        array = np.arange(rows, dtype=np.float32)
+        np.testing.assert_array_equal(kernel(array), [*array[1:], 7])
+
+
 def test_loops_ask_the_memory_ahead() -> None:
     """For what a later step reads itself, and for a share of what the next panel has."""
 

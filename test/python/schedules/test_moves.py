@@ -291,6 +291,13 @@ WRITTEN: dict[str, tuple[str, Callable[[Schedule], Any], str]] = {
         "block B: expected its other inputs to be done before u, found t",
     ),
     "steps that are repeated": (_REPEATED, lambda s: s.rfactor("k", 0), "expected each loop to move block S, found r, which repeats it"),
+    "steps in several iterations": (
+        _loops("i in range(8)", "k in range(4)", "r in range(3)")
+        + _block("S", "S[vi] = S[vi] + A[vi, vk]", depth=4, **_SUM).replace("T.axis.R(6, k)", "T.axis.R(6, k + r)")
+        + _COPY_SUM,
+        lambda s: s.rfactor("k", 0),
+        "expected each step of block S in one iteration of k, r, found some in several",
+    ),
     "a reduction that is not alone": (
         _loops("k0 in range(3)", "k1 in range(2)", "i in range(8)")
         + _block("S", "S[vi] = S[vi] + A[vi, vk]", depth=4, **_SUM).replace("T.axis.R(6, k)", "T.axis.R(6, k0 * 2 + k1)")

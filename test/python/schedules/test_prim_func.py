@@ -560,6 +560,11 @@ BLOCK = HEAD + "    for i in range(8):\n        with T.block('B'):\n            
         (HEAD + "    B[0] = T.exp(3.0, 4.0)", 2, "TypeError: "),
         (HEAD + "    C = T.alloc_buffer(('m',))\n    B[0] = 0.0", 2, "expected sizes over the symbols of the arguments, none, found m"),
         (
+            HEAD.replace("(8,)", "('n',)") + "    C = T.alloc_buffer(('m',))\n    B[0] = 0.0",
+            2,
+            "expected sizes over the symbols of the arguments, n, found m",
+        ),
+        (
             HEAD + "    for i in range(8):\n        C = T.alloc_buffer((8,))\n        B[i] = 0.0",
             3,
             "T.alloc_buffer C: expected it outside of loops",

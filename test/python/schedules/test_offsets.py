@@ -138,9 +138,16 @@ def test_a_buffer_in_a_layout(layout: Callable, shape: str) -> None:
     kernel.check(s)
 
 
+def test_a_difference_of_indices_is_a_sum() -> None:
+    with make_context():
+        expected = ir.AffineMapAttr.parse("affine_map<(d0, d1) -> (d0 - d1 + 9, d1)>").value
+        assert layouts.affine_map(lambda i, j: [i - j + 9, j]) == expected
+
+
+@pytest.mark.parametrize("most", [1000, 20])
 @pytest.mark.parametrize(("layout", "is_distinct"), [("d0 * 10000 + d1 * 100 + d2", True), ("d0 * 10000 + d1 * 100 + d2 * 100", False)])
-def test_large_layouts_are_checked_at_some_points(layout: str, is_distinct: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layouts, "MOST_POINTS", 1000)
+def test_large_layouts_are_checked_at_some_points(layout: str, is_distinct: bool, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layouts, "MOST_POINTS", most)
     with make_context():
         amap = ir.AffineMapAttr.parse(f"affine_map<(d0, d1, d2) -> ({layout})>").value
         with contextlib.nullcontext() if is_distinct else pytest.raises(ScheduleError, match="expected another place for each element"):

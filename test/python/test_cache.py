@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import zlib
 from pathlib import Path
 
 import handmade_flow
@@ -437,6 +438,12 @@ def test_a_file_has_the_digest_of_its_contents(tmp_path):
     first.write_bytes(b"")
     second.write_bytes(b"\0")
     assert file_digest(first) != file_digest(second)
+
+
+def test_parameters_have_a_checksum_for_each_16_mib():
+    blob = np.zeros((16 << 20) + 3, np.uint8)
+    blob[-1] = 7
+    assert runtime_cache.checksums(blob) == [zlib.crc32(blob[: 16 << 20]), zlib.crc32(bytes([0, 0, 7]))]
 
 
 def test_a_file_that_is_replaced_while_it_is_read_is_not_remembered(tmp_path, monkeypatch):

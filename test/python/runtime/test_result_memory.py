@@ -77,6 +77,12 @@ def test_results_lie_beside_each_other_in_large_pages():
         assert made(ResultMemory(), num_bytes).ctypes.data % LARGE_PAGE == 0
 
 
+def test_results_of_one_large_page_lie_beside_each_other():
+    results = [made(ResultMemory(), LARGE_PAGE) for _ in range(3)]
+    first, second, third = (array.ctypes.data for array in results)
+    assert LARGE_PAGE in (second - first, third - second)  # four MiB are divided, whatever was left of those before
+
+
 @pytest.mark.parametrize("num_bytes", [LEAST_BYTES + 4, 2 * MIB - 4, 2 * MIB])
 def test_results_of_sizes_that_end_between_lines_have_memory_of_their_own(num_bytes):
     results = [made(ResultMemory(), num_bytes) for _ in range(40)]

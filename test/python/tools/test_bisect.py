@@ -339,6 +339,12 @@ def test_a_node_with_graphs_takes_what_they_take():
     np.testing.assert_array_equal(relayc.compile(part.make()).run(part.inputs)["y"], values["y"])
 
 
+def test_a_node_with_several_graphs_takes_what_each_takes():
+    y = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [2])
+    graphs = [onnx.helper.make_graph([onnx.helper.make_node("Neg", [given], ["y"])], given, [], [y]) for given in "ab"]
+    assert reads(onnx.helper.make_node("Choice", ["x"], ["z"], choices=graphs, count=2)) == ["x", "a", "b"]
+
+
 def test_a_failure_needs_inputs(model, capsys):
     code, _, err = run(capsys, model, "--failure")
     assert code == 1 and "--failure needs --inputs" in err
@@ -387,6 +393,17 @@ def test_what_bisect_needs(missing, lacking, message, model, tmp_path, monkeypat
     monkeypatch.setattr(command, "bisect", search)
     code, _, err = run(capsys, model, "--out", tmp_path / "out")
     assert code == 1 and message in err
+
+
+def test_what_is_known_of_a_fault_is_shown(tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "write", lambda answer, folder: [])
+    agreement = SimpleNamespace(difference=0.5, spread=0.25)
+    fault = SimpleNamespace(kind="kernel", name="fused", about={"strategy": "loops", "relay operators": "exp sum"}, agreement=agreement)
+    answer = SimpleNamespace(fault=fault, part=SimpleNamespace(nodes=["Exp"]), values={})
+    shown = io.StringIO()
+    command.show(answer, SimpleNamespace(precision="strict"), tmp_path, plain_console(file=shown, width=80))
+    lines = [line.split() for line in shown.getvalue().splitlines()]
+    assert ["kernel", "fused"] in lines and ["strategy", "loops"] in lines and ["relay", "operators", "exp", "sum"] in lines
 
 
 def test_a_failure_of_no_part_is_told(tmp_path):

@@ -388,6 +388,19 @@ def test_tensors_of_others_may_be_strided(driver):
             module["main"]._check_tensor(tensor, "it", spec)
 
 
+def test_only_tensors_between_alignments_are_copied(driver, monkeypatch):
+    x, kind = values((3, 5)), device_kind("cuda")
+    module = compile(program(lambda a: [build("exp", a)], [x]), target=TARGET)
+    copy = Mock(side_effect=kind.copy)
+    monkeypatch.setattr(kind, "copy", copy)
+    room = Device("cuda").tensor(np.concatenate([np.zeros(4, np.float32), x.ravel()])).data
+    for begin, copies in ((16, 0), (4, 1)):
+        given = kind.part(room, begin, (3, 5), "float32")
+        expected = np.exp(x if begin == 16 else np.concatenate([np.zeros(3, np.float32), x.ravel()])[:15].reshape(3, 5))
+        np.testing.assert_allclose(module["main"](given).numpy(), expected, rtol=1e-6)
+        assert copy.call_count == copies
+
+
 def test_unfit_out_tensors_are_refused(driver):
     x, kind = values((3, 5)), device_kind("cuda")
     module = compile(program(lambda a: [build("exp", a), build("negative", a)], [x]), target=TARGET)

@@ -19,6 +19,7 @@ from relayc import relay
 from relayc.dialects.relay.errors import RelayError
 from relayc.pipelines.control.kernels import is_on_tensors
 from relayc.pipelines.control.program import compiled_program, control_code, is_native
+from relayc.runtime import threads
 from relayc.runtime.artifact import TensorSpec
 from relayc.runtime.values import ConstructorValue, RefValue
 from relayc.tools.runtime_wheel import write_runtime_wheel
@@ -79,6 +80,17 @@ def listed(module, values):
     for value in reversed(values):
         found = module.constructors["Cons"](value, found)
     return found
+
+
+def test_calls_have_as_many_threads_as_the_module(compiled, monkeypatch):
+    applied, others = [], threads.num_threads() + 1
+    monkeypatch.setattr(threads, "_apply", applied.append)
+    compiled.num_threads = others
+    try:
+        assert elements(compiled["build"](2, listed(compiled, [7]))) == [1, 2, 7]
+    finally:
+        compiled.num_threads = None
+    assert set(applied) == {others}
 
 
 def test_functions_take_and_give_values(module):

@@ -349,6 +349,11 @@ def test_the_commands_reach_the_level_of_every_pass(tmp_path, capsys):
         opt.main([str(path), "--opt-level", str(MAX_OPT_LEVEL + 1)])
 
 
+@pytest.mark.parametrize("name", ["FuseOps", "fuse-ops"])
+def test_run_passes_takes_the_name_or_the_flag_of_a_pass(mod, name):
+    assert "relay.fused" in str(opt.run_passes(mod, ["func.func(cse)", name], PassContext()))
+
+
 class _Events(PassInstrument):
     def __init__(self):
         self.events = []

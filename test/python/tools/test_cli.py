@@ -18,7 +18,7 @@ from relayc.pipelines.context.passes import PASSES
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.targets.cpu import peak
 from relayc.runtime import Peak, load_module, num_threads
-from relayc.tools import cli, entry, opt, settings, targets
+from relayc.tools import cli, commands, entry, opt, settings, targets
 
 
 @pytest.fixture
@@ -207,6 +207,13 @@ def test_a_symbolic_program_for_another_machine_is_shown_without_sums(model, cap
 def test_ir_is_dumped_by_stage(model, tmp_path, capsys):
     assert run(capsys, "run", model, "--shape", "x=4,3", "--dump-ir", str(tmp_path / "ir"))[0] == 0
     assert {"relay", "te", "tir", "llvm"} <= {folder.name for folder in (tmp_path / "ir").iterdir()}
+
+
+@pytest.mark.parametrize("to_stderr", [False, True])
+def test_lines_of_a_pipe_have_160_characters(to_stderr, capsys):
+    commands.make_console(to_stderr).print("a" * 161)
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err)[to_stderr].split() == ["a" * 160, "a"]
 
 
 def test_opt_is_relayc_opt(tmp_path, capsys):

@@ -176,6 +176,15 @@ def test_what_no_generator_took_is_for_the_next_one(takes):
     assert {name: operators(f) for name, f in partitions(mod).items()} == {"tvmgen_default_second_main_0": ["add", "exp"]}
 
 
+def test_producers_are_merged_before_what_reads_them(takes):
+    takes("t", "abs", "exp", "add")
+    takes("u", "multiply")
+    x, y = relay.var("x", shape=(3,)), relay.var("y", shape=(3,))
+    size = relay.abs(x)
+    mod = partitioned(relay.Function([x, y], y * size + relay.exp(size)), ["t", "u"])
+    assert sorted(map(operators, partitions(mod).values())) == [["abs", "exp"], ["add"], ["multiply"]]
+
+
 def test_a_region_without_inputs():
     end = relay.op.annotation.compiler_end(relay.zeros((3,), "float32"), "t")
     (region,) = byoc.AnnotatedRegionSet(end)

@@ -177,6 +177,18 @@ def test_divisors_that_a_condition_chooses() -> None:
             assert is_safe(f"{text}\n{division}") == expected, (choice, name)
 
 
+def test_a_divisor_chosen_by_an_argument_is_no_proof() -> None:
+    text = """
+    func.func @f(%a: i64, %b: i64, %is: i1) {
+      %c1 = arith.constant 1 : i64
+      %d = arith.select %is, %c1, %b : i64
+      %q = arith.divui %a, %d : i64
+      return
+    }"""
+    with make_context(), pytest.raises(ValueError, match="expected a division that cannot trap"):
+        check_divisions(ir.Module.parse(text))
+
+
 def test_intervals_of_constants_and_of_choices() -> None:
     """From the least element or alternative to the greatest, wherever they are."""
     text = """

@@ -9,6 +9,7 @@ from support import Const, program, run_program
 
 from relayc.dialects.relay import IRModule, RelayError, TensorType, build
 from relayc.pipelines import PassContext, find_pass
+from relayc.pipelines.graph.fold_scale_axis import is_constant
 from relayc.pipelines.graph.reshapes import before_reshape, regroup
 from relayc.pipelines.graph.rewrite import Rules
 from relayc.pipelines.graph.share_parameters import _samples
@@ -55,6 +56,13 @@ def test_a_large_constant_with_another_axis_is_folded():
     mod = program(lambda x, w: [build("add", x, build("broadcast_to", w, shape=(1, 300, 300)))], [normal(1, 300, 300), Const(weight)])
     (array,) = apply(mod, "FoldConstant").params.values()
     assert array.shape == (1, 300, 300)
+
+
+@pytest.mark.parametrize(("rows", "is_folded"), [(128, True), (129, False)])
+def test_repeated_elements_are_folded_up_to_64_kib(rows, is_folded):
+    arrays = [normal(rows, 128), Const(normal(1, 128))]
+    mod = program(lambda x, w: [build("add", x, build("broadcast_to", w, shape=(rows, 128)))], arrays)
+    assert names_of(apply(mod, "FoldConstant")) == ["constant", *([] if is_folded else ["broadcast_to"]), "add"]
 
 
 def test_folding_keeps_float32():
@@ -126,6 +134,20 @@ def same_with_and_without_passes(body, arrays, rtol=1e-5):
     for a, b in zip(found, expected, strict=True):
         # Factors in weights and other orders of sums: a few ulp of the largest value.
         np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * max(1.0, float(np.abs(b).max(initial=0))))
+
+
+@pytest.mark.parametrize(("count", "expected"), [(8, True), (9, False)])
+def test_up_to_8_operators_on_a_constant_are_constant(count, expected):
+    found = []
+
+    def body(x, w):
+        for _ in range(count):
+            w = build("abs", w)
+        found.append(is_constant(w))
+        return [build("add", x, w)]
+
+    program(body, [normal(4), Const(normal(4))])
+    assert found == [expected]
 
 
 @pytest.mark.parametrize("groups", [1, 2, 4])
@@ -265,6 +287,37 @@ def test_rules_that_undo_each_other_end_with_a_warning():
     with mod.context, pytest.warns(RuntimeWarning, match="Loop: the rules do not come to an end"):
         rules.apply(mod)
     mod.verify()
+
+
+def test_rules_that_undo_each_other_are_given_up_in_the_first_sweep(monkeypatch):
+    monkeypatch.setattr("relayc.pipelines.graph.rewrite._VISITS_PER_OPERATION", 1)
+    rules, visited = Rules("Loop"), []
+
+    @rules.on("negative")
+    def again(op, rw):
+        visited.append(op.relay_name)
+        return build("negative", op.data)
+
+    mod = program(lambda x: [build("negative", x)], [normal(4)])
+    with mod.context, pytest.warns(RuntimeWarning, match="Loop: the rules do not come to an end"):
+        rules.apply(mod)
+    assert len(visited) == 101
+
+
+def test_kernels_that_cannot_be_one_leave_the_functions_as_they_were():
+    """No expression in a common size is 5 for one kernel and 7 for the other."""
+    one, two = 'tensor<?x4xf32, ["n"]>', 'tensor<?x4xf32, ["2*n"]>'
+
+    def kernel(name, type_, flops):
+        attributes = f"{{relay.primitive, relay.own_flops = {flops} : i64}}"
+        body = f'%0 = "relay.exp"(%x) : ({type_}) -> {type_} return %0 : {type_}'
+        return f"func.func private @{name}(%x: {type_}) -> {type_} attributes {attributes} {{ {body} }}"
+
+    calls = f"%0 = call @a(%x) : ({one}) -> {one} %1 = call @b(%y) : ({two}) -> {two} return %0, %1 : {one}, {two}"
+    main = f"func.func @main(%x: {one}, %y: {two}) -> ({one}, {two}) {{ {calls} }}"
+    mod = IRModule.parse("\n".join([kernel("a", one, 5), kernel("b", two, 7), main]))
+    _, before = str(mod).split("\n", 1)
+    assert str(apply(mod, "MergeSimilarKernels")).split("\n", 1)[1] == before
 
 
 def test_a_chain_of_squares_that_nothing_uses_any_more_goes_in_as_many_steps():

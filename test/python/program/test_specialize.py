@@ -123,6 +123,26 @@ def test_sizes_that_only_the_data_knows_come_from_a_hot_program_too():
         np.testing.assert_array_equal(module["main"](x), np.stack(np.nonzero(x)))
 
 
+def test_a_symbol_of_a_callee_is_not_the_one_of_the_same_name_in_main():
+    """The callee, whose n is 2*n of main, takes 8 rows at n = 4."""
+    one, two = 'tensor<?x3xf32, ["n"]>', 'tensor<?x3xf32, ["2*n"]>'
+    mod = IRModule.parse(f"""
+    func.func private @f(%x: {one}) -> {one} {{
+      %0 = "relay.exp"(%x) : ({one}) -> {one}
+      return %0 : {one}
+    }}
+    func.func @main(%x: {one}) -> {two} attributes {{relay.specialize = [{{n = 4 : i64}}]}} {{
+      %0 = tensor.concat dim(0) %x, %x : ({one}, {one}) -> {two}
+      %1 = "relay.cast_shape"(%0) {{shape = ["n", 3]}} : ({two}) -> {one}
+      %2 = call @f(%1) : ({one}) -> {one}
+      %3 = "relay.cast_shape"(%2) {{shape = ["2*n", 3]}} : ({one}) -> {two}
+      return %3 : {two}
+    }}""")
+    text = str(find_pass("Specialize")(mod))
+    assert "@main_n_4(%arg0: tensor<4x3xf32>) -> tensor<8x3xf32>" in text
+    assert f'{{shape = ["n", 3]}} : (tensor<8x3xf32>) -> {one}' in text
+
+
 def test_a_recursive_program_and_one_that_stays_a_function_have_hot_sizes():
     program = relayc.Program()
     op = program.op

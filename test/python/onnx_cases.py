@@ -63,3 +63,15 @@ def arrays(name, case):
             array = rng.uniform(0.25, 2, shape)
         found[given.name] = np.asarray(array, dtype)
     return found
+
+
+STUMP = {
+    "nodes_nodeids": [0, 1, 2],
+    "nodes_treeids": [0, 0, 0],
+    "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
+    "nodes_featureids": [0, 0, 0],
+    "nodes_values": [0.5, 0.0, 0.0],
+    "nodes_truenodeids": [1, 0, 0],
+    "nodes_falsenodeids": [2, 0, 0],
+}
+"""The attributes of a tree of one branch and two leaves, without their weights."""

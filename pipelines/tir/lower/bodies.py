@@ -470,10 +470,11 @@ class _Body:
             return None
         if step.name == "arith.cmpi" and self._is_inside(step):
             return True
-        held = [isinstance(v, int) and self.values[v] is True for v in step.operands]
-        if (step.name == "arith.select" and held[0]) or (step.name == "arith.andi" and any(held)):
-            left = step.operands[1 if held[0] else 0]
-            return self.values[left] if isinstance(left, int) else self.value(left)
+        if step.name in ("arith.select", "arith.andi"):
+            held = [isinstance(v, int) and self.values[v] is True for v in step.operands[:2]]
+            if held[0] or (held[1] and step.name == "arith.andi"):
+                left = step.operands[1 if held[0] else 0]
+                return self.values[left] if isinstance(left, int) else self.value(left)
         return self._made(step.name, step.type, [self.value(v) for v in step.operands], step.attributes, step.key)
 
     def _is_inside(self, step: LoweredStep) -> bool:

@@ -7,6 +7,7 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnx_cases import STUMP
 from shapes_by_size import imported, shapes
 
 import relayc
@@ -321,17 +322,6 @@ def test_intercepts_count_if_there_is_one_per_target():
         for given in ({"intercepts": [100.0]}, {})
     )
     assert str(found) == str(wanted)
-
-
-STUMP = {
-    "nodes_nodeids": [0, 1, 2],
-    "nodes_treeids": [0, 0, 0],
-    "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
-    "nodes_featureids": [0, 0, 0],
-    "nodes_values": [0.5, 0.0, 0.0],
-    "nodes_truenodeids": [1, 0, 0],
-    "nodes_falsenodeids": [2, 0, 0],
-}
 
 
 def weights_of(prefix, targets, leaves, weights):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from onnx import AttributeProto, helper, numpy_helper
 from onnx.parser import parse_model
+from onnx_cases import STUMP
 from onnx_models import model_of
 
 from relayc.frontend.onnx import OnnxError, from_onnx
@@ -806,18 +807,9 @@ REFUSED = [
     ),
 ]
 
-TREE = {
-    "nodes_nodeids": [0, 1, 2],
-    "nodes_treeids": [0, 0, 0],
-    "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
-    "nodes_featureids": [0, 0, 0],
-    "nodes_values": [0.5, 0.0, 0.0],
-    "nodes_truenodeids": [1, 0, 0],
-    "nodes_falsenodeids": [2, 0, 0],
-}
 WEIGHTS = {"treeids": [0, 0], "nodeids": [1, 2], "ids": [0, 0], "weights": [1.0, 2.0]}
-REGRESSOR = TREE | {f"target_{name}": values for name, values in WEIGHTS.items()} | {"n_targets": 1}
-CLASSIFIER = TREE | {f"class_{name}": values for name, values in WEIGHTS.items()} | {"classlabels_int64s": [0, 1, 2]}
+REGRESSOR = STUMP | {f"target_{name}": values for name, values in WEIGHTS.items()} | {"n_targets": 1}
+CLASSIFIER = STUMP | {f"class_{name}": values for name, values in WEIGHTS.items()} | {"classlabels_int64s": [0, 1, 2]}
 NUMBERED = {
     "leaf_targetids": [0, 0],
     "leaf_weights": np.float32([1, 2]),
@@ -831,10 +823,10 @@ NUMBERED = {
     "tree_roots": [0],
     "n_targets": 1,
 }
-NONE = {name: [] for name in TREE}
+NONE = {name: [] for name in STUMP}
 
 TREES = [
-    *((REGRESSOR, {name: values[1:]}, f"attribute {name}: expected") for name, values in TREE.items() if name != "nodes_nodeids"),
+    *((REGRESSOR, {name: values[1:]}, f"attribute {name}: expected") for name, values in STUMP.items() if name != "nodes_nodeids"),
     (REGRESSOR, {"nodes_missing_value_tracks_true": [0]}, "attribute nodes_missing_value_tracks_true: expected"),
     *(
         (REGRESSOR, {f"target_{name}": WEIGHTS[name][1:]}, "expected lists of weights of one length, found 2 and 1")

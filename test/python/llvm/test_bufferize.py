@@ -91,6 +91,24 @@ func.func @k(%x: tensor<4x4xf32>, %y: tensor<2x4xf32>)
 """
 
 
+def negated(shape: str) -> str:
+    """A kernel that negates a tensor of floats, whose type is written as MLIR writes it: 4x8xf32."""
+    dims = ", ".join(f"d{i}" for i in range(shape.count("x")))
+    loops = ", ".join(['"parallel"'] * shape.count("x"))
+    return f"""
+    #all = affine_map<({dims}) -> ({dims})>
+    func.func @k(%x: tensor<{shape}>) -> tensor<{shape}> {{
+      %e = tensor.empty() : tensor<{shape}>
+      %y = linalg.generic {{indexing_maps = [#all, #all], iterator_types = [{loops}]}}
+          ins(%x : tensor<{shape}>) outs(%e : tensor<{shape}>) {{
+      ^bb0(%a: f32, %o: f32):
+        %0 = arith.negf %a : f32
+        linalg.yield %0 : f32
+      }} -> tensor<{shape}>
+      return %y : tensor<{shape}>
+    }}"""
+
+
 def bufferized(text: str) -> str:
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
@@ -152,37 +170,13 @@ def test_only_loops_with_enough_work_are_parallel():
 @pytest.mark.parametrize(("rows", "is_parallel"), [(127, False), (128, True)])
 def test_loops_are_parallel_from_a_number_of_iterations_on(rows, is_parallel):
     shape = f"{rows}x{PARALLEL_WORK // 128}xf32"
-    text = f"""
-    #all = affine_map<(d0, d1) -> (d0, d1)>
-    func.func @k(%x: tensor<{shape}>) -> tensor<{shape}> {{
-      %e = tensor.empty() : tensor<{shape}>
-      %y = linalg.generic {{indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}}
-          ins(%x : tensor<{shape}>) outs(%e : tensor<{shape}>) {{
-      ^bb0(%a: f32, %o: f32):
-        %0 = arith.negf %a : f32
-        linalg.yield %0 : f32
-      }} -> tensor<{shape}>
-      return %y : tensor<{shape}>
-    }}"""
-    assert ("scf.parallel" in bufferized(text)) == is_parallel
+    assert ("scf.parallel" in bufferized(negated(shape))) == is_parallel
 
 
 @pytest.mark.parametrize(("rows", "dimensions"), [(PARALLEL_TASKS - 1, 2), (PARALLEL_TASKS, 1)])
 def test_as_few_outer_dimensions_are_parallel_as_give_enough_tasks(rows, dimensions):
     shape = f"{rows}x32x32xf32"
-    text = f"""
-    #all = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
-    func.func @k(%x: tensor<{shape}>) -> tensor<{shape}> {{
-      %e = tensor.empty() : tensor<{shape}>
-      %y = linalg.generic {{indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel"]}}
-          ins(%x : tensor<{shape}>) outs(%e : tensor<{shape}>) {{
-      ^bb0(%a: f32, %o: f32):
-        %0 = arith.negf %a : f32
-        linalg.yield %0 : f32
-      }} -> tensor<{shape}>
-      return %y : tensor<{shape}>
-    }}"""
-    (loop,) = [line for line in bufferized(text).splitlines() if "scf.parallel" in line]
+    (loop,) = [line for line in bufferized(negated(shape)).splitlines() if "scf.parallel" in line]
     assert loop.split(" = ")[0].count("%") == dimensions
 
 

@@ -84,6 +84,15 @@ def inline(s: Schedule) -> None:
             s.compute_inline(name)
 
 
+def split_threads(s: Schedule, loops: Sequence[LoopRV], threads: int, lanes: int = 1) -> tuple[LoopRV, LoopRV]:
+    """Makes some threads of nested loops, each with some lanes; gives the loop around the threads, and theirs."""
+    outer, inner, *vector = s.split(s.fuse(*loops), [None, threads, lanes] if lanes > 1 else [None, threads])
+    s.bind(inner, "threadIdx.x")
+    for loop in vector:
+        s.vectorize(loop)
+    return outer, inner
+
+
 class _Writer:
     def __init__(self, s: Schedule, numbers: Numbers) -> None:
         self.s, self.numbers = s, numbers
@@ -156,18 +165,9 @@ class _Writer:
         """Makes threads of loops, each with some lanes; gives the loop of the threads."""
         if not loops:
             return None
-        blocks, threads = self._split(loops, self.numbers.threads, lanes)
+        blocks, threads = split_threads(self.s, loops, self.numbers.threads, lanes)
         self.s.bind(blocks, "blockIdx.x")
         return threads
-
-    def _split(self, loops: Sequence[LoopRV], threads: int, lanes: int) -> tuple[LoopRV, LoopRV]:
-        """Makes some threads of loops, each with some lanes; gives the loop around the threads, and theirs."""
-        factors = [None, threads, lanes] if lanes > 1 else [None, threads]
-        outer, inner, *vector = self.s.split(self.s.fuse(*loops), factors)
-        self.s.bind(inner, "threadIdx.x")
-        for loop in vector:
-            self.s.vectorize(loop)
-        return outer, inner
 
     def _in_threads(self, rows: list[LoopRV], group: Sequence[str]) -> None:
         """A thread for each row."""
@@ -214,7 +214,7 @@ class _Writer:
         lanes = self._lanes(block, block.vars[iterators[-1]], extents[-1])
         if guess(prod(extents)) < width * lanes:
             lanes = 1
-        self._split(loops, width, lanes)
+        split_threads(self.s, loops, width, lanes)
 
     def _keep_local(self, name: str) -> None:
         for i, _ in enumerate(self.s.nest.blocks()[name].outputs()):

@@ -16,7 +16,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cuda.architectures import WARP
-from relayc.pipelines.targets.cuda.strategies.general import inline
+from relayc.pipelines.targets.cuda.strategies.general import inline, split_threads
 from relayc.pipelines.targets.cuda.target import CudaTarget
 from relayc.pipelines.te.read import window_channels, window_columns
 from relayc.pipelines.te.read.graph import Kernel
@@ -174,9 +174,8 @@ def _in_threads(s: Schedule, stored: str, window: Window, outputs: Sequence[tupl
                 loops[d], part = s.split(loops[d], [None, count])
                 parts.append(part)
     s.reorder(*single, *loops, *parts)
-    block, thread = s.split(s.fuse(*single, *loops), [None, threads])
+    block, thread = split_threads(s, [*single, *loops], threads)
     s.bind(block, "blockIdx.x")
-    s.bind(thread, "threadIdx.x")
     for part in parts:
         s.unroll(part)
     if isinstance(window, ChannelWindow):

@@ -238,7 +238,7 @@ def neutral(name: str, element: ir.Type) -> float | int:
 
 def combining_step(steps: Sequence[Step], store: Step) -> int | None:
     """The number of the step that combines a value with the stored element by one commutative operation; None if there is no such step, or
-    the body uses the element otherwise."""
+    the body also uses the element or the result of the step otherwise."""
     number, access = store.operands[0], store.access
     if not isinstance(number, int) or access is None or (combine := steps[number]).name not in COMMUTATIVE:
         return None
@@ -246,4 +246,4 @@ def combining_step(steps: Sequence[Step], store: Step) -> int | None:
     if len(loads) != 1 or not all(map(equal, steps[loads[0]].access.indices, access.indices)):  # type: ignore[union-attr] # it is one
         return None
     used = [v for s in steps for v in s.operands if isinstance(v, int)]
-    return number if used.count(loads[0]) == 1 and loads[0] in combine.operands else None
+    return number if used.count(loads[0]) == used.count(number) == 1 and loads[0] in combine.operands else None

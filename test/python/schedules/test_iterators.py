@@ -352,6 +352,29 @@ for i, k, l in T.grid(12, 2, 2):
     Schedule(horner).reorder("k", "l", "i")
 
 
+def test_a_running_sum_that_is_added_up_keeps_the_order_of_its_steps() -> None:
+    running = module(
+        """
+C = T.alloc_buffer((12,), "float32")
+for i, k, l in T.grid(12, 2, 2):
+    with T.block("B"):
+        vi = T.axis.spatial(12, i)
+        vk = T.axis.reduce(2, k)
+        vl = T.axis.reduce(2, l)
+        with T.init():
+            C[vi] = 0.0
+            B[vi] = 0.0
+        s = C[vi] + A[vi, vk * 2 + vl]
+        C[vi] = s
+        B[vi] = B[vi] + s
+"""
+    )
+    a = np.random.default_rng(0).integers(-9, 9, (12, 4)).astype(np.float32)
+    np.testing.assert_array_equal(run(running, [a])[0], np.cumsum(a, 1).sum(1))
+    with pytest.raises(ScheduleError, match="expected block B to combine each element with a value by a commutative operation"):
+        Schedule(running).reorder("l", "k")
+
+
 def test_a_start_that_names_its_step() -> None:
     """An init may use a reduction iterator, which is 0 there."""
     source = module(

@@ -19,6 +19,7 @@ from relayc.dialects.discardable import ITERATION_WORK
 from relayc.dialects.functions import retype, symbol_name
 from relayc.dialects.mlir import arith, bufferization, func, ir, linalg, memref, scf, tensor
 from relayc.dialects.operations import element_bytes, last_operation, walk
+from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.later import ParallelIf
 from relayc.dialects.relay.types import shape_of
 from relayc.pipelines.context.upstream import run_upstream
@@ -55,6 +56,7 @@ def loops_of_kernels(module: ir.Module) -> None:
     with module.context, module.operation.location:
         sizes: dict[str, list[Size]] = {}
         for function in [op for op in module.body.operations if isinstance(op, func.FuncOp) and not op.is_external]:
+            _check_parallel_loops(function)
             with function_sizes(function):
                 _drop_empty_tensors(function)
                 _decompose_concats(function)
@@ -72,6 +74,15 @@ def loops_of_kernels(module: ir.Module) -> None:
         run_upstream(module.operation, "canonicalize,convert-linalg-to-parallel-loops,fold-memref-alias-ops,canonicalize,cse", verify=True)
         for function in [op for op in module.body.operations if isinstance(op, func.FuncOp) and not op.is_external]:
             _resolve_dims(function, sizes[symbol_name(function)])
+
+
+def _check_parallel_loops(function: func.FuncOp) -> None:
+    """Checks that no scf.parallel of a function reduces to values: these loops are rebuilt with fewer dimensions. Raises RelayError."""
+    for loop in walk(function.operation, scf.ParallelOp):
+        if len(loop.operation.results):
+            found = ", ".join(str(r.type) for r in loop.operation.results)
+            where = f"kernel @{symbol_name(function)} at {loop.operation.location}"
+            raise RelayError(f"{where}: expected scf.parallel without results (scf.for and linalg.reduce have results), found {found}")
 
 
 def _producer(value: ir.Value) -> ir.OpView | None:

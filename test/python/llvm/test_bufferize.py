@@ -8,6 +8,8 @@ from jitted import call, compile_text
 
 from relayc.dialects.discardable import DISTINCT
 from relayc.dialects.mlir import ir, make_context
+from relayc.dialects.relay.errors import RelayError
+from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile_kernel import compile_kernel
 from relayc.pipelines.tir.fallback.bufferize import PARALLEL_TASKS, PARALLEL_WORK, bufferize_kernel
 from relayc.pipelines.tir.fallback.vectorize import vectorize_loops
@@ -356,3 +358,26 @@ def test_steps_of_a_number_that_is_computed_inside_do_not_count_as_work():
     }"""
     found = bufferized(text)
     assert re.search(rf"arith.cmpi sge, %arg\d, %c{PARALLEL_WORK} ", found), found
+
+
+@pytest.mark.parametrize("target", ["cpu", Target("cuda", arch="sm_80", emulate=True)], ids=str)
+def test_a_parallel_loop_that_reduces_to_a_value_is_refused(target):
+    kernel = """
+func.func @total(%a: tensor<8xf32>) -> tensor<f32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %zero = arith.constant 0.0 : f32
+  %sum = scf.parallel (%i) = (%c0) to (%c8) step (%c1) init (%zero) -> f32 {
+    %element = tensor.extract %a[%i] : tensor<8xf32>
+    scf.reduce(%element : f32) {
+    ^bb0(%x: f32, %y: f32):
+      %added = arith.addf %x, %y : f32
+      scf.reduce.return %added : f32
+    }
+  }
+  %result = tensor.from_elements %sum : tensor<f32>
+  return %result : tensor<f32>
+}"""
+    with pytest.raises(RelayError, match=r"kernel @total at .*: expected scf.parallel without results .*, found f32"):
+        compile_kernel(kernel, target=target)

@@ -133,7 +133,7 @@ def compile(
         raise TypeError(f"shapes: expected a mapping of names of inputs, found {shapes!r}")
     if dims is not None and not isinstance(dims, Mapping):
         raise TypeError(f"dims: expected a mapping of names of dimensions, found {dims!r}")
-    if schedules is not None and not isinstance(schedules, Mapping):
+    if schedules is not None and not (isinstance(schedules, Mapping) and all(isinstance(pattern, str) for pattern in schedules)):
         raise TypeError(f"schedules: expected a mapping of patterns of names of kernels, found {schedules!r}")
     entries = _entries(specialize)
     if num_threads is not None or not isinstance(target, Target):

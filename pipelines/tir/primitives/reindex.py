@@ -39,7 +39,8 @@ def reindex(nest: Nest, block: str, buffer: Sequence[str | int], element: int | 
         raise ScheduleError(f"block {block}: expected one element of {label} at each point, found accesses of several")
     if element is not None and not 0 <= element < len(elements):
         raise ScheduleError(f"element: expected a position out of {len(elements)} elements of {label}, found {element}")
-    key, accesses = list(elements.items())[element or 0]
+    accesses = list(elements.values())[element or 0]
+    operations = {access.operation for access in accesses}
     used = _used(user, accesses[0])
     if kind == "write":
         moving.check_alone(nest, user, found)
@@ -53,7 +54,7 @@ def reindex(nest: Nest, block: str, buffer: Sequence[str | int], element: int | 
         raise ScheduleError(f"block {block}: expected loops without {other.name}, which uses {label} too, found both in loop {loop.name}")
     extents = [user.extents[i] for i in used]
     member = copies.member_with(user, None)
-    local = [(b, a) for b, a in bodies.accesses_of(nest, found) if b.name == block and _key(a) == key]
+    local = [(b, a) for b, a in bodies.accesses_of(nest, found) if b.name == block and a.operation in operations]
 
     def place(iterators: Sequence[Index]) -> list[Index]:
         point: dict[Var, Index] = {user.vars[i]: at for i, at in zip(used, iterators, strict=True)}

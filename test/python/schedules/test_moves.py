@@ -576,6 +576,19 @@ def test_one_of_several_elements_is_reindexed() -> None:
     np.testing.assert_array_equal(made(*kernel.inputs), kernel.expected)
 
 
+def test_the_start_of_a_reduction_is_reindexed_too() -> None:
+    A = te.placeholder((5, 7), name="A")
+    k = te.reduce_axis((0, 7), "k")
+    S = te.compute((5,), lambda i: te.sum(A[i, k], axis=k), name="S")
+    s = Schedule(te.create_prim_func([A, te.compute((5,), lambda i: S[i] * 2.0, name="D")]))
+    s.fuse_iterators("S", [[0], [1]])
+    s.reindex("S", ("write", 0))
+    block = s.nest.blocks()["S"]
+    assert {s.nest.buffer_name(access.buffer) for access in block.accesses() if access.is_store} == {"S_reindex"}
+    a = np.random.default_rng(0).standard_normal((5, 7)).astype(np.float32)
+    np.testing.assert_allclose(run(s.mod, [a])[0], 2 * a.sum(1, dtype=np.float64), rtol=1e-5)
+
+
 def test_rows_of_softmax_one_after_the_other() -> None:
     kernel = softmax()
     s = Schedule(kernel.mod)

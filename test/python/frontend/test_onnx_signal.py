@@ -139,6 +139,14 @@ def test_signals_are_cut_or_filled_up(given, length):
     close(dft(x, length, onesided=1, inverse=1), np.fft.irfft(x[..., 0].astype("float64"), length)[..., None])
 
 
+def test_a_signal_is_cut_before_a_convolution():
+    """It is as long as the power of two for the convolution, whose last elements are those before the first."""
+    x = signal(1, 256, 2)
+    mod = from_onnx(dft_model("float32", x.shape, 109))
+    assert way_of(mod) == CONVOLUTION
+    close(interpreted(mod, x), pairs(np.fft.fft(x.astype("float64") @ [1, 1j], 109)))
+
+
 @pytest.mark.parametrize("axis", [0, 1, 2, -2])
 def test_axes(axis):
     x = signal(5, 6, 7, 2)

@@ -133,8 +133,11 @@ def test_tiles_of_groups_are_products(kind, across, shape, options):
 
 def test_tiles_of_two_lines_are_copied_line_by_line():
     a, b = (RNG.integers(-3, 4, (n, 128)).astype(np.float16) for n in (64, 8))
-    kernel = relayc.compile_kernel(product(64, 8, 128, "f16"), schedule=one_group(columns=8, depth=128), target=EMULATED)
+    kernel = relayc.compile_kernel(product(64, 8, 128, "f16"), schedule=one_group(columns=8, depth=128), target=EMULATED, keep_ir=True)
     np.testing.assert_array_equal(kernel(a, b), 2 * (a.astype(np.float32) @ b.T.astype(np.float32)))
+    # The second one takes the sums of the first: it begins when that has ended.
+    line = ["fence.aligned", *["mma_async"] * 4, "commit.group.sync.aligned", "wait.group.sync.aligned"]
+    assert re.findall(r"nvvm\.wgmma\.([a-z_.]*)", kernel.ir["tir"]) == 2 * line
 
 
 @pytest.mark.parametrize("name", ["wgmma_f16_64x256x16", "wgmma_s8_64x24x32", "wgmma_s8_64x256x32", "mma_f16_16x8x16"])

@@ -191,6 +191,17 @@ def test_what_is_read_twice_or_before_a_store_has_a_name() -> None:
     assert "T.op(" in text  # // is several operations, of which some have no form of their own
 
 
+def test_truth_values_are_copied_as_they_are() -> None:
+    @prim_func
+    def main(A: T.Buffer((4,), "bool"), B: T.Buffer((4,), "bool")):
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                B[vi] = A[vi]
+
+    assert "B[vi] = A[vi]\n" in check_round_trip(main)
+
+
 def test_show_prints_the_text(capsys: pytest.CaptureFixture[str]) -> None:
     schedule = Schedule(KERNELS["total"]().mod)
     schedule.show()

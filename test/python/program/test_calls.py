@@ -202,6 +202,23 @@ def test_a_function_of_the_tir_stage_stands_where_it_is_declared():
     assert programs.kernels["scaled_impl"].ops == ("scaled",)
 
 
+def test_a_function_that_takes_more_than_its_declaration_is_an_error():
+    """Of which it wants the last packed."""
+    text = """
+    func.func private @impl(%x: memref<4x8xf32>, %y: memref<4x8xf32>, %w: memref<1x4x8xf32> {relay.packing = {batch = 0 : i64,
+        extents = array<i64: 8, 4>, kind = "columns", map = affine_map<(d0, d1) -> (d1, d0)>, source = array<i64: 4, 8>}}) {
+      return
+    }
+    func.func private @k(tensor<4x8xf32>) -> tensor<4x8xf32> attributes {relay.tir = @impl}
+    func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+      %0 = call @k(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+      return %0 : tensor<4x8xf32>
+    }
+    """
+    with pytest.raises(RelayError, match=r"@impl, which @k stands for: expected the type \(memref<4x8xf32>, memref<4x8xf32>\) -> \(\),"):
+        Programs(text)
+
+
 # ---- recursion ------------------------------------------------------------------------------------------------------------------------
 
 FACTORIAL = f"""

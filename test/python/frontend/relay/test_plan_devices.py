@@ -57,6 +57,14 @@ def test_fields_are_copied_and_not_tuples():
     assert [copy.checked_type.concrete_shape for copy in copies] == [(2, 2)]
 
 
+def test_what_two_devices_reach_is_where_the_first_one_has_it():
+    """An operator itself is nowhere."""
+    x = relay.var("x", shape=(2,))
+    shared = relay.exp(x)
+    found = relay.analysis.planned_devices(relay.Tuple([on_device(shared, CPU, True), on_device(relay.tanh(shared), GPU, True)]))
+    assert found[shared] == CPU and not any(isinstance(node, relay.Op) for node in found)
+
+
 def test_what_two_devices_use_is_copied_once_for_the_other():
     a, b, c = (relay.var(name, shape=(2,)) for name in "abc")
     mod = planned(relay.Function([a, b, c], on_device(a + b, CPU) - on_device(b * c, GPU)))

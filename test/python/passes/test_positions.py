@@ -184,6 +184,13 @@ def test_positions_that_may_be_outside_are_looked_up():
     np.testing.assert_array_equal(module["main"](x), TABLE[[0, 1, 2, 3, 3, 3]])
 
 
+def test_what_is_looked_up_in_several_positions_is_not_known():
+    mod = program(lambda x, at: [build("take", x, at, axis=0)], [Const(np.arange(4)), np.array([2, 0])])
+    block = mod.main.regions[0].blocks[0]
+    with mod.context:
+        assert positions_of(block.operations[len(block.operations) - 1].operands[0], Rewriter(mod)) is None
+
+
 def test_a_comparison_that_sizes_decide_is_computed():
     body = lambda op, x: op.where(positions(op) < np.int64(3), x, np.float32(0))  # noqa: E731
     assert "less" in _operators(_program(body, x=TensorType(("n",), "float32")))

@@ -154,6 +154,17 @@ def test_keys_that_all_heads_share() -> None:
     np.testing.assert_allclose(result, weights / weights.sum(-1, keepdims=True) @ v, rtol=0, atol=TOLERANCE)
 
 
+def test_a_dimension_of_one_element_behind_a_transpose_is_part_of_the_last_one() -> None:
+    q, k, v = normal(1, 2, 3, 1), normal(2, 5, seed=1), normal(1, 2, 5, 1, seed=2)
+
+    def body(q, k, v):
+        return [build("nn.attention", q, reshape(build("transpose", k, axes=(1, 0)), 1, 5, 2, 1), v, key_layout="BSHD", scale=1.0)]
+
+    mod = find_pass("RecognizeAttention")(program(body, [q, k, v]))
+    (op,) = (op for op in mod.main.regions[0].blocks[0].operations if op.operation.name == "relay.nn_attention")
+    assert op.key_layout == "HDBS" and op.operation.operands[1].type.shape == [2, 1, 1, 5]
+
+
 def test_attention_of_unknown_sizes_stays_as_it_is() -> None:
     text = """
     func.func @main(%q: tensor<2x3x4xf32>, %k: tensor<2x?x4xf32>, %h: tensor<1x2x3x4xf32>, %l: tensor<1x2x?x4xf32>)

@@ -268,6 +268,21 @@ func.func @main(%x: tensor<?x8xf32, ["n"]>, %s: tensor<i64>) -> tensor<?x?xf32, 
         replace_symbols(mod.module.operation, {"z": 4})
 
 
+def test_a_field_that_is_cast_for_a_call_is_in_symbols_of_the_caller() -> None:
+    of = 'tensor<?xf32, ["{}"]>'.format
+    mod = module(f"""
+func.func private @f(%x: {of("k")}) -> tensor<4xf32>
+func.func @main(%t: tuple<{of("n")}, tensor<4xf32>>) -> tensor<4xf32> {{
+  %0 = "relay.tuple_get_item"(%t) {{index = 0 : i64}} : (tuple<{of("n")}, tensor<4xf32>>) -> {of("n")}
+  %1 = "relay.cast_shape"(%0) {{shape = ["k"]}} : ({of("n")}) -> {of("k")}
+  %2 = call @f(%1) : ({of("k")}) -> tensor<4xf32>
+  return %2 : tensor<4xf32>
+}}""")
+    replace_symbols(mod.main, {"n": symbol("m"), "k": symbol("z")}, of_callees=False)
+    mod.verify()
+    assert f"({of('m')}) -> {of('k')}" in str(mod)
+
+
 def test_a_size_of_a_reshape_that_becomes_0_is_no_code() -> None:
     mod = module("""
 func.func @main(%x: tensor<8x?x3xf32, ["n"]>) -> tensor<?x8x3xf32, ["n"]> {

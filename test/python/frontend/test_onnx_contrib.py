@@ -119,6 +119,10 @@ def test_products_of_transposed_operands(flags):
     check("FusedMatMul", {"a": a, "b": b}, alpha=0.5, symbols={2: "batch", 4: "rows"}, **flags)
 
 
+def test_products_transpose_no_operand_by_default():
+    check("TransposeMatMul", {"a": floats(3, 3), "b": floats(3, 4)}, compiled=False)
+
+
 @pytest.mark.parametrize(
     ("activation", "parameters"),
     [("Relu", {}), ("LeakyRelu", {"activation_alpha": 0.3}), ("HardSigmoid", {"activation_alpha": 0.2, "activation_beta": 0.4})],

@@ -141,9 +141,7 @@ class Parser(TypeParser):
             self.expect("{")
             with self.type_scope(params):
                 constructors = self.listed("}", lambda: self._constructor(header))
-        data = e.TypeData(header, params, constructors)
-        self._know_type(data)
-        return data
+        return e.TypeData(header, params, constructors)
 
     def _constructor(self, header: t.GlobalTypeVar) -> e.Constructor:
         name = self.expect_kind("name", "the name of a constructor")

@@ -55,7 +55,7 @@ _convert = CONVERTERS["stablehlo.convert"]
 @op("convert", complex_too=True)
 def convert(node: Node, x: Any) -> Any:
     if isinstance(x, Pair) or node.dtype != "complex":
-        return x if isinstance(x, Pair) and node.dtype == "complex" else _convert(node, x.real if isinstance(x, Pair) else x)
+        return x if node.dtype == "complex" else _convert(node, x.real if isinstance(x, Pair) else x)
     width = "float64" if "f64" in str(node.op.results[0].type) else "float32"
     shape, _ = node.result()
     part = broadcast_to(emit("cast", x, dtype=width), tuple(1 if d is None else d for d in shape))

@@ -71,7 +71,7 @@ class ColumnsCopy:
 
     def _whole(self, first: Index, point: Point, target: Index) -> None:
         """A block of COLUMNS columns."""
-        if not isinstance(self.layout.size, int) or not isinstance(self.layout.pitch, int):
+        if not isinstance(self.layout.size, int):
             self._masked(first, emit.index_constant(COLUMNS), point, target)
             return
         size, whole = self.layout.size, self.whole_steps

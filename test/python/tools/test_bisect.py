@@ -288,7 +288,8 @@ def test_parts_of_relay_programs_keep_their_parameters(tmp_path):
 
     @program.function(x=relayc.TensorType((2, 300), "float32"))
     def main(x):
-        return program.op.tanh(x) * weights - x
+        bent = program.op.tanh(x)
+        return bent * weights - bent
 
     source = RelaySource(program.module(), {})
     assert "loc(" in source.text  # with the names of nodes
@@ -298,6 +299,7 @@ def test_parts_of_relay_programs_keep_their_parameters(tmp_path):
     command._write_relay(part.make(), tmp_path)
     mod = relayc.IRModule.parse((tmp_path / "model.mlir").read_text(), load_param_dict_from_file(tmp_path / "params.safetensors"))
     np.testing.assert_array_equal(relayc.compile(mod)["main"](values["tanh#0"]), np.broadcast_to(weights, (2, 300)))
+    assert source.part([0, 1], values).outputs == ("tanh#0", "multiply#1")
     for nodes, changed, message in [([], {}, "no outputs"), ([1], {"tanh#0": None}, "tanh#0 is no tensor")]:
         with pytest.raises(NoPart, match=message):
             source.part(nodes, {**values, **changed})

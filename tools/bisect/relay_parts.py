@@ -38,7 +38,7 @@ class RelaySource:
 
     def part(self, nodes: Collection[int], values: Mapping[str, np.ndarray], outputs: Collection[str] | None = None) -> Part:
         chosen, given, taken = self._cut(frozenset(nodes), outputs)
-        if not given or not chosen:
+        if not given:
             raise NoPart("no outputs")
         missing = [name for name in (*given, *taken) if not isinstance(values.get(name), np.ndarray)]
         if missing:

@@ -13,6 +13,7 @@ from relayc.serve.command import _size
 
 WHY = "relayc serve needs MLServer, which is not installed (no release of it is for Python 3.13)"
 rest = pytest.importorskip("relayc.serve.rest", reason=WHY)
+grpc = pytest.importorskip("relayc.serve.grpc", reason=WHY)
 settings = pytest.importorskip("relayc.serve.settings", reason=WHY)
 Repository = pytest.importorskip("relayc.serve.repository", reason=WHY).Repository
 
@@ -124,6 +125,18 @@ def test_a_model_needs_no_parameters(tmp_path: Any, monkeypatch: pytest.MonkeyPa
     found = settings.take_settings(given)
     assert (str(found.path), found.limits.max_batch_size, found.workers, found.options) == (settings.FILES[0], 3, 0, {})
     assert given.max_batch_size == 0
+
+
+def test_a_model_that_cannot_be_opened_is_not_loaded(tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes(b"no model")
+    given = settings.ModelSettings(name="m", implementation=grpc.RelaycModel, parameters={"uri": str(tmp_path)})
+    with pytest.raises(ValueError, match=r"model\.onnx"):
+        asyncio.run(grpc.RelaycModel(given).load())
+
+
+@pytest.mark.parametrize("number", ["7", None])
+def test_an_answer_has_the_number_of_its_request(number: str | None) -> None:
+    assert grpc._response(grpc.InferenceResponse(model_name="m", id=number, outputs=[])).id == (number or "")
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,16 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from oracle import needs_exact_bytes
+from support import Const, program
 from support import run as run_operator
 
 import relayc
-from relayc.dialects.relay import IRModule, Op
+from relayc.dialects.relay import IRModule, Op, build
 from relayc.dialects.relay.qnn import centred
 from relayc.frontend import import_model
 from relayc.pipelines.graph import canonicalize_ops, fake_quantization_to_integer, graph_pipeline, qnn_canonicalize
+from relayc.pipelines.graph.qnn_canonicalize import known
+from relayc.pipelines.graph.rewrite import Rewriter
 
 
 def drawn(shape, dtype, seed=0):
@@ -306,6 +309,20 @@ def test_softmax_is_along_the_last_axis_by_default():
     real = np.exp((x.astype(np.float64) - 3) * 0.05)
     expected = np.rint(real / real.sum(1, keepdims=True) * 256) - 128
     np.testing.assert_array_less(np.abs(found - expected), 1.5)  # a unit, where a value is near the middle of two
+
+
+@pytest.mark.parametrize(("rounding", "wanted"), [("TONEVEN", [0, 1]), ("TONEAREST", None)])
+def test_what_is_computed_of_constants_is_known_where_all_of_it_is(rounding, wanted):
+    """Numbers that are rounded away from zero are left to the program, and what is computed of them too."""
+
+    def body(*values):
+        return [build("qnn.dequantize", build("qnn.quantize", *values, rounding=rounding, out_dtype="int8"), *values[1:])]
+
+    mod = program(body, [Const(v) for v in (np.float32([0.25, 0.75]), np.array(0.5, np.float32), np.array(0, np.int32))])
+    operations = mod.main.regions[0].blocks[0].operations
+    with mod.context:
+        found = known(operations[len(operations) - 1].operands[0], Rewriter(mod))
+    assert (found if found is None else found.tolist()) == wanted
 
 
 def test_weights_without_their_zero_points_are_bytes_where_they_fit():

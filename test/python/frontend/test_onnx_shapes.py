@@ -136,6 +136,11 @@ def test_movements_of_sizes():
     )
 
 
+def test_sizes_among_known_numbers():
+    at, numbers = np.array([2, 0]), np.array([7, 8, 9])
+    on_shape(node("ScatterElements", ["numbers", "at", "s"], ["a"]), node("Gather", ["a", "at"], ["y"]), numbers=numbers, at=at)
+
+
 @pytest.mark.parametrize(("repeats", "is_known"), [(63, True), (64, True), (65, False)])
 def test_longer_tensors_of_sizes_are_data(repeats, is_known):
     nodes = [

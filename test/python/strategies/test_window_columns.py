@@ -11,7 +11,7 @@ from tekernels import Program
 
 from relayc import te
 from relayc.dialects.mlir import arith, ir
-from relayc.dialects.relay import TensorType
+from relayc.dialects.relay import IRModule, TensorType
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile_kernel import compile_kernel
 from relayc.pipelines.te.rules import scalar
@@ -224,3 +224,34 @@ def test_narrow_maps_that_are_seen_as_lines():
     padded = np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)], constant_values=-np.inf)
     expected = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3)).max((4, 5)).reshape(24, 5) + b[:, None]
     np.testing.assert_array_equal(kernel(x, b), expected)
+
+
+def test_windows_over_single_bits_are_left_to_other_schedules():
+    """The bits are computed in the kernel, and only there."""
+    every = ", ".join(["affine_map<(a, b, c) -> (a, b, c)>"] * 2)
+    of_window = "affine_map<(a, b, c, i) -> (a, b, c + i)>, affine_map<(a, b, c, i) -> (i)>, affine_map<(a, b, c, i) -> (a, b, c)>"
+    text = f"""
+func.func @main(%x: tensor<1x2x40xf32>) -> tensor<1x2x38xf32> {{
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1x2x40xi1>
+  %m = linalg.generic {{indexing_maps = [{every}], iterator_types = ["parallel", "parallel", "parallel"]}}
+      ins(%x : tensor<1x2x40xf32>) outs(%e : tensor<1x2x40xi1>) {{
+  ^bb0(%a: f32, %o: i1):
+    %c = arith.cmpf ogt, %a, %z : f32
+    linalg.yield %c : i1
+  }} -> tensor<1x2x40xi1>
+  %s = tensor.empty() : tensor<1x2x38xf32>
+  %w = tensor.empty() : tensor<3xf32>
+  %f = linalg.fill ins(%z : f32) outs(%s : tensor<1x2x38xf32>) -> tensor<1x2x38xf32>
+  %r = linalg.generic {{indexing_maps = [{of_window}], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}}
+      ins(%m, %w : tensor<1x2x40xi1>, tensor<3xf32>) outs(%f : tensor<1x2x38xf32>) {{
+  ^bb0(%a: i1, %u: f32, %o: f32):
+    %v = arith.uitofp %a : i1 to f32
+    %t = arith.addf %o, %v : f32
+    linalg.yield %t : f32
+  }} -> tensor<1x2x38xf32>
+  return %r : tensor<1x2x38xf32>
+}}"""
+    x = values((1, 2, 40), "float32")
+    found = compile_kernel(IRModule.parse(text))(x)
+    np.testing.assert_array_equal(found, np.lib.stride_tricks.sliding_window_view(x > 0, 3, 2).sum(-1))

@@ -429,6 +429,8 @@ def test_a_loop_carries_sizes_that_change(mod: IRModule) -> None:
 
     found = While.create(z, lambda _: c, grown, tensor("k"))
     assert type_of(found) == tensor("k")
+    kept = While.create(z, lambda _: c, lambda v: build("exp", v), tensor("l"))
+    assert type_of(kept) == tensor("l")
     with pytest.raises(RelayError, match=r"relay.while at .*: type yielded by step: expected .*\"m\".*found .*3\*m \+ 1"):
         While.create(z, lambda _: c, grown)
 

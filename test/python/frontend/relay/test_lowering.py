@@ -476,3 +476,6 @@ def test_a_program_that_needs_one_of_its_sizes_is_compiled_for_those_of_the_call
     program = relay.Function([x, y], relay.sliding_window(x, 0, (2,), (1,)) + y)
     a, b = np.arange(4, dtype="float32"), np.array([3, -2], "float32")
     np.testing.assert_array_equal(run(program, a, b), np.stack([a[:-1], a[1:]], 1) + b)
+    pairs, some = relay.var("x", shape=(relay.Any(), 2)), np.arange(8, dtype="float32").reshape(4, 2)
+    program = relay.Function([pairs, y], relay.sliding_window(pairs, 0, (2, 2), (1, 1)) + y)
+    np.testing.assert_array_equal(run(program, some, b), np.stack([some[:-1], some[1:]], 1)[:, None] + b)

@@ -589,6 +589,14 @@ OF_REFERENCE = {
 }
 
 
+def test_the_sizes_of_a_transposed_convolution_may_be_those_of_all_dimensions():
+    texts = []
+    for sizes in ("10", "1, 3, 10"):
+        nodes = f"y = ConvTranspose<output_shape = [{sizes}], strides = [2]>(x, w)"
+        texts.append(str(from_onnx(parsed((18, "float[1, 2, 4] x, float[2, 3, 3] w", nodes)))))
+    assert texts[0] == texts[1] and "-> tensor<1x3x10xf32>" in texts[0]
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_against_others(name):
     session = ReferenceEvaluator if name in OF_REFERENCE else onnxruntime.InferenceSession

@@ -15,6 +15,7 @@ from relayc.dialects.relay import IRModule, TensorType
 from relayc.frontend.converter import ModelBuilder, Tensor, at_node, constant, emit, ints, known
 from relayc.frontend.registry import FRONTENDS, accepted, find_frontend
 from relayc.frontend.steps import multiply, reshape
+from relayc.symbolic import Range, bounds, symbol
 
 MODEL = '<ir_version: 8, opset_import: ["" : 18]> main (float[2, 3] x) => (float[2, 3] y) { y = Relu (x) }'
 DOUBLED = {
@@ -102,6 +103,22 @@ def test_operations_and_errors_name_the_node_they_come_from(toy):
     wrong = {"name": "more", "op": "repeat", "inputs": ["x", "x"]}
     with pytest.raises(relayc.ModelError, match=r"node 'more' \(repeat\): input repeats: expected a value known at import, found 'x'"):
         relayc.import_model(Graph(DOUBLED, nodes=[wrong], output="more"))
+
+
+def test_the_model_that_is_built_is_the_inner_one_until_that_ends():
+    with ModelBuilder({}) as outer:
+        with ModelBuilder({}) as inner:
+            assert ModelBuilder.current() is inner
+        assert ModelBuilder.current() is outer
+
+
+def test_names_of_sizes():
+    """The same for equal sizes; of a name is known what is known of the size, which is no less than 0."""
+    with ModelBuilder({"x": TensorType((symbol("n"),), "float32")}, ranges={"n": Range(0, 9)}) as builder:
+        (n,) = builder.inputs["x"].shape
+        more, fewer = builder.named(n + 1), builder.named(n - 3)
+        assert builder.named(n + 1) == more != fewer
+        assert bounds(more) == (1, 10) and bounds(fewer) == (0, 6)
 
 
 def test_the_command_line_takes_what_frontends_take(toy, toy_file, capsys):

@@ -326,6 +326,16 @@ def test_buffers_of_a_kernel_without_launches_may_overlap() -> None:
     assert "llvm.align = 1" in str(module) and "llvm.noalias" not in str(module)
 
 
+def test_a_kernel_without_launches_takes_buffers_of_unknown_size() -> None:
+    module = written("""gpu.func @k(%x: memref<?xf32>, %i: index) kernel {
+  %v = memref.load %x[%i] : memref<?xf32>
+  memref.store %v, %x[%i] : memref<?xf32>
+  gpu.return
+}""")
+    lower_kernels(module, cuda("sm_80"))
+    assert re.search(r"llvm.func @k\(%arg0: !llvm.ptr [^%]*%arg1: i64", str(module))
+
+
 def test_functions_that_may_be_approximate_are_instructions_for_each_element_of_a_vector() -> None:
     body = """
     %i = arith.muli %t, %c4 : index

@@ -254,6 +254,7 @@ LAUNCHES = {
         [1],
         0,
     ),
+    "no operations": ("scf.for %i = %c0 to %c64 step %c1 { }", [256], 0),
     "no iterations": (LINE.replace("(%c0)", "(%c64)"), [], 0),
     "a loop of launches": (f"scf.for %k = %c0 to %c4 step %c1 {{ {LINE} }}", [256], 0),
     "a branch of launches": (f"scf.if %p {{ {LINE} }} else {{ memref.store %zero, %y[%c0, %c0] : memref<4x64xf32> }}", [256, 1], 0),

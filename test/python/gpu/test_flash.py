@@ -1,5 +1,6 @@
 """Attention on GPUs, emulated, over awkward shapes, masks and caches, against numpy in double precision."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -102,6 +103,13 @@ def test_rows_of_a_split_stay_in_registers() -> None:
         module = relayc.compile(mod, target=Target("cuda", arch="sm_75", num_threads=1), stop_after="tir")
         (kernel,) = module.kernels
         assert kernel.schedule.split()[0] == "flash" and f"split_rows={rows}" in kernel.schedule.split()
+
+
+def test_threads_behind_the_results_of_splits_are_at_the_last_one() -> None:
+    """Of 3 rows of 20 elements: the partial results in memory that they read are those of elements that there are."""
+    mod, _ = attentions([Case((1, 1, 1, 3, 300, 16, 20))])
+    module = relayc.compile(mod, target=Target("cuda", arch="sm_75", num_threads=1), stop_after="tir")
+    assert "%c59 = arith.constant 59 : index" in str(module) and re.search(r"arith\.minsi %\w+, %c59 : index", str(module))
 
 
 @pytest.mark.parametrize(("depth", "is_taken"), [(256, True), (1024, False)])

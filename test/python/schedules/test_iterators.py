@@ -76,6 +76,21 @@ def test_a_block_that_is_no_reduction_is_no_tile() -> None:
             Schedule(wrong()).blockize("k")
 
 
+def test_a_tile_of_elements_that_do_not_start_at_the_first() -> None:
+    copy = module(
+        """
+for i, j in T.grid(2, 4):
+    with T.block("B"):
+        vi = T.axis.spatial(12, i * 4 + j + 3)
+        B[vi] = A[vi, 1]
+"""
+    )
+    schedule = Schedule(copy)
+    schedule.blockize(schedule.get_loops("B")[1])
+    a = np.arange(48, dtype=np.float32).reshape(12, 4)
+    np.testing.assert_array_equal(run(schedule.mod, [a])[0][3:11], a[3:11, 1])
+
+
 def test_rows_are_summed_at_once() -> None:
     """The race: each iteration of a loop starts the sum of the same element anew."""
     race = module(

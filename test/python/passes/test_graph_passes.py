@@ -385,6 +385,22 @@ func.func @main(%x: {n}, %z: {k}) -> ({n}, {k}) {{
     assert str(e.result.type) == str(total.result.type) == k and "@f" not in str(mod)
 
 
+@pytest.mark.parametrize(("visibility", "stays"), [("", True), ("private", False)])
+def test_of_functions_that_are_called_once_public_ones_stay_calls(visibility, stays):
+    mod = IRModule.parse(f"""
+func.func {visibility} @f(%x: tensor<4xf32>) -> tensor<4xf32> {{
+  %0 = "relay.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = "relay.abs"(%0) : (tensor<4xf32>) -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}}
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
+  %0 = call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}}
+""")
+    assert ("call @f" in str(apply(mod, "Inline", config={"relay.Inline.max_operations": 1}))) == stays
+
+
 UNKNOWN, N, M = "tensor<2x?xf32>", 'tensor<2x?xf32, ["n"]>', 'tensor<2x?xf32, ["m"]>'
 
 

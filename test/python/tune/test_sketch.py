@@ -204,6 +204,14 @@ def test_parts_of_a_sum(depth, expected):
     assert {what: options for what, options in found.items() if what in ("depth", "unroll_steps")} == expected
 
 
+@pytest.mark.parametrize(("target", "count"), [("cpu -mcpu=haswell", 6), (AVX512, 11)])
+def test_tiles_of_products_and_a_row_of_the_other_operand_are_in_registers(target, count):
+    """Of 16 registers: 4 rows by 1 to 3 vectors, 6 rows by 1 or 2, 8 rows by 1. Of 32: 4 or 6 rows by 1 to 4, 8 rows by 1 to 3."""
+    (sketch,) = [each for each in sketches(product(), target) if "intrin" in each.__name__]
+    (options,) = [knob.options for name, knob in sketch.sample(product(), 0)[1].trace.knobs.items() if name.endswith("_tile")]
+    assert len(options) == count
+
+
 @pytest.mark.parametrize(("depth", "lanes"), [(63, None), (64, (16, 32)), (127, (16, 32)), (128, (16, 32, 64)), (512, (16, 32, 64, 128))])
 def test_long_sums_have_partial_results(depth, lanes):
     x, r = te.placeholder((1, depth), name="x"), te.reduce_axis((0, depth), name="r")

@@ -1,5 +1,7 @@
 """The search for the numbers of kernels, with measurements that are made up: times by a formula, without noise."""
 
+import dataclasses
+import inspect
 import itertools
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -421,6 +423,14 @@ def test_all_strategies(tmp_path):
     assert found.settings[found.states[0].task.name]["strategy"] == "loops"
     with relayc.tune.ApplyHistoryBest(tmp_path / "t.sqlite"):
         assert relayc.compile(dense(), num_threads=1).kernels[0].schedule.startswith("loops ")
+
+
+def test_what_a_search_is_by_default():
+    defaults = {field.name: field.default for field in dataclasses.fields(tune_model.Options) if field.name != "report"}
+    for function in (relayc.tune.tune, relayc.tune.kernel):
+        parameters = inspect.signature(function).parameters
+        assert {name: parameters[name].default for name in defaults if name in parameters}.items() <= defaults.items()
+        assert not parameters["all_strategies"].default
 
 
 def test_an_interrupt_of_a_model_keeps_the_records(tmp_path):

@@ -1,11 +1,14 @@
 """Progress bars: on a terminal alone, and never in the way of standard output."""
 
+import contextlib
 import os
 import pty
 import subprocess
 import sys
 
 import pytest
+
+from relayc.tools import commands
 
 PROGRAM = """
 from relayc.tools.progress import import_progress, progress_bar, tracked
@@ -36,6 +39,15 @@ def test_a_terminal_shows_bars_and_standard_output_has_none_of_them():
     assert out == "['a', 'b']\nfound\n"
     assert all(word in text for word in ("letters[bold]", "2/2", "halving", "compiling")) and "found" not in text
     assert text.endswith("\x1b[1A\x1b[2K")  # nothing is left of the last bar
+
+
+@pytest.mark.parametrize(("options", "is_quiet"), [({}, False), ({"quiet": True}, True)])
+def test_a_command_that_compiles_shows_how_far_it_is(options, is_quiet, monkeypatch):
+    found = []
+    monkeypatch.setattr(commands, "import_progress", lambda quiet: found.append(quiet) or contextlib.nullcontext())
+    monkeypatch.setattr("relayc.pipelines.driver.compile.compile", lambda model, **options: (model, options))
+    assert commands.compile_with_progress("m", **options, target="cpu") == ("m", {"target": "cpu", "progress": None})
+    assert found == [is_quiet]
 
 
 def test_quiet_shows_no_bar():

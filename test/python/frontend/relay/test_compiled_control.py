@@ -594,6 +594,25 @@ def test_calls_may_be_repeated_unless_they_write(body):
     assert control_code(program).info.is_pure == ("write" not in body)
 
 
+@pytest.mark.parametrize(
+    ("call", "other", "is_deep"),
+    [
+        ("@main(%n - 1, %l)", "%l", False),
+        ("@other(%n - 1, %l)", "More(%n, %l)", False),
+        ("@other(%n - 1, %l)", "More(%n, @main(%n, %l))", True),
+        ("More(%n, @main(%n - 1, %l))", "%l", True),
+    ],
+    ids=["a loop", "a call", "calls in turns", "a call in a call"],
+)
+def test_calls_nest_as_deep_as_data_say_by_recursion_that_is_no_loop(call, other, is_deep):
+    module = relay.parse(f"""
+type Stack {{ More(int32, Stack), End }}
+def @main(%n: int32, %l: Stack) -> Stack {{ if (%n == 0) {{ %l }} else {{ {call} }} }}
+def @other(%n: int32, %l: Stack) -> Stack {{ {other} }}""")
+    program, _ = compiled_program(module, None)
+    assert {info.is_deep for info in control_code(program).info.functions} == {is_deep}
+
+
 def test_functions_of_any_types_are_not_passed_to_native_ones():
     a, tensor = relay.TypeVar("a"), relay.TensorType((3,))
     any_, x = relay.FuncType([a], a, [a]), relay.Var("x", tensor)

@@ -2,6 +2,7 @@
 
 import contextlib
 import inspect
+import re
 from pathlib import Path
 
 import ml_dtypes
@@ -162,6 +163,18 @@ def test_what_is_not_legal_is_an_error(schedule, options, message):
 
 def test_a_loop_of_one_iteration_on_threads_may_be_around_what_a_warp_computes():
     lowered(one_warp(row_axis="threadIdx.x"), m=16)
+
+
+def test_the_first_of_the_warps_stores_what_all_of_them_compute():
+    s = Schedule(product(32, 16, 96, "f16", False))
+    one_warp(asynchronous=False)(s)
+    s.bind(s.split(s.get_loops("A_shared")[3], [None, 2])[1], "threadIdx.y")
+    with s.mod.context, ir.Location.unknown():
+        module = ir.Module.create()
+        with ir.InsertionPoint(module.body):
+            lower_function(s.nest, Target("cuda", arch="sm_80"))
+        behind_products = str(module).rpartition("nvvm.mma.sync")[2]
+    assert re.search(r"arith\.cmpi slt, %\w+, %c1 : index\s+scf\.if %\w+ {\s", behind_products)
 
 
 def binding(*steps):

@@ -176,3 +176,19 @@ def test_few_rows_are_copied() -> None:
     assert [[evaluate(size, {"b": 2, "n": n}) for n in (0, 5, 12, 13, 999)] for size in copied] == [
         [2 * rows * 75 * 4 for rows in (0, 5, 12, 12, 12)]
     ]
+
+
+@pytest.mark.parametrize(("total", "is_possible"), [("i8", False), ("i16", True), ("i32", True)])
+def test_sums_of_bytes_are_left_to_other_schedules(total: str, is_possible: bool) -> None:
+    maps = ", ".join(f"affine_map<(i, j, k) -> ({at})>" for at in ("i, k", "j, k", "i, j"))
+    mod = IRModule.parse(f"""
+func.func @main(%x: tensor<1x512x{total}>, %w: tensor<2048x512x{total}>) -> tensor<1x2048x{total}> {{
+  %zero = arith.constant 0 : {total}
+  %none = tensor.empty() : tensor<1x2048x{total}>
+  %start = linalg.fill ins(%zero : {total}) outs(%none : tensor<1x2048x{total}>) -> tensor<1x2048x{total}>
+  %y = linalg.matmul indexing_maps = [{maps}] ins(%x, %w : tensor<1x512x{total}>, tensor<2048x512x{total}>)
+    outs(%start : tensor<1x2048x{total}>) -> tensor<1x2048x{total}>
+  return %y : tensor<1x2048x{total}>
+}}""")
+    with mod.context, ir.Location.unknown():
+        assert bool(inner_product_nests(read_kernel(mod.main), Target("cpu", mcpu="x86-64-v4"), Tuning())) == is_possible

@@ -157,11 +157,10 @@ class GradientAttention(QueryTiles):
         weight."""
         start, lanes, rows = tile.starts[j], self.p.lanes, self.a.rows
         value = emit.broadcast(self.evaluator.at(self.a.of_row, self._row(tile, start, Index.of(self.lane))), lanes)
-        if isinstance(rows, int) and rows % self.p.width == 0:
+        if self.p.width == 1 or (isinstance(rows, int) and rows % self.p.width == 0):
             return value
         before = emit.arith("subi", emit.materialize(tile.of_head * self.p.width + j * lanes), emit.materialize(start))
-        again = emit.first_lanes(before, lanes) if lanes > 1 else emit.compare("sgt", before, emit.index_constant(0))
-        return emit.select(again, emit.number(float("inf"), value.type), value)
+        return emit.select(emit.first_lanes(before, lanes), emit.number(float("inf"), value.type), value)
 
     def _all_products(self, tile: QueryTile, keys: KeyBlock, count: ir.Value, kind: int, first: Index) -> None:
         """The products of query and key, and of grad and value, of strips of one size."""

@@ -163,6 +163,12 @@ def test_models_on_torch(keras_on_torch):
     a, b = values((3, 4), (3, 4))
     np.testing.assert_allclose(np.asarray(several([a, b])), a - 2 * b, rtol=1e-5)
 
+    class Own(keras.Model):
+        def call(self, a, b, training=False):
+            return a + b if training else a - b
+
+    np.testing.assert_allclose(np.asarray(relayc.compile(relayc.from_keras(Own(), a, b))(a, b)), a - b, rtol=1e-5)
+
 
 def test_another_backend_is_refused(monkeypatch):
     monkeypatch.setattr(keras.config, "backend", lambda: "tensorflow")

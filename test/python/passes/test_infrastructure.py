@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
@@ -70,6 +71,21 @@ def recorder(name, log, opt_level=0, required=()):
 )
 def test_flag_is_the_name_in_kebab_case(name, flag):
     assert flag_of(name) == flag
+
+
+def test_the_command_finds_passes_before_it_parses_programs(tmp_path, monkeypatch):
+    """Modules of passes bring the dialects that the text may have."""
+    found = []
+
+    def parse(text):
+        found.append(text)
+        raise ValueError
+
+    monkeypatch.setattr(opt, "find_pass", found.append)
+    monkeypatch.setattr(opt, "IRModule", SimpleNamespace(parse=parse))
+    (tmp_path / "program.mlir").write_text("text")
+    assert opt.main([str(tmp_path / "program.mlir"), "--passes", "te-to-blocks,apply-schedule"]) == 1
+    assert found == ["te-to-blocks", "apply-schedule", "text"]
 
 
 def test_context_without_with_has_the_defaults():

@@ -9,6 +9,7 @@ from schedules.kernels import KERNELS
 
 import relayc
 from relayc import te
+from relayc.dialects.mlir import make_context
 from relayc.pipelines.targets.cpu.strategies.table import TABLE
 from relayc.tir import Schedule, ScheduleError, T, Trace, prim_func
 
@@ -181,6 +182,15 @@ def test_a_module_stands_in_place_of_a_kernel(form):
     kernel = relayc.compile_kernel(product_text(8), schedule=source)
     check(kernel(x, W), x)
     assert kernel.name == "mine" and kernel.info.flops == 2 * 8 * 64 * 48
+
+
+def test_a_replacement_of_another_context_has_operations_that_the_kernel_s_knows():
+    context = make_context()
+    context.allow_unregistered_dialects = True
+    source = relayc.IRModule.parse(PRODUCT.replace("return", '"own.note"() : () -> ()\n  return'), context=context)
+    message = "expected MLIR text of blocks and loops, or of the te stage, found (?s:.*)unregistered dialect"
+    with pytest.raises(ScheduleError, match=message):
+        relayc.compile_kernel(product_text(8), schedule=source)
 
 
 def test_a_replacement_computes_what_it_says():

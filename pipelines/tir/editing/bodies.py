@@ -163,14 +163,14 @@ def inverse_of(nest: Nest, block: Block, access: Access) -> Callable[[Sequence[I
     rules: list[Rule] = []
     used: set[int] = set()
     for var, extent in zip(block.vars, block.extents, strict=True):
-        made = _plain(access.indices, var) or _divided(access.indices, var)
+        made = _plain(access.indices, var) or _divided(access.indices, var) or _digit(access.indices, var, shape)
         if made is None and extent == 1:
             rules.append(lambda indices: Index())
             continue
         if made is None:
             raise ScheduleError(f"block {block.name}: expected another element of {name} at each point, found {name}{list(access.indices)}")
         dims, rule = made
-        if len(dims) == 1 and shape[dims[0]] != extent:
+        if len(dims) == 1 and len(access.indices[dims[0]].terms) == 1 and shape[dims[0]] != extent:
             raise ScheduleError(
                 f"block {block.name}: expected it to go over all {shape[dims[0]]} elements of dimension {dims[0]} of {name}, found {extent}"
             )
@@ -212,6 +212,24 @@ def _divided(indices: Sequence[Index], var: Var) -> tuple[tuple[int, ...], Rule]
         if other is not None:
             return (dim, other), partial(_joined, dim, other, divisor)
     return None
+
+
+def _digit(indices: Sequence[Index], var: Var, shape: Sequence[Size]) -> tuple[tuple[int, ...], Rule] | None:
+    """An iterator that is a digit of an index: the index counts over several iterators, the last of which varies fastest."""
+    for dim, index in enumerate(indices):
+        if var not in index.terms or len(index.terms) < 2 or index.const != 0:
+            continue
+        count: Size = 1
+        for v, factor in reversed(index.terms.items()) if next(iter(index.terms.values())) != 1 else index.terms.items():
+            if factor != count:
+                return None
+            count = count * v.extent
+        return ((dim,), partial(_digit_of, dim, index.terms[var], var.extent)) if count == shape[dim] else None
+    return None
+
+
+def _digit_of(dim: int, factor: Size, extent: Size, indices: Sequence[Index]) -> Index:
+    return divide(divide(indices[dim], factor)[0], extent)[1]
 
 
 def _joined(quotient: int, remainder: int, divisor: Size, indices: Sequence[Index]) -> Index:

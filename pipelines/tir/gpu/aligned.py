@@ -21,7 +21,8 @@ class AlignedEvaluator(Evaluator):
     """An evaluator that annotates vector accesses aligned to their size.
 
     Args:
-      known: whether LLVM finds the alignment of accesses whose strides are numbers, so that only those with symbols are annotated.
+      known: whether LLVM finds the alignment of accesses whose strides are numbers, so that only those with symbols, or with values that
+        are known to be multiples, are annotated.
     """
 
     def __init__(self, buffers: dict[Node, ir.Value], known: bool = False) -> None:
@@ -51,7 +52,8 @@ class AlignedEvaluator(Evaluator):
         return super().operation(name, result, operands, attributes)
 
     def _align(self, op: ir.Operation, offset: Index) -> None:
-        if not self.known or any(isinstance(part, Dim) for part in (offset.const, *offset.terms.values())):
+        is_opaque = any(isinstance(part, Dim) for part in (offset.const, *offset.terms.values())) or any(v.step > 1 for v in offset.terms)
+        if not self.known or is_opaque:
             align(op, offset.without(self.lane))
 
 

@@ -12,7 +12,7 @@ from relayc.pipelines.tir.gpu.copies import GLOBAL, SHARED, copy_asynchronously,
 from relayc.pipelines.tir.lower.bodies import Bodies, Memory, State
 from relayc.pipelines.tir.lower.copied import read_copy
 from relayc.pipelines.tir.lower.storage import Use
-from relayc.pipelines.tir.tree.indices import substitute
+from relayc.pipelines.tir.tree.indices import folded, substitute
 from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.symbolic import Size, proves
 
@@ -36,9 +36,8 @@ def emit_copy(use: Use, bodies: Bodies, state: State) -> None:
     there = []
     for condition in found.conditions:
         first = _first(use, bodies.at(substitute(condition.index, use.point), state.point), condition.limit, state, width)
-        _, high = first.bounds()
-        if not proves(lambda: high < condition.limit):  # noqa: B023
-            there.append(emit.compare("slt", emit.materialize(first), emit.index_constant(condition.limit)))
+        if not first.is_within(0, condition.limit - 1):
+            there.append(emit.compare("ult", emit.materialize(first), emit.index_constant(condition.limit)))
     (to, at), (source, begin) = ends
     copy_asynchronously(pointer(to, at, SHARED), pointer(source, begin, GLOBAL), size, emit.all_of(there) if there else None)
 
@@ -49,7 +48,7 @@ def _start(use: Use, bodies: Bodies, state: State, buffer: ir.Value, indices: tu
     if not isinstance(storage, Memory):
         raise ScheduleError(f"{use.block}: {_WANTED}, found one of a buffer in registers")
     local = [substitute(i, use.point) - low for i, low in zip(indices, storage.lows, strict=True)]
-    offset = bodies.at(weighted(local, storage.strides), state.point) + storage.offset
+    offset = bodies.placed(storage, bodies.at(folded(weighted(local, storage.strides)), state.point))
     lane = bodies.evaluator.lane
     start = offset.without(lane)
     if width > 1 and (offset.coefficient(lane) != 1 or start.has_vector()):

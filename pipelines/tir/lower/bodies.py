@@ -11,6 +11,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var, strides_of, weighted
 from relayc.pipelines.tir.editing.intrinsics import Lines
+from relayc.pipelines.tir.gpu.aligned import is_multiple
 from relayc.pipelines.tir.lower.registers import Registers, Slot
 from relayc.pipelines.tir.lower.steps import AccessOffset, LoweredStep, placed_steps
 from relayc.pipelines.tir.lower.storage import Use
@@ -21,6 +22,43 @@ from relayc.pipelines.tir.tree.steps import COMMUTATIVE, Constant, combining_ste
 from relayc.pipelines.tir.values import nest, vectors
 from relayc.pipelines.tir.values.evaluator import Evaluator
 from relayc.symbolic import Size, exact, proves
+
+
+@dataclass(frozen=True)
+class Swizzle:
+    """The permutation of a shared buffer's chunks of 16 bytes, so that threads that access the same chunk of neighbouring lines access
+    different banks: the position of a chunk is exclusive-or'ed with the number of the line, or, for short lines, of the lines that fill all
+    banks.
+
+    Attributes:
+      line, chunk: elements; powers of two.
+    """
+
+    line: int
+    chunk: int
+
+    @property
+    def period(self) -> int:
+        """Elements after which the permutation repeats."""
+        return SWIZZLED * self._group
+
+    @property
+    def _group(self) -> int:
+        return max(self.line, SWIZZLED * self.chunk)
+
+    def place(self, at: ir.Value) -> ir.Value:
+        """The position of an element, or of the elements of a vector."""
+        group, chunks = self._group.bit_length() - 1, min(SWIZZLED, self.line // self.chunk)
+        number = emit.arith("andi", emit.arith("shrui", at, _like(group, at)), _like(chunks - 1, at))
+        return emit.arith("xori", at, emit.arith("shli", number, _like(self.chunk.bit_length() - 1, at)))
+
+
+SWIZZLED = 8
+"""Chunks of 16 bytes that fill all banks."""
+
+
+def _like(number: int, at: ir.Value) -> ir.Value:
+    return emit.number(number, at.type)
 
 
 @dataclass
@@ -34,6 +72,7 @@ class Memory:
       offset: the position of the first element in `buffer`, over emitted values.
       version: incremented by each store, and at the start and end of loops that store: values loaded before are stale.
       lines: the permuted lines of the buffer, if any; strides are then the strides in a block of lines.
+      swizzle: the permutation of its chunks, if any.
     """
 
     buffer: ir.Value
@@ -43,6 +82,7 @@ class Memory:
     offset: Index = field(default_factory=Index)
     version: int = 0
     lines: Lines | None = None
+    swizzle: Swizzle | None = None
 
     def __post_init__(self) -> None:
         self.strides = self.strides or strides_of(self.shape)
@@ -53,10 +93,6 @@ class Memory:
         if self.lines is not None:
             return self.lines.size
         return self.strides[0] * self.shape[0] if self.shape else 1
-
-    def at(self, indices: Sequence[Index]) -> Index:
-        """The position in `buffer` of an element of the stored region."""
-        return weighted(indices, self.strides) + self.offset
 
 
 @dataclass
@@ -149,6 +185,7 @@ class Bodies:
         self._bases: dict[tuple[AccessOffset, object], Index] = {}
         self._programs: dict[tuple[str, bool], list[LoweredStep]] = {}
         self._held: list[Callable[[], None]] | None = None
+        self._later: list[Callable[[], None]] | None = None
 
     def lanes_of(self, width: int) -> Lanes:
         """The lanes of vectors of a width. The object is cached, so that values computed for one vector are reused for another."""
@@ -311,22 +348,50 @@ class Bodies:
             return storage.registers.load(*self._elements(place, state, storage))
         if place.moving is not None and (not safe or evaluator.mask is not None):
             base, number, stride = self._offset(place, state)
-            base += storage.offset
-            key: Hashable = (source, storage.version, base.key, number, stride, evaluator.width if stride else 1, evaluator.mask)
+            key: tuple[Hashable, ...] = (
+                source,
+                storage.version,
+                base.key,
+                number,
+                stride,
+                evaluator.width if stride else 1,
+                evaluator.mask,
+            )
             offset = lambda: base + number + Index(0, {evaluator.lane: stride}) if stride else base + number  # noqa: E731 (an argument)
         else:
             found = self._flat(place, point, storage, safe and evaluator.mask is None)
             key = (source, storage.version, found.key, evaluator.mask)
             offset = lambda: found  # noqa: E731 (an argument)
-        return self.evaluator.once(key, lambda: evaluator.load_from(storage.buffer, storage.buffer.type.element_type, offset()))
+        load = lambda: evaluator.load_from(storage.buffer, storage.buffer.type.element_type, self.placed(storage, offset()))  # noqa: E731
+        return self.evaluator.once((*key, storage.offset.key), load)
 
     def _flat(self, place: AccessOffset, point: Mapping[Var, Point], storage: Memory, clip: bool = False) -> Index:
-        """The offset of an access that is not linear in the loops; with `clip` each index is clipped to the stored region."""
+        """The offset in the stored region of an access that is not linear in the loops; with `clip` each index is clipped to the region."""
         if place.flat is not None and not clip:
-            return self.at(place.flat, point) + storage.offset
+            return self.at(place.flat, point)
         indices = [self.at(i, point) for i in place.indices]
         local = [i - self.at(low, point) for i, low in zip(indices, storage.lows, strict=True)]
-        return storage.at([self._clipped(i, extent) if clip else i for i, extent in zip(local, storage.shape, strict=True)])
+        kept = [self._clipped(i, extent) if clip else i for i, extent in zip(local, storage.shape, strict=True)]
+        return weighted(kept, storage.strides)
+
+    def placed(self, storage: Memory, offset: Index) -> Index:
+        """The position in a buffer of an element at an offset in its stored region."""
+        swizzle, evaluator = storage.swizzle, self.evaluator
+        if swizzle is None:
+            return offset + storage.offset
+        start, stride = offset.without(evaluator.lane), offset.coefficient(evaluator.lane)
+        is_run = stride == 0 or (stride == 1 and evaluator.width <= swizzle.chunk and is_multiple(start, evaluator.width))
+        if not is_run or start.has_vector():
+            start, stride = offset, 0
+        assert isinstance(start.const, int)  # shared buffers have numbers as sizes
+        whole = start.const // swizzle.period * swizzle.period
+        step = evaluator.width if stride else 1
+
+        def made() -> Index:
+            return evaluator.opaque(swizzle.place(evaluator.index_value(start - whole)), step=step)
+
+        found = evaluator.once(("swizzled", swizzle, (start - whole).key, step), made)
+        return found + whole + Index(0, {evaluator.lane: stride} if stride else {}) + storage.offset
 
     def _clipped(self, index: Index, extent: Size) -> Index:
         """An index clipped to [0, extent)."""
@@ -360,13 +425,14 @@ class Bodies:
             offset = self._flat(place, point, storage)
         else:
             base, number, stride = self._offset(place, state)
-            base += storage.offset
             offset = base + number + Index(0, {evaluator.lane: stride}) if stride else base + number
-        stored = partial(self._stored, value, storage, offset, Lanes(evaluator.lane, evaluator.width, evaluator.mask))
-        if self._held is None:
+        at = self.placed(storage, offset)
+        stored = partial(self._stored, value, storage, at, Lanes(evaluator.lane, evaluator.width, evaluator.mask))
+        waiting = self._held if self._later is None else self._later
+        if waiting is None:
             stored()
         else:
-            self._held.append(stored)
+            waiting.append(stored)
 
     def _stored(self, value: ir.Value, storage: Memory, offset: Index, lanes: Lanes) -> None:
         storage.version += 1
@@ -388,11 +454,19 @@ class Bodies:
         self._held = outer
 
     @contextmanager
+    def stores_held(self) -> Iterator[list[Callable[[], None]]]:
+        """Context in which stores to memory are not emitted: the caller emits them later."""
+        outer, self._later = self._later, []
+        yield self._later
+        self._later = outer
+
+    @contextmanager
     def stores_at_once(self) -> Iterator[None]:
-        """Context, in a branch, in which stores are emitted immediately."""
-        outer, self._held = self._held, None
+        """Context, in a branch or a loop, in which stores are emitted immediately."""
+        outer = self._held, self._later
+        self._held = self._later = None
         yield
-        self._held = outer
+        self._held, self._later = outer
 
     def _scatter(self, value: ir.Value, buffer: ir.Value, offset: Index) -> None:
         """Stores the active lanes one by one."""

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.emission.index import Index
+from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.lower.storage import Use
 from relayc.pipelines.tir.script.predicates import PREDICATES
 from relayc.pipelines.tir.tree.guards import Guard
-from relayc.pipelines.tir.tree.indices import Extremal, equal, substitute
+from relayc.pipelines.tir.tree.indices import Divided, Extremal, equal, largest, substitute, variables
 from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.tree.steps import Constant, Step
+from relayc.symbolic import maximum, proves
 
 
 @dataclass(frozen=True)
@@ -39,18 +40,18 @@ def read_copy(use: Use, wanted: str) -> Copied:
     if load is None or store is None:
         raise ScheduleError(f"{block}: {wanted}, found {steps[value].name if isinstance(value, int) else 'an iterator or a constant'}")
     indices = tuple(_unclipped(index, conditions) for index in load.indices)
-    return Copied(load.buffer, indices, store.buffer, tuple(store.indices), tuple(conditions))
+    if not set[Var]().union(*map(variables, indices)) <= set(block.vars):
+        raise ScheduleError(f"{block}: {wanted}, found an index that is loaded: {', '.join(map(str, indices))}")
+    checked = tuple(Guard(_unclipped(condition.index, conditions), condition.limit) for condition in conditions)
+    return Copied(load.buffer, indices, store.buffer, tuple(store.indices), checked)
 
 
 def _is_zero(operand: Any) -> bool:
     return isinstance(operand, Constant) and operand.attribute.value == 0
 
 
-_LESS = ("slt", "ult")
-
-
 def _conditions(operand: Any, steps: Sequence[Step], use: Use, wanted: str) -> Iterator[Guard]:
-    """The comparisons of an index with a size whose conjunction is the predicate."""
+    """The comparisons whose conjunction is the predicate: each says that an index is at least 0 and below a size."""
     step = steps[operand] if isinstance(operand, int) else None
     if step is not None and step.name == "arith.andi":
         for part in step.operands:
@@ -59,19 +60,31 @@ def _conditions(operand: Any, steps: Sequence[Step], use: Use, wanted: str) -> I
     if step is not None and step.name == "arith.cmpi":
         predicate = PREDICATES[step.name][ir.IntegerAttr(step.attributes["predicate"]).value]
         index, limit = step.operands
-        if predicate in _LESS and isinstance(index, Index) and isinstance(limit, Index) and limit.is_constant:
-            yield Guard(index, limit.const)
-            return
+        if isinstance(index, Index) and isinstance(limit, Index) and limit.is_constant:
+            low, _ = index.bounds()
+            if predicate == "ult" or (predicate == "slt" and proves(lambda: low >= 0)):
+                yield Guard(index, limit.const)
+                return
     found = "others" if step is None else step.name
     raise ScheduleError(f"{use.block}: {wanted}, under conditions that indices are below numbers, found {found}")
 
 
 def _unclipped(index: Index, conditions: list[Guard]) -> Index:
-    """Removes a min(index, size - 1) where a condition ensures index < size."""
+    """Removes a min(index, size - 1), or a min(max(index, 0), size - 1), where a condition ensures 0 <= index < size."""
+    for var in _clips(index):
+        for condition in conditions:
+            last, low = condition.limit - 1, largest(condition.index, Index())
+            for inside, most in ((var.a, var.b), (var.b, var.a)):
+                is_last = equal(most, Index(last)) or equal(most, Index(maximum(last, 0)))
+                if is_last and (equal(inside, condition.index) or equal(inside, low)):
+                    return _unclipped(substitute(index, {var: condition.index}), conditions)
+    return index
+
+
+def _clips(index: Index) -> Iterator[Extremal]:
+    """The minima in an index, in quotients and remainders too."""
     for var in index.terms:
         if isinstance(var, Extremal) and var.kind == "min":
-            for condition in conditions:
-                for inside, most in ((var.a, var.b), (var.b, var.a)):
-                    if equal(inside, condition.index) and equal(most, Index(condition.limit - 1)):
-                        return _unclipped(substitute(index, {var: inside}), conditions)
-    return index
+            yield var
+        elif isinstance(var, Divided):
+            yield from _clips(var.index)

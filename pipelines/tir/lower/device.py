@@ -17,10 +17,10 @@ from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.analysis.elements import tell
 from relayc.pipelines.tir.editing.intrinsics import Lines
 from relayc.pipelines.tir.gpu import bulk_copies as bulk
-from relayc.pipelines.tir.gpu.aligned import AlignedEvaluator
+from relayc.pipelines.tir.gpu.aligned import VECTOR_BYTES, AlignedEvaluator
 from relayc.pipelines.tir.gpu.launch import WARP, launch, shuffle
 from relayc.pipelines.tir.lower.barriers import Barriers, check_private
-from relayc.pipelines.tir.lower.bodies import File, Memory, State
+from relayc.pipelines.tir.lower.bodies import File, Memory, State, Swizzle
 from relayc.pipelines.tir.lower.box_rings import BoxRing
 from relayc.pipelines.tir.lower.boxes import TENSOR_COPY, Box, BoxCopy, box_of, boxes_in, buffers_in_lines, lines_of
 from relayc.pipelines.tir.lower.fragments import GROUPS, LANES, check_region, placements
@@ -33,7 +33,7 @@ from relayc.pipelines.tir.lower.shared_memory import Arena
 from relayc.pipelines.tir.lower.shared_steps import ThreadGroup, add_shared
 from relayc.pipelines.tir.lower.storage import KeptRegion, Use, region_of
 from relayc.pipelines.tir.lower.threads import NestLaunch, launches_of
-from relayc.pipelines.tir.primitives.storage_align import alignments
+from relayc.pipelines.tir.primitives.storage_align import alignments, swizzled
 from relayc.pipelines.tir.tree.buffers import SCOPES
 from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import variables
@@ -133,6 +133,19 @@ class DeviceFunction(Function):
             return self.lines[buffer].size * prod(rings)
         return (strides[0] * extents[0] if extents else 1) * prod(rings)
 
+    def _swizzle(self, buffer: ir.Value) -> Swizzle | None:
+        """The permutation of a buffer that storage_swizzle requests. Raises ScheduleError if its lines are not of a power of two bytes."""
+        axis = swizzled(self.nest, buffer)
+        if axis is None:
+            return None
+        line, chunk = self._strides(buffer)[axis], VECTOR_BYTES // element_bytes(buffer.type.element_type)
+        if not isinstance(line, int) or line < 2 * chunk or line & (line - 1) or buffer in self.lines:
+            name = self.nest.buffer_name(buffer)
+            raise ScheduleError(
+                f"buffer {name}: storage_swizzle: expected lines of a power of two, {2 * chunk} elements or more, found {line}"
+            )
+        return Swizzle(line, chunk)
+
     def _strides(self, buffer: ir.Value) -> list[Size]:
         """Strides of a shared buffer, in elements, with storage_align applied; for permuted lines the strides within a block of lines."""
         wanted, found = alignments(self.nest, buffer), list[Size]()
@@ -223,7 +236,8 @@ class DeviceFunction(Function):
             for buffer, memory in memories.items():
                 region = self.regions[buffer]
                 lines = self.lines.get(buffer)
-                self.storage[buffer] = Memory(memory, region.extents, region.lows, self._strides(buffer), lines=lines)
+                strides, swizzle = self._strides(buffer), self._swizzle(buffer)
+                self.storage[buffer] = Memory(memory, region.extents, region.lows, strides, lines=lines, swizzle=swizzle)
             self._make_local(found)
             variables: dict[str, Var] = {}
             for what, given in (("blockIdx", made.block), ("threadIdx", made.threads)):

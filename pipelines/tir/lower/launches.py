@@ -225,9 +225,15 @@ class LaunchEmission(LoopEmitter):
         if node.is_asynchronous:
             wait_for_copies(node.ahead - 1)
         self._wait()
-        self._copy_ahead(node, state, number + node.ahead, free)
+        if node.is_asynchronous:
+            self._copy_ahead(node, state, number + node.ahead, free, node.copies_by(True))
+        # Copies through registers also run after the last iteration, for its elements: nothing reads where they store.
+        with self.bodies.stores_held() as held:
+            self._copies(node, state, emit.at_most(number + node.ahead, node.loop.extent - 1), free, node.copies_by(False))
         with self._in_ring(node, turn):
             self.emit(node.rest, state)
+        for stored in held:
+            stored()
         places.update({FREE: places[TURN], TURN: following(places[TURN], node.ahead)})
 
     # ---- software pipelined copies of boxes
@@ -273,30 +279,29 @@ class LaunchEmission(LoopEmitter):
         found = (use.tensor.intrin.asynchronous for use in self._unfinished if use.tensor is not None)
         return list(dict.fromkeys(kind for kind in found if kind is not None))
 
-    def _copy_ahead(self, node: Pipelined, state: State, number: Index, turn: Index) -> None:
-        """Emits the copies for an iteration to a place in the ring, if the loop has an iteration of this number."""
+    def _copy_ahead(self, node: Pipelined, state: State, number: Index, turn: Index, copies: Sequence[Node] | None = None) -> None:
+        """Emits copies for an iteration to a place in the ring, if the loop has an iteration of this number."""
+        copies = node.copies if copies is None else copies
         extent = node.loop.extent
         low, high = number.bounds()
         if proves(lambda: high < extent):
-            self._copies(node, state, number, turn)
+            self._copies(node, state, number, turn, copies)
         elif not proves(lambda: low >= extent):
             value = emit.materialize(number)
             inside = Index.of(Var(low, extent - 1, value, name=node.loop.name))
             condition = emit.compare("slt", value, emit.index_constant(extent))
-            nest.when(condition, self.bodies.evaluator, self._alone(lambda: self._copies(node, state, inside, turn)))
+            nest.when(condition, self.bodies.evaluator, self._alone(lambda: self._copies(node, state, inside, turn, copies)))
         if node.is_asynchronous:
             commit_copies()
 
-    def _copies(self, node: Pipelined, state: State, number: Index, turn: Index) -> None:
-        if node in self.boxes:
-            inside = self._at(state, node, number)
-            with self._in_ring(node, turn), self.bodies.evaluator.scope():
-                self.boxes[node].copy(inside, turn, lambda box: self._begin_of(box, inside))
-            return
-        self.is_asynchronous = node.is_asynchronous
+    def _copies(self, node: Pipelined, state: State, number: Index, turn: Index, copies: Sequence[Node]) -> None:
+        inside = self._at(state, node, number)
         with self._in_ring(node, turn), self.bodies.evaluator.scope():
-            self.emit(node.copies, self._at(state, node, number))
-        self.is_asynchronous = False
+            if node in self.boxes:
+                self.boxes[node].copy(inside, turn, lambda box: self._begin_of(box, inside))
+                return
+            for self.is_asynchronous in (True, False):
+                self.emit([copy for copy in node.copies_by(self.is_asynchronous) if copy in copies], inside)
 
     @staticmethod
     def _begin_of(box: BoxCopy, state: State) -> State:

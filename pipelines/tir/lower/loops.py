@@ -372,7 +372,7 @@ class LoopEmitter(BlockEmitter):
         with self._versions(node):
             start = low if isinstance(low, ir.Value) else emit.index_constant(low)
             loop = emit.for_loop(start, emit.materialize(high), 1, var, inits)
-            with self._anew(node), loop as made, self.bodies.evaluator.scope():
+            with self._anew(node), loop as made, self.bodies.evaluator.scope(), self.bodies.stores_at_once():
                 self._set(carried, made.inner_iter_args if inits else [])
                 inside = self._at(state, node, Index.of(var))
                 if node.prefetch is not None and init is None:

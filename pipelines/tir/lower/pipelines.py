@@ -21,6 +21,8 @@ from relayc.symbolic import proves
 
 STAGES, ASYNCHRONOUS = "software_pipeline_stage", "software_pipeline_async_stages"
 """Annotations of a loop."""
+THROUGH_REGISTERS = "software_pipeline_registers"
+"""Annotation of a block in an asynchronous stage: it is no asynchronous copy, its values go through registers."""
 
 
 class Pipelined(LoopNode):
@@ -30,7 +32,8 @@ class Pipelined(LoopNode):
       ahead: the number of iterations by which copies run ahead.
       copies: the parts that run ahead; rest: the other parts.
       buffers: the buffers that the copies write; each becomes a ring of `ahead` + 1 buffers.
-      is_asynchronous: whether threads wait for copies only at the barrier.
+      is_asynchronous: whether threads wait for copies only at the barrier, but for copies through registers: these are loaded before an
+        iteration computes, and stored after.
       boxes: the copies that are copies of boxes.
     """
 
@@ -40,6 +43,10 @@ class Pipelined(LoopNode):
         super().__init__(loop, (*copies, *rest))
         self.copies, self.rest, self.ahead, self.buffers, self.is_asynchronous = copies, rest, ahead, buffers, is_asynchronous
         self.boxes = tuple(node for node in copies if isinstance(node, BoxCopy))
+
+    def copies_by(self, asynchronous: bool) -> list[Node]:
+        """The copies by asynchronous instructions, or those through registers."""
+        return [node for node in self.copies if (self.is_asynchronous and not _is_through_registers(node)) == asynchronous]
 
 
 def pipelined(loop: Loop, inside: Sequence[Node], scope: Callable[[ir.Value], str]) -> Pipelined | None:
@@ -163,6 +170,10 @@ def _blocks(member: Member) -> Iterator[str]:
         yield member.name
     for inner in member.inside:
         yield from _blocks(inner)
+
+
+def _is_through_registers(node: Node) -> bool:
+    return any(THROUGH_REGISTERS in use.block.annotations for use in (node.uses if isinstance(node, LoopNode) else (node,)))
 
 
 def _first(node: Node) -> Use:

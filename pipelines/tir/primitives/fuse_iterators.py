@@ -13,7 +13,7 @@ from relayc.pipelines.tir.tree.indices import Writer, divide
 from relayc.pipelines.tir.tree.members import Block, ScheduleError, ValueVar
 from relayc.pipelines.tir.tree.operations import operations_in
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.symbolic import Size
+from relayc.symbolic import Size, maximum
 
 
 @primitive
@@ -58,7 +58,7 @@ def _move(source: ir.Block, target: ir.Block, groups: Sequence[Sequence[int]], o
     for group, argument, extent in zip(groups, target.arguments, new, strict=True):
         rest = Index.of(ValueVar(argument, extent, "v"))
         for i in list(group)[:0:-1]:
-            rest, found[i] = divide(rest, old[i])
+            rest, found[i] = divide(rest, maximum(old[i], 0))  # without iterations nothing is divided
         found |= {i: rest for i in group[:1]}
     with ir.InsertionPoint(target):
         written = Writer()

@@ -15,7 +15,7 @@ from relayc.pipelines.tir.tree.indices import smallest, write
 from relayc.pipelines.tir.tree.members import Block, Loop, ScheduleError
 from relayc.pipelines.tir.tree.steps import Access
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.symbolic import Size, ceil_div
+from relayc.symbolic import Size, ceil_div, maximum
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def _copy(nest: Nest, name: str, extents: Sequence[Size], inner: Sequence[Size],
         for i, (var, limit, extent) in enumerate(zip(block.vars, inner, extents, strict=True)):
             if limit != extent:
                 inside.append(emit.compare("ult", var.value, emit.index_constant(limit)))
-                at[i] = write(smallest(Index.of(var), Index(limit - 1)))
+                at[i] = write(smallest(Index.of(var), Index(maximum(limit - 1, 0))))  # of no elements none is read
         found = emit.create("memref.load", [element], [source, *at])
         if inside:
             condition = inside[0]

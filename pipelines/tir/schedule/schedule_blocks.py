@@ -115,6 +115,14 @@ class BlockMethods(Methods):
         """
         self._apply("storage_align", block=block, buffer_index=buffer_index, axis=axis, factor=factor, offset=offset)
 
+    def storage_swizzle(self, block: BlockLike, buffer_index: int | str, axis: int) -> None:
+        """Permutes the chunks of 16 bytes in each line of a shared buffer that a block writes, by the number of the line (swizzle).
+
+        A line is all elements behind dimension `axis`; its bytes are a power of two, 32 or more. Threads that access the same chunk of
+        eight neighbouring lines then access different banks, without padding.
+        """
+        self._apply("storage_swizzle", block=block, buffer_index=buffer_index, axis=axis)
+
     def transform_layout(
         self, block: BlockLike, buffer: tuple[str, int | str] | str, index_map: IndexMap | ir.AffineMap, pad_value: float | None = None
     ) -> list[BlockRV]:

@@ -14,7 +14,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import FAR, Index, Nonlinear, Var, affine_index, of_terms, weighted
 from relayc.pipelines.emission.sizes import size_value
-from relayc.symbolic import Dim, Size, bounds, maximum, minimum, proves
+from relayc.symbolic import Dim, Size, bounds, exact, maximum, minimum, proves
 
 QUOTIENT, REMAINDER = "quotient", "remainder"
 
@@ -53,6 +53,11 @@ def divide(index: Index, divisor: Size) -> tuple[Index, Index]:
     found = index.split(divisor) or _divided_by_parts(index, divisor)
     if found is not None:
         return found
+    whole = {v: times for v, c in index.terms.items() if (times := exact(c, divisor)) is not None}
+    if whole and len(whole) < len(index.terms):
+        rest = Index(index.const, {v: c for v, c in index.terms.items() if v not in whole})
+        quotient, left = divide(rest, divisor)
+        return Index(0, whole) + quotient, left
     return Index.of(Divided(QUOTIENT, index, divisor)), Index.of(Divided(REMAINDER, index, divisor))
 
 

@@ -177,6 +177,9 @@ def test_the_smaller_and_the_larger_of_two_indices() -> None:
         ((8, 4, 3), 6, 3),
         ((8, 4, -5), 6, 3),
         ((6, 1, 0), 9, 9),
+        ((18, 2, 0), 9, 9),  # what the divisor divides is outside
+        ((18, 1, -7), 9, 9),
+        ((32, 5, 3), 8, 8),
     ],
 )
 def test_a_quotient_of_parts(terms: tuple[int, int, int], divisor: int, left: int | None) -> None:
@@ -188,6 +191,15 @@ def test_a_quotient_of_parts(terms: tuple[int, int, int], divisor: int, left: in
         point = {i: Index(a), j: Index(b)}
         expected = divmod(terms[0] * a + terms[1] * b + terms[2], divisor)
         assert (substitute(found, point).const, substitute(rest, point).const) == expected
+
+
+def test_multiples_of_the_divisor_are_outside_of_its_quotient() -> None:
+    i, j, n = VARS["i"], VARS["j"], symbol("n")
+    for index, divisor, factor in ((Index.of(i) * 32 + Index.of(j) * 5, 8, 4), (Index(0, {i: n * 3}) + j, n, 3)):
+        quotient, rest = divide(index, divisor)
+        assert quotient.coefficient(i) == factor and i not in variables(rest)
+    quotient, rest = divide(Index.of(i) * 32 + Index.of(j) * 16, 8)
+    assert rest.is_constant and rest.const == 0 and (quotient.coefficient(i), quotient.coefficient(j)) == (4, 2)
 
 
 def test_a_quotient_and_a_remainder_are_their_dividend_only_with_the_divisor_as_factor() -> None:

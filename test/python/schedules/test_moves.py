@@ -589,6 +589,27 @@ def test_the_start_of_a_reduction_is_reindexed_too() -> None:
     np.testing.assert_allclose(run(s.mod, [a])[0], 2 * a.sum(1, dtype=np.float64), rtol=1e-5)
 
 
+@pytest.mark.parametrize("order", ["ij", "ji"])
+def test_a_reshape_is_computed_inside_of_what_it_reshapes(order: str) -> None:
+    """The rows of `A` are counted over two iterators, which the row has as digits."""
+    A = te.placeholder((6, 7), name="A")
+    B = te.compute((6, 7), lambda i, k: te.exp(A[i, k]), name="B")
+    row = (lambda i, j: 3 * i + j) if order == "ij" else lambda i, j: 2 * j + i
+    s = Schedule(te.create_prim_func([A, te.compute((2, 3, 7), lambda i, j, k: B[row(i, j), k] + 1.0, name="C")]))
+    s.reverse_compute_inline("C")
+    a = np.random.default_rng(0).standard_normal((6, 7)).astype(np.float32)
+    rows = np.array([[row(i, j) for j in range(3)] for i in range(2)])
+    np.testing.assert_allclose(run(s.mod, [a])[0], np.exp(a)[rows] + 1, rtol=1e-6)
+
+
+def test_a_digit_that_does_not_go_over_all_rows_is_refused() -> None:
+    A = te.placeholder((8, 7), name="A")
+    B = te.compute((8, 7), lambda i, k: te.exp(A[i, k]), name="B")
+    s = Schedule(te.create_prim_func([A, te.compute((2, 3, 7), lambda i, j, k: B[3 * i + j, k] + 1.0, name="C")]))
+    with pytest.raises(ScheduleError, match="expected another element of B at each point"):
+        s.reverse_compute_inline("C")
+
+
 def test_rows_of_softmax_one_after_the_other() -> None:
     kernel = softmax()
     s = Schedule(kernel.mod)

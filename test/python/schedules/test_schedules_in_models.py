@@ -269,7 +269,7 @@ def test_what_is_no_schedule_is_an_error(options, error, message):
 def test_schedules_are_a_mapping_of_schedules():
     with pytest.raises(TypeError, match="schedules: expected a mapping of patterns of names of kernels, found"):
         relayc.compile(model(), schedules=[tiled])
-    with pytest.raises(TypeError, match="schedules: expected a mapping of patterns of names of kernels, found {3: "):
+    with pytest.raises(TypeError, match=r"schedules: expected a mapping of patterns of names of kernels, found \{3: "):
         relayc.compile(model(), schedules={3: tiled})
     with pytest.raises(TypeError, match=r"schedules: 'fused\*': expected a function of a Schedule"):
         relayc.compile(model(), schedules={"fused*": 3})

@@ -27,7 +27,7 @@ class SharedTile:
         lines.
       element_bytes: of an element.
       order: the reads for which chunks are permuted: "chunks", one chunk of each of eight lines at a time; "words", eight words of four
-        bytes of each of four lines; "plain": lines are read along, without permutation; "padded": lines have an odd number of chunks and
+        bytes of each of four lines; "padded": lines have an odd number of chunks and
         need no permutation for reads of one chunk of eight lines.
     """
 
@@ -64,7 +64,7 @@ class SharedTile:
 
     def _permuted(self, line: ir.Value, chunk: ir.Value) -> ir.Value:
         near = min(self.chunks, BANK_CHUNKS)
-        if near == 1 or self.order in ("plain", "padded"):
+        if near == 1 or self.order == "padded":
             return chunk
         if self.order == "words":
             key = times(emit.arith("andi", line, emit.index_constant(near // 2 - 1)), 2)

@@ -14,12 +14,12 @@ from relayc.pipelines.targets.cuda.strategies.product.choice import (
     best,
     fitted,
 )
-from relayc.pipelines.targets.cuda.strategies.product.fma import RUN, ThreadTiles
 from relayc.pipelines.targets.cuda.strategies.product.instructions import COLUMNS, ROWS, STEP_BYTES, Instruction
 from relayc.pipelines.targets.cuda.strategies.product.nest import emit_product
 from relayc.pipelines.targets.cuda.strategies.product.operands import Way, way_of
 from relayc.pipelines.targets.cuda.strategies.product.plan import Plan
 from relayc.pipelines.targets.cuda.strategies.product.problem import Problem, find, problem_of
+from relayc.pipelines.targets.cuda.strategies.product.schedule import RUN, ProductSchedule
 from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK, SharedTile
 from relayc.pipelines.targets.cuda.strategies.product.sums import Sums
 from relayc.pipelines.targets.cuda.strategies.product.tensor_cores import TensorCores
@@ -28,6 +28,7 @@ from relayc.pipelines.targets.cuda.target import CudaTarget
 from relayc.pipelines.te.read.contraction import Contraction
 from relayc.pipelines.te.read.graph import Kernel
 from relayc.pipelines.tir.gpu.launch import WARP
+from relayc.pipelines.tir.schedule.written_strategy import schedule_built_in
 from relayc.pipelines.tir.strategy.scheduled import Scheduled
 from relayc.pipelines.tir.strategy.tuning import Tuning, powers_of_two
 from relayc.symbolic import ceil_div, guess
@@ -163,8 +164,7 @@ def _by_threads(problem: Problem, target: CudaTarget, tuning: Tuning) -> Schedul
     tile = _tuned(candidates, problem, model, target, tuning)
     if tile is None:
         return None
-    sums = ThreadTiles(tile, [way.along_depth for way in ways])
-    return _emit(problem, tile, ways, sums, ["chunks" if way.along_depth else "plain" for way in ways])
+    return schedule_built_in(lambda s: ProductSchedule(s, problem, tile, ways).write(), problem.kernel, target, tuning)
 
 
 def _tuned(candidates: Sequence[BlockTile], problem: Problem, model: Model, target: CudaTarget, tuning: Tuning) -> BlockTile | None:

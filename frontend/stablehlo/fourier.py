@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from relayc.frontend.common import complex as complex_
-from relayc.frontend.converter import Tensor, emit
+from relayc.frontend.converter import Tensor
 from relayc.frontend.stablehlo import elementwise as _elementwise  # noqa: F401 (its converters get another form)
 from relayc.frontend.stablehlo.registry import COMPLEX, CONVERTERS, ELEMENTWISE, Node, Pair, op
-from relayc.frontend.steps import broadcast_to, filled
+from relayc.frontend.steps import broadcast_to, cast, filled
 
 
 def _also_complex(name: str, compute: Callable[..., Any]) -> None:
@@ -54,11 +54,13 @@ _convert = CONVERTERS["stablehlo.convert"]
 
 @op("convert", complex_too=True)
 def convert(node: Node, x: Any) -> Any:
-    if isinstance(x, Pair) or node.dtype != "complex":
-        return x if node.dtype == "complex" else _convert(node, x.real if isinstance(x, Pair) else x)
+    if node.dtype != "complex":
+        return _convert(node, x.real if isinstance(x, Pair) else x)
     width = "float64" if "f64" in str(node.op.results[0].type) else "float32"
+    if isinstance(x, Pair):
+        return Pair(*(cast(part, width) for part in x))
     shape, _ = node.result()
-    part = broadcast_to(emit("cast", x, dtype=width), tuple(1 if d is None else d for d in shape))
+    part = broadcast_to(cast(x, width), tuple(1 if d is None else d for d in shape))
     return Pair(part, filled(part.shape, 0, width))
 
 

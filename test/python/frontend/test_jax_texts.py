@@ -453,6 +453,13 @@ PROGRAMS = {
         for name, shape, more, given, body, wanted in (
             ("negated", "4x6", "", (), "%c = stablehlo.negate %z : KIND", np.negative),
             (
+                *("widened and back", "4x6", "", ()),
+                "%w = stablehlo.convert %z : (KIND) -> tensor<4x6xcomplex<f64>> "
+                "%k = stablehlo.constant dense<(1.0, 2.0)> : tensor<4x6xcomplex<f64>> "
+                "%s = stablehlo.add %w, %k : tensor<4x6xcomplex<f64>> %c = stablehlo.convert %s : (tensor<4x6xcomplex<f64>>) -> KIND",
+                lambda z: z + (1 + 2j),
+            ),
+            (
                 *("chosen", "4x6", "", ()),
                 "%n = stablehlo.negate %z : KIND %p = stablehlo.compare GT, %x, %y : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xi1> "
                 "%c = stablehlo.select %p, %z, %n : tensor<4x6xi1>, KIND",

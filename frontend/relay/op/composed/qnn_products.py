@@ -161,8 +161,9 @@ def _product(name: str, operands: str, order: str, attributes: Mapping[str, Any]
         if plain in _MATRICES and are_bytes and data.rank > 1 and data_zero.type.num_elements == weight_zero.type.num_elements == 1:
             return _of_two(plain, data, weight, (data_zero, weight_zero), attrs)
         if not (data.dtype in BYTES and weight.dtype == "int8" and is_zero(data_zero) and is_zero(weight_zero)):
-            data = minus_zero_point(data, data_zero, -1, "int32").tensor
-            weight = minus_zero_point(weight, weight_zero, axis, "int32").tensor
+            wide = "int64" if attrs["out_dtype"] == "int64" else "int32"
+            data = minus_zero_point(data, data_zero, -1, wide).tensor
+            weight = minus_zero_point(weight, weight_zero, axis, wide).tensor
         return _plain(plain, data, weight, attrs)
 
 

@@ -102,6 +102,13 @@ def test_products_of_matrices():
     np.testing.assert_array_equal(run(batch, x=x[None], w=w[None]), expected[None])
 
 
+def test_products_of_wide_integers():
+    x, w = np.int64([[2**33 + 1, 2]]), np.int64([[1, 3]])
+    constants = *(relay.const(v) for v in (3, -2)), *(relay.const(1.0),) * 2
+    dense = qnn.dense(var_of("x", x), var_of("w", w), *constants, units=1, out_dtype="int64")
+    np.testing.assert_array_equal(run(dense, x=x, w=w), (x - 3) @ (w + 2).T)
+
+
 @pytest.mark.parametrize(("name", "exact"), [("add", np.add), ("subtract", np.subtract), ("mul", np.multiply)])
 def test_binary_operators(name, exact):
     a, b = drawn((4, 9), "uint8"), drawn((9,), "uint8", 1)

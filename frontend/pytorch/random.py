@@ -91,7 +91,7 @@ def multinomial(self: Tensor, replacement: bool, generator: Any = None) -> Tenso
 
 def dropped(x: Tensor, p: float) -> tuple[Tensor, Tensor]:
     """Dropout in training: x without elements of probability p, the others scaled by 1 / (1 - p), and which elements are kept (bool)."""
-    if p == 1:  # torch draws nothing
+    if p == 1:  # torch draws nothing in F.dropout, of which export makes native_dropout
         return multiply(x, 0.0), filled(x.shape, False, "bool")
     kept = packed("relayc.torch.bernoulli", [operand(1.0 - p, "float64")], TensorType(x.shape, "bool"))[0]
     return multiply(multiply(x, cast(kept, x.dtype)), 1 / (1 - p)), kept
@@ -100,4 +100,4 @@ def dropped(x: Tensor, p: float) -> tuple[Tensor, Tensor]:
 @aten("native_dropout")
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     """Torch decomposes the other kinds of dropout."""
-    return dropped(input, p) if train and p != 0 else (input, filled(input.shape, True, "bool"))
+    return (input, filled(input.shape, True, "bool")) if train is False else dropped(input, p)

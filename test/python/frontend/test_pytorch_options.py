@@ -440,6 +440,8 @@ DRAWN = {
     "dropout": lambda x, p: (
         *(F.dropout(x, 1.0), F.dropout(x, 0.3), F.dropout(x, 0.3, False), *aten.native_dropout(x, 0.3, True)),
         *(aten.native_dropout(x, 0.3, False), F.alpha_dropout(x, 0.3, True), F.dropout1d(x, 0.4)),
+        *aten.native_dropout(x + 2, 0.0, True),
+        *aten.native_dropout(x + 1, 0.3, None),
         *aten.native_dropout(x, 1.0, True),
     ),
 }

@@ -30,6 +30,7 @@ def MoE(
     normalize_routing_weights: bool = False,
     swiglu_fusion: int = 0,
     swiglu_limit: float | None = None,
+    swiglu_limit_after_activation: bool = False,
     use_sparse_mixer: bool = False,
 ) -> Tensor:
     """x [tokens, hidden] or [batch, tokens, hidden]: the results of the k experts of each token by its router, weighted by softmax.
@@ -37,8 +38,9 @@ def MoE(
     The weights of an expert are fc1 [inner, hidden] (twice as many rows where swiglu is fused into it), fc3 likewise, fc2 [hidden, inner].
     Every expert computes every token: right for any router, and as fast as that for few experts or many tokens.
     """
-    if use_sparse_mixer:
-        raise OnnxError("attribute use_sparse_mixer: expected 0, found 1")
+    for name, given in (("use_sparse_mixer", use_sparse_mixer), ("swiglu_limit_after_activation", swiglu_limit_after_activation)):
+        if given:
+            raise OnnxError(f"attribute {name}: expected 0, found 1")
     check_ranks((2, 3), input=x)
     check_ranks((3,), fc1_experts_weights=fc1, fc2_experts_weights=fc2, fc3_experts_weights=fc3)
     check_ranks((2,), router_probs=router_probs, fc1_experts_bias=fc1_bias, fc2_experts_bias=fc2_bias, fc3_experts_bias=fc3_bias)

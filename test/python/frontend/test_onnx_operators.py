@@ -239,7 +239,7 @@ CASES = {
             'activation_type = "gelu", k = 1',
             'activation_type = "silu", k = 2, normalize_routing_weights = 1',
             'activation_type = "swiglu", k = 2, swiglu_fusion = 1, activation_alpha = 1.5, activation_beta = 1.0, swiglu_limit = 1.0',
-            'activation_type = "swiglu", k = 2, swiglu_fusion = 1',
+            'activation_type = "swiglu", k = 2, swiglu_fusion = 1, swiglu_limit_after_activation = 0',
         )
     },
     "sums of a logarithm": (13, "float[2, 3] x", "y = ReduceLogSumExp<axes = [-1]>(x)"),

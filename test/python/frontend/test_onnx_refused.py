@@ -628,6 +628,7 @@ REFUSED = [
         )
         for experts, attributes, message in (
             (3, "use_sparse_mixer = 1", "attribute use_sparse_mixer: expected 0, found 1"),
+            (3, "swiglu_limit_after_activation = 1", "attribute swiglu_limit_after_activation: expected 0, found 1"),
             (3, "k = 0", "attribute k: expected 1 to 3, the number of experts, found 0"),
             (3, "k = 4", "attribute k: expected 1 to 3, the number of experts, found 4"),
             (3, 'activation_type = "tanh"', "attribute activation_type: expected relu, gelu, silu, swiglu or identity, found 'tanh'"),

@@ -1,6 +1,7 @@
 """Operators on images: sampling at computed places, and dilation."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -8,7 +9,7 @@ from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.relay.op.composed.registry import composed
 from relayc.frontend.relay.op.composed.terms import Term
 from relayc.frontend.sizes import size_tensor
-from relayc.frontend.steps import cast, reshape, strided_slice, transpose
+from relayc.frontend.steps import cast, filled, reshape, strided_slice, transpose
 
 
 @composed("image.affine_grid", "data target_shape")
@@ -80,7 +81,9 @@ def dilation2d(
     strides, dilations = ([v[-3], v[-2]] if len(v) == 4 else list(v) for v in (strides, dilations))
     top, left, bottom, right = (list(padding) * 4)[:4] if len(padding) != 2 else (*padding, *padding)
     lowest = -np.inf if data.is_float else np.iinfo(data.dtype).min
-    image = emit("nn.pad", image, constant(lowest, data.dtype), pad_width=(0, 0, 0, 0, top, bottom, left, right), pad_mode="constant")
+    around: dict[str, Any] = {"pad_width": (0, 0, 0, 0, top, bottom, left, right), "pad_mode": "constant"}
+    inside = emit("nn.pad", filled((1, 1, *image.shape[2:]), True, "bool"), constant(False), **around)
+    image = emit("nn.pad", image, constant(lowest, data.dtype), **around)
     kernel = [int(d) for d in taps.shape[1:]]
     out = [(d - (k - 1) * r - 1) // s + 1 for d, k, r, s in zip(image.shape[2:], kernel, dilations, strides, strict=True)]
     found = None
@@ -89,6 +92,8 @@ def dilation2d(
         end = [b + (n - 1) * s + 1 for b, n, s in zip(begin, out, strides, strict=True)]
         tap = reshape(strided_slice(taps, [row, column], [row + 1, column + 1], [1, 1], [1, 2]), (1, taps.shape[0], 1, 1))
         here = Term(strided_slice(image, begin, end, strides, [2, 3])) + Term(tap)
+        if not data.is_float:  # the sum with the least integer may be larger, or wrap
+            here = Term(strided_slice(inside, begin, end, strides, [2, 3])).where(here, lowest)
         found = here if found is None else found.max(here)
     assert found is not None
     result = cast(found.tensor, out_dtype or data.dtype)

@@ -270,14 +270,13 @@ class _Body:
     def _branches(self, expr: e.Expr, scope: Scope, to: int | None) -> Call[None]:
         """The branches of an expression, with the results in a register; without one, each branch returns."""
         end = Label()
-        branches: list[tuple[Label, Scope, e.Expr]] = []
         if isinstance(expr, e.If):
             cond = yield self._value(expr.cond, scope)
             otherwise = Label()
             self._steps.append(c.Unless(cond, otherwise))  # type: ignore[arg-type] # a label until the end
             yield self._branch(expr.true_branch, Scope(scope), to, end)
             self._here(otherwise)
-            branches.append((end, Scope(scope), expr.false_branch))
+            yield self._branch(expr.false_branch, Scope(scope), to, end)
         else:
             assert isinstance(expr, e.Match)
             value = yield self._value(expr.data, scope)
@@ -287,8 +286,6 @@ class _Body:
                 yield self._branch(clause.rhs, inner, to, end)
                 self._here(other)
             self._steps.append(c.Fail(c.NO_CLAUSE))
-        for _, inner, branch in branches:
-            yield self._branch(branch, inner, to, end)
         self._here(end)
 
     def _branch(self, expr: e.Expr, scope: Scope, to: int | None, end: Label) -> Call[None]:

@@ -129,12 +129,7 @@ class _Compiler:
         function = function_of(op)
         if function is None:
             raise Unknown(f"{op.name}: an operation that the interpreter of te does not know")
-        out = self.slot(op.results[0])
-
-        def scalar(frame: Frame, mask: Any) -> None:
-            frame[out] = function(*[frame[i] for i in inputs])
-
-        return scalar
+        return self.simple(op, inputs, function)
 
     def simple(self, op: ir.Operation, inputs: list[int], function: Callable[..., Any]) -> Step:
         """An operation of one result that is a function of its operands."""

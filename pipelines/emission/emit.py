@@ -54,21 +54,17 @@ def compare(predicate: str, a: ir.Value, b: ir.Value) -> ir.Value:
     """i1 (or a vector of it) of a comparison; `predicate` is named as in arith.cmpf or arith.cmpi (ogt, slt, ...)."""
     type_ = a.type
     is_float = isinstance(element_of(type_), ir.FloatType)
-    name, number = ("cmpf", _FLOAT_PREDICATES[predicate]) if is_float else ("cmpi", _PREDICATES[predicate])
-    return create(f"arith.{name}", [like(type_, ir.IntegerType.get_signless(1))], [a, b], _predicate(number))
+    name = "arith.cmpf" if is_float else "arith.cmpi"
+    return create(name, [like(type_, ir.IntegerType.get_signless(1))], [a, b], predicate_of(name, predicate))
 
 
-def predicate(name: str) -> dict[str, ir.Attribute]:
-    """The attribute of a comparison of integers, by its name in arith.cmpi."""
-    return _predicate(_PREDICATES[name])
+def predicate_of(operation: str, predicate: str) -> dict[str, ir.Attribute]:
+    """The attribute of a comparison, arith.cmpf or arith.cmpi, for the name of its predicate."""
+    return {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), PREDICATES[operation].index(predicate))}
 
 
-def _predicate(number: int) -> dict[str, ir.Attribute]:
-    return {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)}
-
-
-_PREDICATES = {p.name: p.value for p in mlir.arith.CmpIPredicate}
-_FLOAT_PREDICATES = {p.name.lower(): p.value for p in mlir.arith.CmpFPredicate}
+PREDICATES = {"arith.cmpi": tuple(map(str, mlir.arith.CmpIPredicate)), "arith.cmpf": tuple(map(str, mlir.arith.CmpFPredicate))}
+"""Predicates of the comparisons of the arith dialect by name, in the order of their numbers."""
 
 
 def all_of(conditions: Sequence[ir.Value]) -> ir.Value:

@@ -556,7 +556,7 @@ class _Body:
         index, limit = step.operands
         if not isinstance(index, Index) or not isinstance(limit, Index) or not limit.is_constant:
             return False
-        return step.attributes == emit.predicate("ult") and self.bodies.at(index, self.point).is_within(0, limit.const - 1)
+        return step.attributes == emit.predicate_of("arith.cmpi", "ult") and self.bodies.at(index, self.point).is_within(0, limit.const - 1)
 
     def _store(self, step: LoweredStep) -> None:
         place = step.access

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from relayc.dialects.mlir import ir
+from relayc.pipelines.emission.emit import PREDICATES
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.lower.storage import Use
-from relayc.pipelines.tir.script.predicates import PREDICATES
 from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import Divided, Extremal, equal, largest, substitute, variables
 from relayc.pipelines.tir.tree.members import ScheduleError

@@ -12,6 +12,7 @@ from relayc.dialects.relay.errors import RelayError, check
 from relayc.dialects.relay.types import MLIR_NAMES
 from relayc.dialects.tir.block import OPAQUE, PARALLEL, REDUCTION
 from relayc.dialects.tir.names import Kind
+from relayc.pipelines.emission.emit import PREDICATES, predicate_of
 from relayc.pipelines.te.language import reductions
 from relayc.pipelines.te.language.dtypes import check_dtype, is_integer
 from relayc.pipelines.te.language.naming import FLOAT_FUNCTIONS as _FLOAT_FUNCTIONS
@@ -22,7 +23,6 @@ from relayc.pipelines.tir.script import values
 from relayc.pipelines.tir.script.buffers import Buffer as _Buffer
 from relayc.pipelines.tir.script.buffers import BufferRegion, BufferType, Handle, read_shape
 from relayc.pipelines.tir.script.building import current
-from relayc.pipelines.tir.script.predicates import PREDICATES
 from relayc.pipelines.tir.script.reader import from_source, prim_func
 from relayc.pipelines.tir.script.specs import Allocation, Axis, BlockSpec, Init, Loops, MatchedBuffer, Symbol, guarding, of_regions
 from relayc.pipelines.tir.script.values import Expr, ExprLike, IndexExpr, Scalar, as_index, cast, reinterpret, size_of
@@ -430,6 +430,5 @@ def _type(text: str) -> ir.Type:
 def _comparison(name: str, operands: Sequence[ir.Value], predicate: str, what: str) -> Expr:
     known = PREDICATES.get(name, ())
     check(predicate in known and len(operands) == 2, what, f"two operands and a predicate of {', '.join(known)}", repr(predicate))
-    number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), known.index(predicate))
-    made = ir.Operation.create(name, [ir.IntegerType.get_signless(1)], list(operands), {"predicate": number}).results[0]
+    made = ir.Operation.create(name, [ir.IntegerType.get_signless(1)], list(operands), predicate_of(name, predicate)).results[0]
     return values.Flag(lambda: made)

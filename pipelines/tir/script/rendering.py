@@ -11,10 +11,11 @@ import numpy as np
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.types import MLIR_NAMES
+from relayc.pipelines.emission.emit import PREDICATES
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.te.language.dtypes import common_dtype
+from relayc.pipelines.te.language.naming import FLOAT_FUNCTIONS
 from relayc.pipelines.te.rules import scalar
-from relayc.pipelines.tir.script.predicates import PREDICATES
 from relayc.pipelines.tir.tree.indices import QUOTIENT, Divided, Extremal, Reader
 from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.symbolic import Size, name_of, substitute, symbol
@@ -53,32 +54,11 @@ _ELEMENTWISE = {
     "arith.andi": ("&", BITS_AND), "arith.ori": ("|", BITS_OR), "arith.xori": ("^", BITS_XOR),
 }  # fmt: skip
 _SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-_OF_WIDE_FLOATS = {
-    f"math.{name}": name
-    for name in [
-        "exp",
-        "log",
-        "log2",
-        "log10",
-        "sqrt",
-        "sin",
-        "cos",
-        "tan",
-        "asin",
-        "acos",
-        "atan",
-        "sinh",
-        "cosh",
-        "tanh",
-        "asinh",
-        "acosh",
-        "atanh",
-        "erf",
-        "ceil",
-        "floor",
-        "trunc",
-    ]
-} | {"math.roundeven": "round", "math.powf": "pow", "arith.remf": "fmod"}
+_OF_WIDE_FLOATS = {f"math.{name}": name for name in (*FLOAT_FUNCTIONS, "ceil", "floor", "trunc") if name not in ("rsqrt", "sigmoid")} | {
+    "math.roundeven": "round",
+    "math.powf": "pow",
+    "arith.remf": "fmod",
+}
 _WIDE = ("float32", "float64")
 _DEFAULTS = ("fastmath", "overflowFlags")
 

@@ -246,7 +246,7 @@ class _Creation:
             if index.is_within(0, extent - 1):
                 safe.append(index)
                 continue
-            below = self.record.make("arith.cmpi", flag, [index, Index(extent)], emit.predicate("ult"))
+            below = self.record.make("arith.cmpi", flag, [index, Index(extent)], emit.predicate_of("arith.cmpi", "ult"))
             inside = below if inside is None else self.record.make("arith.andi", flag, [inside, below])
             safe.append(smallest(largest(index, ZERO), Index(extent - 1)))
         found = self._element(source, safe)

@@ -68,12 +68,6 @@ def _quadrant(x: Number) -> tuple[Number, Number, Bits]:
     return sine, cosine, shifted.bits()
 
 
-def _turn(sine: Number, cosine: Number, quadrant: Bits) -> Number:
-    """sin(r + quadrant * pi/2)."""
-    value = select((quadrant & 1).is_nonzero(), cosine, sine)
-    return (value.bits() ^ ((quadrant & 2) << 62)).number()
-
-
 def _finite(x: Number, result: Number) -> Number:
     """`result` for finite x, otherwise NaN."""
     return select(x.abs().compare("olt", INF), result, NAN)
@@ -82,12 +76,12 @@ def _finite(x: Number, result: Number) -> Number:
 def sin(x: Number) -> Number:
     sine, cosine, quadrant = _quadrant(x)
     # For 0 and the smallest numbers the sine is the number, with its sign.
-    return select(x.abs().compare("olt", 2.0**-27), x, _finite(x, _turn(sine, cosine, quadrant)))
+    return select(x.abs().compare("olt", 2.0**-27), x, _finite(x, expand_math.turn(sine, cosine, quadrant)))
 
 
 def cos(x: Number) -> Number:
     sine, cosine, quadrant = _quadrant(x)
-    return _finite(x, _turn(sine, cosine, quadrant + 1))
+    return _finite(x, expand_math.turn(sine, cosine, quadrant + 1))
 
 
 def tan(x: Number) -> Number:
@@ -313,31 +307,13 @@ def powf(x: Number, y: Number) -> Number:
     bounded = power.at_least(1.0 - expand_math.DOUBLE.bias).at_most(expand_math.DOUBLE.bias + 1.25)
     n, half_scale = expand_math.power_of_two(bounded)
     magnitude = expand_math.exp_of_remainder(((bounded - n) + lacks) * expand_math.LN2) * half_scale
-    magnitude = select(a.compare("oeq", 1.0), 1.0, magnitude)
-    whole = y.floor().compare("oeq", y)
-    half = y * 0.5
-    odd = arith.andi(whole, half.floor().compare("une", half))
-    signed = select(odd, magnitude.with_sign_of(x), magnitude)
-    valid = arith.ori(whole, arith.ori(x.compare("uge", 0.0), x.compare("oeq", -INF)))
-    return select(y.compare("oeq", 0.0), 1.0, select(valid, signed, NAN))
+    return expand_math.signed_power(x, y, select(a.compare("oeq", 1.0), 1.0, magnitude))
 
 
 # ---- the table --------------------------------------------------------------------------------------------------------------------
 
 _DOUBLES: dict[str, Function] = {
-    "math.sin": sin,
-    "math.cos": cos,
-    "math.tan": tan,
-    "math.asin": asin,
-    "math.acos": acos,
-    "math.atan": atan,
-    "math.sinh": sinh,
-    "math.cosh": cosh,
-    "math.asinh": asinh,
-    "math.acosh": acosh,
-    "math.atanh": atanh,
-    "math.erf": erf,
-    "math.powf": powf,
+    f"math.{f.__name__}": f for f in (sin, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh, erf, powf)
 }
 
 

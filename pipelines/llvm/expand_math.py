@@ -277,22 +277,22 @@ def _quadrant(x: Number) -> tuple[Number, Number, Bits]:
     return sine, cosine, shifted.bits().narrow(32)
 
 
-def _turn(sine: Number, cosine: Number, quadrant: Bits) -> Number:
+def turn(sine: Number, cosine: Number, quadrant: Bits) -> Number:
     """sin(r + quadrant * pi/2)."""
     value = select((quadrant & 1).is_nonzero(), cosine, sine)
-    return (value.bits() ^ ((quadrant & 2) << 30)).number()
+    return (value.bits() ^ ((quadrant & 2) << (_format(sine).width - 2))).number()
 
 
 @_single_only
 def sin(x: Number) -> Number:
     sine, cosine, quadrant = _quadrant(x)
-    return _turn(sine, cosine, quadrant)
+    return turn(sine, cosine, quadrant)
 
 
 @_single_only
 def cos(x: Number) -> Number:
     sine, cosine, quadrant = _quadrant(x)
-    return _turn(sine, cosine, quadrant + 1)
+    return turn(sine, cosine, quadrant + 1)
 
 
 @_single_only
@@ -411,7 +411,11 @@ def powf(x: Number, y: Number) -> Number | None:
         return _CONSTANT_POWERS[exponent](x)
     if x.is_double:
         return None
-    magnitude = select(x.abs().compare("oeq", 1.0), 1.0, exp2(log2(x.abs().double()) * y.double()).single())
+    return signed_power(x, y, select(x.abs().compare("oeq", 1.0), 1.0, exp2(log2(x.abs().double()) * y.double()).single()))
+
+
+def signed_power(x: Number, y: Number, magnitude: Number) -> Number:
+    """x ** y from |x| ** y."""
     whole = y.floor().compare("oeq", y)
     half = y * 0.5
     odd = arith.andi(whole, half.floor().compare("une", half))
@@ -443,29 +447,12 @@ def _extremum(predicate: str) -> Callable[[Number, Number], Number]:
 
 # ---- the pass ---------------------------------------------------------------------------------------------------------------------
 
+_FUNCTIONS: tuple[Callable[..., Number | None], ...] = (
+    exp, exp2, expm1, log, log2, log10, log1p, tanh, erf, powf, rsqrt,
+    sin, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh,
+)  # fmt: skip
 EXPANSIONS: dict[str, Callable[..., Number | None]] = {
-    "math.exp": exp,
-    "math.exp2": exp2,
-    "math.expm1": expm1,
-    "math.log": log,
-    "math.log2": log2,
-    "math.log10": log10,
-    "math.log1p": log1p,
-    "math.tanh": tanh,
-    "math.erf": erf,
-    "math.sin": sin,
-    "math.cos": cos,
-    "math.tan": tan,
-    "math.asin": asin,
-    "math.acos": acos,
-    "math.atan": atan,
-    "math.sinh": sinh,
-    "math.cosh": cosh,
-    "math.asinh": asinh,
-    "math.acosh": acosh,
-    "math.atanh": atanh,
-    "math.powf": powf,
-    "math.rsqrt": rsqrt,
+    **{f"math.{function.__name__}": function for function in _FUNCTIONS},
     "arith.maximumf": _extremum("ogt"),
     "arith.minimumf": _extremum("olt"),
 }

@@ -6,7 +6,7 @@ from typing import Any
 
 from relayc.dialects.relay.module import IRModule
 from relayc.interrupts import deferred
-from relayc.pipelines.context.instruments import KernelSchedule, PassInstrument
+from relayc.pipelines.context.instruments import KeepSchedules
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.tuning_space import tuning_space
@@ -48,23 +48,13 @@ def sample_sketch(task: Task, strategy: str, seed: int, numbers: Mapping[str, An
         return None
 
 
-class _Seen(PassInstrument):
-    """The schedule by primitives that was applied last."""
-
-    observes_schedules = True
-    found: KernelSchedule | None = None
-
-    def run_on_schedule(self, found: KernelSchedule) -> None:
-        self.found = found
-
-
 def written_text(task: Task, candidate: Candidate) -> str:
     """The trace of a written schedule with the decisions of a candidate, or the module that replaces the kernel: texts for a worker
     process, to which the function cannot be sent."""
     settings = {f"{candidate.strategy}.{name}": value for name, value in candidate.numbers.items()}
-    seen, schedule = _Seen(), task.sketches.get(candidate.strategy, task.schedule)
+    kept, schedule = KeepSchedules(), task.sketches.get(candidate.strategy, task.schedule)
     config = {**task.config, DATABASE: "", "schedule.kernels": {task.name: settings}}
-    with deferred(), PassContext(config=config, instruments=[seen]):
+    with deferred(), PassContext(config=config, instruments=[kept]):
         tuning_space(task.text, task.target, task.name, {task.name: schedule})
-    assert seen.found is not None
-    return seen.found.trace or seen.found.after
+    applied = kept.found[-1]
+    return applied.trace or applied.after

@@ -198,19 +198,19 @@ class DumpIR(PassInstrument):
 
 
 class KeepSchedules(PassInstrument):
-    """Keeps the texts of kernels with a schedule that a person wrote.
+    """Keeps the kernels with a schedule that a person wrote.
 
     Attributes:
-      texts: one for each kernel.
+      found: one for each kernel and schedule, in order; a later schedule of a kernel replaces an earlier attempt.
     """
 
     observes_schedules = True
 
     def __init__(self) -> None:
-        self.texts: list[str] = []
+        self.found: list[KernelSchedule] = []
 
     def run_on_schedule(self, found: KernelSchedule) -> None:
-        self.texts.append(str(found))
+        self.found.append(found)
 
 
 class Verifier(PassInstrument):

@@ -15,7 +15,7 @@ from relayc.dialects.relay.specializations import ask_for
 from relayc.frontend import import_model
 from relayc.interrupts import deferred
 from relayc.pipelines.context.backend import find_backend
-from relayc.pipelines.context.instruments import DumpIR, KeepSchedules, PassInstrument, ir_text
+from relayc.pipelines.context.instruments import DumpIR, KeepSchedules, ir_text
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.lowering import te_pipeline, te_to_tir, tir_to_llvm
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from relayc.pipelines.control.steps import ControlProgram
 
 
-class StageTimes(PassInstrument):
+class StageTimes:
     """Seconds spent per stage."""
 
     def __init__(self) -> None:
@@ -126,8 +126,8 @@ def build(
             mod = step(mod)
             if keep_ir:
                 texts[stage] = ir_text(mod.module.operation)
-                if stage == "tir" and kept.texts:
-                    texts["blocks"] = "\n".join(kept.texts)
+                if stage == "tir" and kept.found:
+                    texts["blocks"] = "\n".join(map(str, kept.found))
             times.mark(stage)
             if stage == stop_after:
                 return mod

@@ -7,20 +7,8 @@ from relayc.dialects.discardable import SCHEDULE
 from relayc.dialects.functions import symbol_name
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
-from relayc.pipelines.context.instruments import KernelSchedule, PassInstrument
+from relayc.pipelines.context.instruments import KeepSchedules, KernelSchedule
 from relayc.pipelines.context.passes import PassContext
-
-
-class _Schedules(PassInstrument):
-    """Collects the schedules by primitives, by kernel. A later schedule of a kernel replaces an earlier attempt."""
-
-    observes_schedules = True
-
-    def __init__(self) -> None:
-        self.found: dict[str, KernelSchedule] = {}
-
-    def run_on_schedule(self, found: KernelSchedule) -> None:
-        self.found[found.kernel] = found
 
 
 def schedule_texts(compile_to_tir: Callable[[], IRModule], pattern: str = "*") -> dict[str, str]:
@@ -33,15 +21,16 @@ def schedule_texts(compile_to_tir: Callable[[], IRModule], pattern: str = "*") -
     Args:
       compile_to_tir: compiles the program up to the tir stage.
     """
-    current, seen = PassContext.current(), _Schedules()
-    with PassContext(**current.settings, instruments=[*current.instruments, seen]):
+    current, kept = PassContext.current(), KeepSchedules()
+    with PassContext(**current.settings, instruments=[*current.instruments, kept]):
         mod = compile_to_tir()
+    by_primitives = {found.kernel: found for found in kept.found}
     texts = {}
     for op in mod.module.body.operations:
         name = symbol_name(op)
         if SCHEDULE.on(op) and fnmatch.fnmatchcase(name, pattern):
             chosen = SCHEDULE.of(op)
-            texts[name] = f"# {name}: {chosen}\n{_text(op, chosen, seen.found.get(name))}"
+            texts[name] = f"# {name}: {chosen}\n{_text(op, chosen, by_primitives.get(name))}"
     return texts
 
 

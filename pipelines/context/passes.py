@@ -270,20 +270,6 @@ class ModulePass(Pass):
         return self._function(mod, ctx)
 
 
-class FunctionPass(Pass):
-    """A pass created by `function_pass` from a function (func, mod, ctx) -> None, which changes each func.func with a body in place."""
-
-    def __init__(self, function: Callable[[ir.Operation, IRModule, PassContext], None], info: PassInfo) -> None:
-        self._function = function
-        self.info = info
-        functools.update_wrapper(self, function)
-
-    def transform(self, mod: IRModule, ctx: PassContext) -> IRModule:
-        for func in functions(mod):
-            self._function(func, mod, ctx)
-        return mod
-
-
 def functions(mod: IRModule) -> list[ir.Operation]:
     """The functions of a module that have a body, in order; not those of a later stage (`relay.stage`), which relay functions may call."""
     found = [op.operation for op in mod.module.body.operations]
@@ -346,11 +332,19 @@ def module_pass(opt_level: int, name: str, required: Sequence[str] = (), stage: 
     return make
 
 
-def function_pass(opt_level: int, name: str, required: Sequence[str] = (), stage: str = "relay") -> Callable[[Callable], FunctionPass]:
-    """Decorator: makes a registered pass of a function (func, mod, ctx) -> None, called for each func.func; arguments as `module_pass`."""
+def function_pass(opt_level: int, name: str, required: Sequence[str] = (), stage: str = "relay") -> Callable[[Callable], ModulePass]:
+    """Decorator: makes a registered pass of a function (func, mod, ctx) -> None, called for each func.func with a body, which it changes in
+    place; arguments as `module_pass`."""
 
-    def make(function: Callable[[ir.Operation, IRModule, PassContext], None]) -> FunctionPass:
-        return register_pass(FunctionPass(function, PassInfo(name, opt_level, tuple(required), stage)))
+    def make(function: Callable[[ir.Operation, IRModule, PassContext], None]) -> ModulePass:
+        @module_pass(opt_level, name, required, stage)
+        @functools.wraps(function)
+        def on_each(mod: IRModule, ctx: PassContext) -> IRModule:
+            for func in functions(mod):
+                function(func, mod, ctx)
+            return mod
+
+        return on_each
 
     return make
 

@@ -16,7 +16,7 @@ from relayc.pipelines.tir.lower.pipelines import Pipelined
 from relayc.pipelines.tir.lower.shared_memory import Arena
 from relayc.pipelines.tir.lower.storage import Use
 from relayc.pipelines.tir.lower.threads import ACROSS, NestLaunch, Scope
-from relayc.pipelines.tir.lower.tree import LoopNode, Node
+from relayc.pipelines.tir.lower.tree import LoopNode, Node, uses_in
 from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import Divided, Extremal, equal, variables
 from relayc.pipelines.tir.tree.members import Loop, ScheduleError
@@ -109,8 +109,7 @@ class Barriers:
 
     def _accesses(self, node: Node) -> list[_Done]:
         """The accesses of a node to memory that the launch writes and several threads access."""
-        uses = node.uses if isinstance(node, LoopNode) else (node,)
-        return [_Done(use, a) for use in uses for a in use.accesses if a.buffer in self.written]
+        return [_Done(use, a) for use in uses_in([node]) for a in use.accesses if a.buffer in self.written]
 
     def _check_lanes(self, node: LoopNode) -> None:
         """Raises ScheduleError if blocks in one vectorized loop conflict: lanes run simultaneously."""

@@ -5,7 +5,7 @@ which only some tensor intrinsics read. The host creates the map of the tensor. 
 are filled with zeros.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -19,7 +19,7 @@ from relayc.pipelines.tir.gpu.tensor_maps import MOST_RANK, TensorMap
 from relayc.pipelines.tir.lower.bodies import Bodies, Memory, State
 from relayc.pipelines.tir.lower.copied import Copied, read_copy
 from relayc.pipelines.tir.lower.storage import KeptRegion, Use
-from relayc.pipelines.tir.lower.tree import LoopNode, Node
+from relayc.pipelines.tir.lower.tree import LoopNode
 from relayc.pipelines.tir.tree.arguments import decode
 from relayc.pipelines.tir.tree.indices import equal, substitute, variables
 from relayc.pipelines.tir.tree.members import Loop, ScheduleError
@@ -67,15 +67,6 @@ def is_box(loop: Loop) -> bool:
     if not isinstance(found, bool | int):
         raise ScheduleError(f"loop {loop.name}: annotation {TENSOR_COPY}: expected a truth value, found {found!r}")
     return bool(found)
-
-
-def boxes_in(nodes: Sequence[Node]) -> Iterator[BoxCopy]:
-    """The copies of boxes in loops."""
-    for node in nodes:
-        if isinstance(node, BoxCopy):
-            yield node
-        elif isinstance(node, LoopNode):
-            yield from boxes_in(node.children)
 
 
 # ---- layout of buffers

@@ -22,17 +22,18 @@ from relayc.pipelines.tir.gpu.launch import WARP, launch, shuffle
 from relayc.pipelines.tir.lower.barriers import Barriers, check_private
 from relayc.pipelines.tir.lower.bodies import File, Memory, State, Swizzle
 from relayc.pipelines.tir.lower.box_rings import BoxRing
-from relayc.pipelines.tir.lower.boxes import TENSOR_COPY, Box, BoxCopy, box_of, boxes_in, buffers_in_lines, lines_of
+from relayc.pipelines.tir.lower.boxes import TENSOR_COPY, Box, BoxCopy, box_of, buffers_in_lines, lines_of
 from relayc.pipelines.tir.lower.fragments import GROUPS, LANES, check_region, placements
 from relayc.pipelines.tir.lower.function import Function
 from relayc.pipelines.tir.lower.guards import Guards
 from relayc.pipelines.tir.lower.launches import LaunchEmission
-from relayc.pipelines.tir.lower.pipelines import Pipelined, check_pipelines, pipelines_in
+from relayc.pipelines.tir.lower.pipelines import Pipelined, check_pipelines
 from relayc.pipelines.tir.lower.registers import Registers
 from relayc.pipelines.tir.lower.shared_memory import Arena
 from relayc.pipelines.tir.lower.shared_steps import ThreadGroup, add_shared
 from relayc.pipelines.tir.lower.storage import KeptRegion, Use, region_of
 from relayc.pipelines.tir.lower.threads import NestLaunch, launches_of
+from relayc.pipelines.tir.lower.tree import loops_in
 from relayc.pipelines.tir.primitives.storage_align import alignments, swizzled
 from relayc.pipelines.tir.tree.buffers import SCOPES
 from relayc.pipelines.tir.tree.guards import Guard
@@ -93,13 +94,13 @@ class DeviceFunction(Function):
                 )
 
     def _check_asynchronous(self, found: NestLaunch) -> None:
-        for node in pipelines_in(found.nodes):
+        for node in loops_in(found.nodes, Pipelined):
             if node.is_asynchronous and not self.target.has("cp-async"):
                 raise ScheduleError(f"loop {node.loop.name}: expected a target with cp-async for asynchronous stages, found {self.target}")
 
     def _find_boxes(self, labels: Mapping[ir.Value, str]) -> None:
         """Finds the copies of boxes, and the layout of the buffers that they write."""
-        nodes = [node for found in self.launches for node in boxes_in(found.nodes)]
+        nodes = [node for found in self.launches for node in loops_in(found.nodes, BoxCopy)]
         self.lines: dict[ir.Value, Lines] = {}
         self.boxes: dict[BoxCopy, Box] = {}
         for buffer in buffers_in_lines(self.uses, nodes, labels):
@@ -127,7 +128,7 @@ class DeviceFunction(Function):
 
     def _shared_size(self, buffer: ir.Value) -> Size:
         """Elements of a shared buffer, including all buffers of its ring."""
-        rings = [node.ahead + 1 for found in self.launches for node in pipelines_in(found.nodes) if buffer in node.buffers]
+        rings = [node.ahead + 1 for found in self.launches for node in loops_in(found.nodes, Pipelined) if buffer in node.buffers]
         strides, extents = self._strides(buffer), self.regions[buffer].extents
         if buffer in self.lines:
             return self.lines[buffer].size * prod(rings)
@@ -208,7 +209,7 @@ class DeviceFunction(Function):
     def _launch(self, found: NestLaunch) -> None:
         """Emits a launch. A launch with tensor maps that may have no blocks is in a host branch, because an empty tensor has no map."""
         blocks = prod(loop.extent for loop in found.blocks)
-        for box in boxes_in(found.nodes):
+        for box in loops_in(found.nodes, BoxCopy):
             for extent in self.nest.shape(self.boxes[box].copied.source):
                 if not proves(lambda: extent >= 1) and substitute(blocks, dict.fromkeys(symbols_of(extent), 0)) != 0:  # noqa: B023
                     raise ScheduleError(f"{box.use.block}: expected a tensor that is not empty to copy boxes of, found {extent} elements")
@@ -220,7 +221,7 @@ class DeviceFunction(Function):
 
     def _boxes_of(self, found: NestLaunch) -> list[Pipelined]:
         """The loops of a launch that have copies of boxes running ahead."""
-        return [node for node in pipelines_in(found.nodes) if node.boxes]
+        return [node for node in loops_in(found.nodes, Pipelined) if node.boxes]
 
     def _launch_blocks(self, found: NestLaunch) -> None:
         maps = {box: self.boxes[box].tensor_map(self.bodies) for node in self._boxes_of(found) for box in node.boxes}

@@ -23,12 +23,12 @@ from relayc.pipelines.tir.lower.box_rings import FREE, PHASE, TURN, BoxRing, fol
 from relayc.pipelines.tir.lower.boxes import BoxCopy
 from relayc.pipelines.tir.lower.guards import Guards, holding
 from relayc.pipelines.tir.lower.loops import LoopEmitter
-from relayc.pipelines.tir.lower.pipelines import Pipelined, pipelines_in, unfinished_in
+from relayc.pipelines.tir.lower.pipelines import Pipelined, unfinished_in
 from relayc.pipelines.tir.lower.registers import Registers, Slot
 from relayc.pipelines.tir.lower.shared_steps import ThreadGroup
 from relayc.pipelines.tir.lower.storage import Use
 from relayc.pipelines.tir.lower.threads import Across
-from relayc.pipelines.tir.lower.tree import Init, LoopNode, Node
+from relayc.pipelines.tir.lower.tree import Init, LoopNode, Node, loops_in, uses_in
 from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import variables
 from relayc.pipelines.tir.tree.members import ScheduleError
@@ -67,7 +67,7 @@ class LaunchEmission(LoopEmitter):
         """Tensor intrinsics whose results are completed by the enclosing loop."""
 
     def emit(self, nodes: Sequence[Node], state: State, init: Init | None = None) -> None:
-        left = [n for n in nodes if init is None or any(use is init.use for use in _uses(n))]
+        left = [n for n in nodes if init is None or any(use is init.use for use in uses_in([n]))]
         while left:
             node = left[0]
             if init is None and self.barriers.stands_before(node):
@@ -143,7 +143,7 @@ class LaunchEmission(LoopEmitter):
             file.registers.prepare(slots)
             carried += [(file, slot) for slot in slots]
         before = [file.registers.value(slot) for file, slot in carried]
-        uses = [use for node in nodes for use in _uses(node)]
+        uses = uses_in(nodes)
 
         def inside() -> list[ir.Value]:
             with self.bodies.evaluator.scope(), self.bodies.stores_at_once():
@@ -209,7 +209,7 @@ class LaunchEmission(LoopEmitter):
             return found
         if node in self._rings:
             found += [(self._rings[node], slot) for slot in (TURN, FREE)]
-        rings = [self.boxes[n] for n in pipelines_in([node]) if n in self.boxes]
+        rings = [self.boxes[n] for n in loops_in([node], Pipelined) if n in self.boxes]
         return [*found, *((ring.places, slot) for ring in rings for slot in (TURN, FREE, PHASE))]
 
     def _contents(self, node: LoopNode, state: State, init: Init | None) -> None:
@@ -412,7 +412,3 @@ class LaunchEmission(LoopEmitter):
 
 def _ignored(values: object) -> None:
     """The results of a branch that writes no registers."""
-
-
-def _uses(node: Node) -> Sequence[Use]:
-    return node.uses if isinstance(node, LoopNode) else (node,)

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.emission.index import Var
-from relayc.pipelines.tir.lower.boxes import TENSOR_COPY, BoxCopy, boxes_in
+from relayc.pipelines.tir.lower.boxes import TENSOR_COPY, BoxCopy
 from relayc.pipelines.tir.lower.storage import Use, outer_and_bounds
-from relayc.pipelines.tir.lower.tree import LoopNode, Node, uses_in
+from relayc.pipelines.tir.lower.tree import LoopNode, Node, loops_in, uses_in
 from relayc.pipelines.tir.tree.arguments import decode
 from relayc.pipelines.tir.tree.members import Loop, Member, ScheduleError
 from relayc.pipelines.tir.tree.steps import Access
@@ -52,7 +52,7 @@ class Pipelined(LoopNode):
 def pipelined(loop: Loop, inside: Sequence[Node], scope: Callable[[ir.Value], str]) -> Pipelined | None:
     """The software pipelined loop of a loop and its contents; None if it has no such annotation. Raises ScheduleError."""
     stages = _numbers(loop, STAGES)
-    if stages is None or (loop.extent == 1 and not list(boxes_in(inside))):
+    if stages is None or (loop.extent == 1 and not list(loops_in(inside, BoxCopy))):
         return None
     where = f"loop {loop.name}: annotation {STAGES}"
     if loop.kind != Kind.SERIAL:
@@ -105,15 +105,6 @@ def unfinished_in(node: Pipelined) -> list[Use]:
     return found if used.isdisjoint(a.buffer for use in found for a in use.accesses if a.is_store) else []
 
 
-def pipelines_in(nodes: Sequence[Node]) -> Iterator[Pipelined]:
-    """The software pipelined loops in loop nests."""
-    for node in nodes:
-        if isinstance(node, Pipelined):
-            yield node
-        if isinstance(node, LoopNode):
-            yield from pipelines_in(node.children)
-
-
 def check_pipelines(nodes: Sequence[Node], uses: Sequence[Use], labels: Mapping[ir.Value, str]) -> None:
     """Checks that data copied ahead is read only in the iteration for which it is copied, and that copies of boxes run ahead.
 
@@ -122,14 +113,14 @@ def check_pipelines(nodes: Sequence[Node], uses: Sequence[Use], labels: Mapping[
 
     Raises ScheduleError, which names the loop and the buffer.
     """
-    ahead = {box for node in pipelines_in(nodes) for box in node.boxes}
-    for box in boxes_in(nodes):
+    ahead = {box for node in loops_in(nodes, Pipelined) for box in node.boxes}
+    for box in loops_in(nodes, BoxCopy):
         if box not in ahead:
             raise ScheduleError(
                 f"loop {box.loop.name}: annotation {TENSOR_COPY}: expected it in stage 0 of a loop with the annotation {STAGES}, found "
                 f"{box.use.block} in none"
             )
-    for node in pipelines_in(nodes):
+    for node in loops_in(nodes, Pipelined):
         for buffer in node.buffers:
             accesses = [(use, a) for use in uses for a in use.accesses if a.buffer == buffer]
             where = f"loop {node.loop.name}: annotation {STAGES}: buffer {labels[buffer]}"

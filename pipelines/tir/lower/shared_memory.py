@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.tir.gpu.launch import shared_type
-from relayc.pipelines.tir.lower.tree import LoopNode, Node
+from relayc.pipelines.tir.lower.tree import Node, uses_in
 from relayc.pipelines.tir.memory import Tensor, plan
 from relayc.symbolic import Size
 
@@ -48,9 +48,5 @@ class Arena:
 
 def _span(nodes: Sequence[Node], buffer: ir.Value) -> tuple[int, int]:
     """The positions of the first and the last node that use a buffer."""
-    found = []
-    for number, node in enumerate(nodes):
-        uses = node.uses if isinstance(node, LoopNode) else (node,)
-        if any(a.buffer == buffer for use in uses for a in use.accesses):
-            found.append(number)
+    found = [number for number, node in enumerate(nodes) if any(a.buffer == buffer for use in uses_in([node]) for a in use.accesses)]
     return found[0], found[-1]

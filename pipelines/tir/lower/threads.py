@@ -17,7 +17,7 @@ from relayc.pipelines.tir.lower.boxes import TENSOR_COPY, BoxCopy, is_box
 from relayc.pipelines.tir.lower.fragments import GROUPS, LANES, SCOPES
 from relayc.pipelines.tir.lower.pipelines import pipelined
 from relayc.pipelines.tir.lower.storage import Use
-from relayc.pipelines.tir.lower.tree import LoopNode, Node
+from relayc.pipelines.tir.lower.tree import LoopNode, Node, uses_in
 from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import substitute, variables
 from relayc.pipelines.tir.tree.members import Loop, ScheduleError
@@ -60,7 +60,7 @@ class NestLaunch:
 
     @property
     def uses(self) -> list[Use]:
-        return [use for node in self.nodes for use in (node.uses if isinstance(node, LoopNode) else (node,))]
+        return uses_in(self.nodes)
 
     @property
     def threads(self) -> list[Loop]:

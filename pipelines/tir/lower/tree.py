@@ -1,8 +1,8 @@
 """The loops and blocks of a function for lowering."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from relayc.pipelines.tir.lower.storage import Use
 from relayc.pipelines.tir.tree.members import Loop, ScheduleError
@@ -33,9 +33,7 @@ class LoopNode:
 
     def __post_init__(self) -> None:
         self.kind = self.loop.kind
-        self.uses: tuple[Use, ...] = tuple(
-            use for child in self.children for use in (child.uses if isinstance(child, LoopNode) else (child,))
-        )
+        self.uses = tuple(uses_in(self.children))
         self.reduces = any(use.block.is_reduction for use in self.uses)
         self.begins = [use for use in self.uses if use.has_init and use.reduction_loops[:1] == (self.loop.name,)]
 
@@ -58,6 +56,18 @@ def number_of(loop: Loop) -> int:
     if loop.extent > MOST_UNROLLED:
         raise ScheduleError(f"loop {loop.name}: expected at most {MOST_UNROLLED} iterations where it is {loop.kind}, found {loop.extent}")
     return loop.extent
+
+
+_Loop = TypeVar("_Loop", bound=LoopNode)
+
+
+def loops_in(nodes: Sequence[Node], kind: type[_Loop]) -> Iterator[_Loop]:
+    """The loops of a class in a tree, in order."""
+    for node in nodes:
+        if isinstance(node, kind):
+            yield node
+        if isinstance(node, LoopNode):
+            yield from loops_in(node.children, kind)
 
 
 def uses_in(nodes: Sequence[Node]) -> list[Use]:

@@ -3,11 +3,12 @@
 A buffer stores only the region that is live at once: the elements accessed by the loops inside the innermost loop around all of its uses.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
 from math import prod
+from operator import ge, le
 from typing import TYPE_CHECKING
 
 from relayc.dialects.mlir import ir
@@ -164,12 +165,9 @@ def region_of(buffer: ir.Value, shape: Sequence[Size], uses: Sequence[Use], toge
     indices = [(use, use.indices(access)) for use, accesses in own for access in accesses]
     outside: dict[int, set[Var]] = {id(use): {loop.var for loop in use.loops if loop.name in around} for use, _ in own}
     for dimension, extent in enumerate(shape):
-        outers, ends = [], []
-        for use, at in indices:
-            outer, (low, high) = outer_and_bounds(at[dimension], outside[id(use)])
-            outers.append(outer)
-            ends.append((low, high))
-        first, last = _smallest([e[0] for e in ends]), _largest([e[1] for e in ends])
+        found = [outer_and_bounds(at[dimension], outside[id(use)]) for use, at in indices]
+        outers = [outer for outer, _ in found]
+        first, last = _extreme([low for _, (low, _) in found], le), _extreme([high for _, (_, high) in found], ge)
         kept = extent if first is None or last is None else last - first + 1
         whole = proves(lambda: kept >= extent) and not proves(lambda: kept <= 1)  # noqa: B023
         if first is None or any(not equal(outers[0], o) for o in outers) or whole:
@@ -256,16 +254,10 @@ def outer_and_bounds(index: Index, outside: set[Var]) -> tuple[Index, tuple[Size
     return Index(0, outer), Index(index.const, inner).bounds()
 
 
-def _smallest(sizes: Sequence[Size]) -> Size | None:
+def _extreme(sizes: Sequence[Size], compare: Callable[[Size, Size], bool]) -> Size | None:
+    """The size that provably compares so with all sizes; None if there is none."""
     for one in sizes:
-        if all(proves(lambda: one <= other) for other in sizes):  # noqa: B023
-            return one
-    return None
-
-
-def _largest(sizes: Sequence[Size]) -> Size | None:
-    for one in sizes:
-        if all(proves(lambda: one >= other) for other in sizes):  # noqa: B023
+        if all(proves(lambda: compare(one, other)) for other in sizes):  # noqa: B023
             return one
     return None
 

@@ -118,7 +118,7 @@ class BlockEmitter:
     def _isolated(self) -> Iterator[None]:
         """Context that restores registers at its end: for the body of a parallel loop, or a branch that only stores to memory."""
         files = [s for s in self.bodies.storage.values() if isinstance(s, File)]
-        before = [file.registers.snapshot() for file in files]
+        before = [dict(file.registers.values) for file in files]
         yield
         for file, values in zip(files, before, strict=True):
             file.registers.values = values

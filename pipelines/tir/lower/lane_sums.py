@@ -52,7 +52,7 @@ class LaneSums:
     def add(self, left: Index, lanes: LaneCover, block: Block) -> None:
         """Accumulates the results of `block` for the elements in [0, left)."""
         registers, slots = self.file.registers, [self.file.slot(0, width) for width in (lanes.width, 1)]
-        before = registers.snapshot()
+        before = dict(registers.values)
         start = [[emit.number(registers.unwritten, registers.type_of(slot))] for slot in slots]
         several: Callable[[list[list[ir.Value]]], list[ir.Value]] = lambda sums: [vectors.pairwise([v for (v,) in sums], self.combined)]  # noqa: E731
         single = [] if lanes.masked else start[1]

@@ -357,7 +357,7 @@ class LoopEmitter(BlockEmitter):
             start = emit.arith("addi", start, bit)
             rows //= 2
 
-    def _run(self, node: LoopNode, state: State, init: Init | None, low: Size | ir.Value, high: Index, var: Var) -> None:
+    def _run(self, node: LoopNode, state: State, init: Init | None, low: Size, high: Index, var: Var) -> None:
         """Emits a loop from `low` to `high`; it carries the registers that it writes."""
         if high.is_constant and isinstance(low, int) and isinstance(high.const, int) and high.const - low <= 1:
             if high.const > low:
@@ -366,12 +366,11 @@ class LoopEmitter(BlockEmitter):
         with self._accumulators(node, state, init):
             self._emit_run(node, state, init, low, high, var)
 
-    def _emit_run(self, node: LoopNode, state: State, init: Init | None, low: Size | ir.Value, high: Index, var: Var) -> None:
+    def _emit_run(self, node: LoopNode, state: State, init: Init | None, low: Size, high: Index, var: Var) -> None:
         carried = self._carried(node, state, init)
         inits = [file.registers.value(slot) for file, slot in carried]
         with self._versions(node):
-            start = low if isinstance(low, ir.Value) else emit.index_constant(low)
-            loop = emit.for_loop(start, emit.materialize(high), 1, var, inits)
+            loop = emit.for_loop(emit.index_constant(low), emit.materialize(high), 1, var, inits)
             with self._anew(node), loop as made, self.bodies.evaluator.scope(), self.bodies.stores_at_once():
                 self._set(carried, made.inner_iter_args if inits else [])
                 inside = self._at(state, node, Index.of(var))

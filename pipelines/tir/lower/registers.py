@@ -90,6 +90,3 @@ class Registers:
                 for lane in range(width):
                     if not first <= start + lane < end:
                         self.values[start + lane, 1] = vectors.extract(value, lane)
-
-    def snapshot(self) -> dict[Slot, ir.Value]:
-        return dict(self.values)

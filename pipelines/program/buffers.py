@@ -30,6 +30,7 @@ from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import strides_of
 from relayc.pipelines.emission.sizes import (
     function_sizes,
     require_at_most,
@@ -39,7 +40,7 @@ from relayc.pipelines.emission.sizes import (
     symbol_positions,
     tensor_count,
 )
-from relayc.pipelines.program.functions import Functions, memref_type, packings_of, read_functions, tensors_of, workspace_of
+from relayc.pipelines.program.functions import Functions, memory_types, memref_type, packings_of, read_functions, tensors_of, workspace_of
 from relayc.pipelines.program.joins import Nesting
 from relayc.pipelines.program.kernels import type_for_callers
 from relayc.pipelines.program.results import check_results, is_update
@@ -139,11 +140,6 @@ class _Callees:
                 declared = func.FuncOp(name, type_, visibility="private")
             for key, value in attributes.items():
                 declared.attributes[key] = value
-
-
-def memory_types(function: ir.OpView) -> list[ir.Type]:
-    """The memref arguments of a te function in memory: its inputs, then its outputs."""
-    return [memref_type(t) for which in ("input", "output") for t in tensors_of(function, which)]
 
 
 class _Parameters:
@@ -356,15 +352,12 @@ class _Bufferizing:
     def take(self, item: Item, late: Sequence[Value], results: Sequence[Value]) -> None:
         """Records the memory and the sizes that an item returns."""
         for value, memory in zip(late, results, strict=False):
-            self.own(value, memory)
+            found = self.places.of[value].bytes
+            assert found is not None  # late tensors are in heap memory
+            found.value = memory
+            self.owned.append(found)
         for name, value in zip(item.names, list(results)[len(late) :], strict=True):
             self.sizes.define(name, value)
-
-    def own(self, value: Value, memory: Value) -> None:
-        found = self.places.of[value].bytes
-        assert found is not None  # late tensors are in heap memory
-        found.value = memory
-        self.owned.append(found)
 
     def define(self, item: Define) -> None:
         type_ = item.source.type
@@ -474,11 +467,7 @@ def _reshaped(buffer: Value, type_: ir.MemRefType, elements: Size) -> Value:
     """A memref of identity layout under another shape."""
     if buffer.type == type_:
         return buffer
-    strides: list[int] = []
-    step = 1
-    for extent in reversed(list(type_.shape)):
-        strides.insert(0, step)
-        step *= extent
+    strides = strides_of(type_.shape)
     operands = [buffer] if type_.has_static_shape else [buffer, size_value(elements)]
     attributes = {
         "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, len(operands) - 1, 0]),

@@ -13,12 +13,12 @@ from typing import TypeAlias
 
 from relayc.dialects.discardable import ERROR, HEAP, MAX_DEPTH, PARAM_KEY
 from relayc.dialects.functions import Names, extend_signature, signature_of
-from relayc.dialects.mlir import arith, cf, func, ir, memref, scf
+from relayc.dialects.mlir import cf, func, ir, memref, scf
 from relayc.dialects.operations import last_operation
 from relayc.dialects.relay.later import Require
 from relayc.dialects.relay.specializations import known_as
 from relayc.pipelines.emission import emit
-from relayc.pipelines.program.components import Component, functions_of, gives_status, program_components, programs_of
+from relayc.pipelines.program.components import functions_of, gives_status, program_components, programs_of
 from relayc.pipelines.program.turning import calls_in, split_turning
 
 Value: TypeAlias = ir.Value
@@ -54,7 +54,8 @@ class _Calls:
         self.components = {name: component for component in program_components(module) for name in component.names}
         self._names = Names(module)
         self.turning = split_turning(list(self.functions.values()), self._names)
-        self._errors: dict[str, str] = {}
+        self.too_deep: dict[str, str] = {}
+        """The functions that raise the recursion errors of programs."""
 
     def prepare(self, name: str, function: ir.OpView) -> None:
         """Sets the type of a program, on which its calls rely."""
@@ -63,25 +64,14 @@ class _Calls:
         if self.components[name].fails:
             _give_status(function)
         if depth:
-            self._errors[name] = self._declare_error(name, function)
-
-    def component(self, name: str) -> Component | None:
-        """The component of a program, None for other functions."""
-        return self.components.get(name)
+            message = f"{known_as(function)}: expected at most {max_depth(function)} nested calls, found more"
+            self.too_deep[name] = self.declare_error(f"{name}_too_deep", "RecursionError", message, 0)
 
     def fails(self, name: str) -> bool:
         """Whether a call of a function can raise an error."""
         if name in self.components:
             return self.components[name].fails
         return name in self.functions and gives_status(self.functions[name])
-
-    def error(self, name: str) -> str:
-        """The function that raises the recursion error of a program."""
-        return self._errors[name]
-
-    def _declare_error(self, name: str, function: ir.OpView) -> str:
-        message = f"{known_as(function)}: expected at most {max_depth(function)} nested calls, found more"
-        return self.declare_error(f"{name}_too_deep", "RecursionError", message, 0)
 
     def declare_error(self, name: str, kind: str, message: str, count: int) -> str:
         """Declares a function that raises an error of a kind; it takes as many sizes as the message has `%lld`."""
@@ -100,7 +90,7 @@ def _add_status(function: ir.OpView) -> None:
         block = function.regions[0].blocks[0]
         last_operation(block).operation.erase()
         with ir.InsertionPoint(block), function.operation.location:
-            func.ReturnOp([emit.constant(ir.IntegerAttr.get(i32, 0), i32)])
+            func.ReturnOp([emit.number(0, i32)])
 
 
 def _give_status(function: ir.OpView) -> None:
@@ -136,7 +126,7 @@ class _ProgramCalls:
         self.body(self.block)
         self.append(self.block, lambda: self.give(0))
         for name, block in self._too_deep.items():
-            self.append(block, partial(func.CallOp, [], ir.FlatSymbolRefAttr.get(self.calls.error(name)), []))
+            self.append(block, partial(func.CallOp, [], ir.FlatSymbolRefAttr.get(self.calls.too_deep[name]), []))
             self.append(block, lambda: cf.BranchOp([], self.failed))
         if self._failed is not None:
             self.append(self._failed, lambda: self.give(-1))
@@ -149,7 +139,7 @@ class _ProgramCalls:
         """Returns; if the program can fail, with a status first."""
         i32 = ir.IntegerType.get_signless(32)
         found = self.results if status == 0 else [emit.create("ub.poison", [v.type], []) for v in self.results]
-        func.ReturnOp([*([emit.constant(ir.IntegerAttr.get(i32, status), i32)] if self.calls.fails(self.name) else []), *found])
+        func.ReturnOp([*([emit.number(status, i32)] if self.calls.fails(self.name) else []), *found])
 
     # ---- blocks
 
@@ -248,7 +238,7 @@ class _ProgramCalls:
         """The loop-carried direction of kernels: the other one, or the initial one."""
         if not turns:
             return []
-        one = emit.constant(ir.IntegerAttr.get(ir.IndexType.get(), first), ir.IndexType.get())
+        one = emit.number(first, ir.IndexType.get())
         return [one if first == 0 else emit.arith("xori", self.turn, one)]
 
     # ---- calls
@@ -260,8 +250,7 @@ class _ProgramCalls:
         name = op.callee.value
         fails, callee = self.calls.fails(name), self.calls.functions.get(name)
         depth = max_depth(callee) if callee is not None else 0
-        component = self.calls.component(self.name)
-        nested = component is not None and component.is_nested(name)
+        nested = self.calls.components[self.name].is_nested(name)
         with op.operation.location:
             made = op.operation
             if fails or depth:
@@ -295,19 +284,19 @@ class _ProgramCalls:
         i64 = ir.IntegerType.get_signless(64)
         if not nested:
             with ir.InsertionPoint(call):
-                return [emit.constant(ir.IntegerAttr.get(i64, depth), i64)]
+                return [emit.number(depth, i64)]
         left = self.arguments[-1]
         if callee not in self._too_deep:
             self._too_deep[callee] = self.new_block()
         further = self.new_block()
         with ir.InsertionPoint(call):
-            none = arith.CmpIOp(arith.CmpIPredicate.eq, left, emit.constant(ir.IntegerAttr.get(i64, 0), i64)).result
+            none = emit.compare("eq", left, emit.number(0, i64))
         further.append(call)
         deep = self.releasing(self._too_deep[callee])
         self.append(self.block, lambda: cf.CondBranchOp(none, [], [], deep, further))
         self.block = further
         with ir.InsertionPoint(call):
-            return [arith.SubIOp(left, emit.constant(ir.IntegerAttr.get(i64, 1), i64)).result]
+            return [emit.arith("subi", left, emit.number(1, i64))]
 
     def allocation(self, op: ir.OpView) -> None:
         """Continues if an allocation succeeded; it is at present the last operation of the current block."""
@@ -358,6 +347,6 @@ class _ProgramCalls:
         i32 = ir.IntegerType.get_signless(32)
         further = self.new_block()
         with ir.InsertionPoint(self.block):
-            failed = arith.CmpIOp(arith.CmpIPredicate.ne, status, emit.constant(ir.IntegerAttr.get(i32, 0), i32)).result
+            failed = emit.compare("ne", status, emit.number(0, i32))
             cf.CondBranchOp(failed, [], [], self.releasing(self.failed), further)
         self.block = further

@@ -1,6 +1,6 @@
 """The programs of a module of the tir stage, and their call graph."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from relayc.dialects.callgraph import components, is_recursive
@@ -18,19 +18,17 @@ def functions_of(module: ir.Module) -> dict[str, ir.OpView]:
 
 def programs_of(module: ir.Module) -> dict[str, ir.OpView]:
     """The programs, by name: functions that are public, or have the attribute relay.program. Public ones first, starting with `main`."""
-    found = [f for f in functions_of(module).values() if not f.is_external and (is_public(f) or PROGRAM.on(f))]
-    found.sort(key=lambda f: (not is_public(f), symbol_name(f) != "main"))
-    return {symbol_name(f): f for f in found}
+    return in_order(f for f in functions_of(module).values() if not f.is_external and (is_public(f) or PROGRAM.on(f)))
 
 
-def is_packed(function: ir.OpView) -> bool:
-    """Whether a function is the declaration of a packed function."""
-    return PACKED.on(function)
+def in_order(programs: Iterable[ir.OpView]) -> dict[str, ir.OpView]:
+    """Programs by name, public ones first, starting with `main`."""
+    return {symbol_name(f): f for f in sorted(programs, key=lambda f: (not is_public(f), symbol_name(f) != "main"))}
 
 
 def gives_status(function: ir.OpView) -> bool:
     """Whether a function that is not a program returns a status in its final form: a packed function, or a kernel that may fail."""
-    return is_packed(function) or FAILS.on(function)
+    return PACKED.on(function) or FAILS.on(function)
 
 
 @dataclass

@@ -20,6 +20,7 @@ from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.types import TensorType, shape_of
 from relayc.pipelines.emission.sizes import symbol_names
+from relayc.pipelines.program.components import in_order
 from relayc.pipelines.te.read.updates import find_updates, updates_of
 from relayc.pipelines.tir.strategy.packing import Packing
 from relayc.pipelines.tir.strategy.scheduled import buffer_type
@@ -97,8 +98,7 @@ def read_functions(module: ir.Module) -> Functions:
             programs.append(op)
         else:
             found.kernels[symbol_name(op)] = op
-    programs.sort(key=lambda f: (not is_public(f), symbol_name(f) != "main"))
-    found.programs = {symbol_name(f): f for f in programs}
+    found.programs = in_order(programs)
     for name in found.standins:
         _check_standin(found, name)
     return found
@@ -117,7 +117,7 @@ def _check_standin(functions: Functions, name: str) -> None:
         raise RelayError(f"@{name}: relay.tir: expected a private function over memrefs with a body, found no such @{wanted}")
     implementation = functions.tir[wanted]
     found = signature_of(implementation)
-    types = [memref_type(t) for which in ("input", "output") for t in tensors_of(standin, which)]
+    types = memory_types(standin)
     taken = [types[i] if i < len(types) and i in packings_of(implementation) else t for i, t in enumerate(found.inputs)]
     symbols = [ir.IndexType.get()] * len(symbol_names(standin))
     if len(taken) == len(types) + 1 + len(symbols) and is_workspace(taken[len(types)]):
@@ -151,3 +151,8 @@ def packings_of(function: ir.OpView) -> dict[int, Packing]:
 def memref_type(tensor: ir.RankedTensorType) -> ir.MemRefType:
     """The memref in which functions pass a tensor (see tir.strategy.scheduled)."""
     return buffer_type([d for d in shape_of(tensor) if d is not None], tensor.element_type)
+
+
+def memory_types(function: ir.OpView) -> list[ir.Type]:
+    """The memref arguments of a te function in memory: its inputs, then its outputs."""
+    return [memref_type(t) for which in ("input", "output") for t in tensors_of(function, which)]

@@ -33,7 +33,7 @@ from relayc.dialects.relay.specializations import sizes_of
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.emission.sizes import read_condition, read_size, symbol_names, symbol_positions
 from relayc.pipelines.program.calls import max_depth
-from relayc.pipelines.program.components import functions_of, is_packed, programs_of
+from relayc.pipelines.program.components import functions_of, programs_of
 from relayc.pipelines.program.functions import packings_of, workspace_of
 from relayc.pipelines.program.parameters import Parameter
 from relayc.pipelines.program.tree import memref_bytes
@@ -298,7 +298,7 @@ class _ProgramReader:
             arena = self._reference(op.operation.operands[tensors + len(after)], _CONDITION)
             heap = arena.index if arena.space == "heap" else -1
             return [ProgramCall(name, inputs, outputs, arena.offset, sources, sizes, heap, *self._new(list(op.operation.results)))]
-        if is_packed(callee):
+        if PACKED.on(callee):
             return [PackedCall(PACKED.of(callee), inputs, outputs, sources)]
         return [Step(name, inputs, outputs, sources, sizes)]
 

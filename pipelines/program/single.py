@@ -123,12 +123,6 @@ def _tensors_of(function: ir.OpView) -> list[ir.Type]:
     return list(signature_of(function).inputs)[: tensor_count(function)]
 
 
-def _names_of(function: ir.OpView, which: str) -> list[str | None]:
-    """The recorded names of a function's arguments, or its results ("res_attrs")."""
-    attributes = value_attributes(function, which)
-    return [NAME.get(a) for a in attributes]
-
-
 def _mark(function: ir.OpView, params: Mapping[int, np.ndarray]) -> None:
     """Checks the parameters, and marks the arguments that are parameters."""
     name, specs = symbol_name(function), specs_of(function, "input")
@@ -160,7 +154,7 @@ def _call(mod: IRModule, kernel: ir.OpView, params: Mapping[int, np.ndarray], pr
     given, made = dtypes_of(kernel, "input"), dtypes_of(kernel, "output")
     INPUT_DTYPES.put(function, tuple(given[i] for i in inputs))
     OUTPUT_DTYPES.put(function, tuple(made))
-    arguments, results = (_names_of(kernel, which) for which in ("arg_attrs", "res_attrs"))
+    arguments, results = ([NAME.get(a) for a in value_attributes(kernel, which)] for which in ("arg_attrs", "res_attrs"))
     function.attributes["arg_attrs"] = ir.ArrayAttr.get(
         [*value_names([arguments[i] or f"arg{i}" for i in inputs]), *symbol_attributes(symbols)]
     )

@@ -52,6 +52,17 @@ def last_operation(block: ir.Block) -> ir.OpView:
     return operations[len(operations) - 1]
 
 
+def producer_of(value: ir.Value) -> ir.Operation | None:
+    """The operation that computes a value; None for an argument of a block."""
+    return None if isinstance(value.owner, ir.Block) else value.owner.operation
+
+
+def constant_of(value: ir.Value) -> int | None:
+    """The number that an index or integer constant is; None for any other value."""
+    op = producer_of(value)
+    return ir.IntegerAttr(op.attributes["value"]).value if op is not None and op.name == "arith.constant" else None
+
+
 def users_of(value: ir.Value) -> list[ir.Operation]:
     """The operations that read a value: one for each operand that is the value."""
     return [use.owner.operation for use in value.uses]

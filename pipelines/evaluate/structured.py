@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.operations import last_operation, users_of
+from relayc.dialects.operations import last_operation, producer_of, users_of
 from relayc.pipelines.evaluate.errors import Outside, Unknown
 
 Array = np.ndarray
@@ -134,14 +134,14 @@ def reductions(block: ir.Block, count: int) -> list[Reduction] | None:
     accumulators = list(block.arguments)[-count:]
     found = []
     for value, acc in zip(last_operation(block).operands, accumulators, strict=True):
-        if isinstance(value.owner, ir.Block):
+        owner = producer_of(value)
+        if owner is None:
             return None
-        owner = value.owner.operation
         operands = list(owner.operands)
         if owner.name not in _REDUCERS or users_of(acc) != [owner] or len(users_of(value)) != 1 or operands[0] == operands[1]:
             return None
         element = operands[1] if operands[0] == acc else operands[0]
-        product = None if isinstance(element.owner, ir.Block) else element.owner.operation
+        product = producer_of(element)
         if product is not None and (owner.name, product.name) == ("arith.addf", "arith.mulf") and users_of(element) == [owner]:
             found.append(Reduction(_REDUCERS[owner.name], tuple(product.operands), (owner, product)))
         else:

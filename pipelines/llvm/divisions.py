@@ -11,7 +11,7 @@ would trap. Neither depends on control flow or on the ranges of symbols, so a pr
 from collections.abc import Callable, Sequence
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.operations import find_operations
+from relayc.dialects.operations import find_operations, producer_of
 from relayc.pipelines.emission import emit
 
 _ARITH_NAMES = {
@@ -92,7 +92,7 @@ class Proofs:
         overflows = signed and low <= -1 <= high and self.interval(a)[0] <= lowest and not any(_is_overflow(c, a, b) for c in excluded)
         if not is_zero and not overflows:
             return True
-        op = _definition(b)
+        op = producer_of(b)
         if op is None or _name(op) != "arith.select":
             return False
         condition, chosen, other = op.operands
@@ -103,7 +103,7 @@ class Proofs:
         found = self._found.get(value)
         if found is None:
             found = _all_of(value.type)
-            op = _definition(value)
+            op = producer_of(value)
             known = None if op is None or depth == 0 else self._of_operation(op, value, depth)
             if known is not None and found[0] <= known[0] and known[1] <= found[1]:
                 found = known
@@ -132,14 +132,9 @@ def _all_of(type_: ir.Type) -> Interval:
     return -most, most - 1
 
 
-def _definition(value: ir.Value) -> ir.Operation | None:
-    owner = value.owner
-    return None if isinstance(owner, ir.Block) else owner.operation
-
-
 def _constant(value: ir.Value) -> int | None:
     """The value of a constant, or of each element of a constant vector."""
-    op = _definition(value)
+    op = producer_of(value)
     if op is None or _name(op) != "arith.constant":
         return None
     attribute = op.attributes["value"]
@@ -160,7 +155,7 @@ def _of_constant(op: ir.Operation) -> Interval | None:
 
 def _broadcast(shuffle: ir.Operation) -> ir.Value | None:
     """The scalar of a broadcast in the LLVM dialect: inserted into lane 0, and shuffled to all lanes."""
-    insertion = _definition(shuffle.operands[0])
+    insertion = producer_of(shuffle.operands[0])
     if insertion is None or insertion.name != "llvm.insertelement" or any(ir.DenseI32ArrayAttr(shuffle.attributes["mask"])):
         return None
     _, scalar, lane = insertion.operands
@@ -169,13 +164,13 @@ def _broadcast(shuffle: ir.Operation) -> ir.Value | None:
 
 def _any_of(condition: ir.Value) -> list[ir.Value]:
     """Conditions at least one of which holds if the given one does."""
-    op = _definition(condition)
+    op = producer_of(condition)
     return [c for v in op.operands for c in _any_of(v)] if op is not None and _name(op) == "arith.ori" else [condition]
 
 
 def _is_equality(condition: ir.Value, value: ir.Value, number: int) -> bool:
     """Whether a condition tests that a value equals a number."""
-    op = _definition(condition)
+    op = producer_of(condition)
     if op is None or _name(op) != "arith.cmpi" or ir.IntegerAttr(op.attributes["predicate"]).value != 0:
         return False
     left, right = op.operands
@@ -184,7 +179,7 @@ def _is_equality(condition: ir.Value, value: ir.Value, number: int) -> bool:
 
 def _is_overflow(condition: ir.Value, a: ir.Value, b: ir.Value) -> bool:
     """Whether a condition is true if `a` is the lowest integer and `b` is -1."""
-    op = _definition(condition)
+    op = producer_of(condition)
     parts = list(op.operands) if op is not None and _name(op) == "arith.andi" else [condition]
     return all(_is_equality(c, a, _all_of(a.type)[0]) or _is_equality(c, b, -1) for c in parts)
 

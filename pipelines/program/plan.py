@@ -22,7 +22,7 @@ from relayc.dialects.discardable import ARENA, HEAP, MAX_DEPTH, OFFSET, PACKING,
 from relayc.dialects.functions import extend_signature, symbol_name
 from relayc.dialects.locations import sources_of
 from relayc.dialects.mlir import func, ir, memref
-from relayc.dialects.operations import element_bytes, users_of
+from relayc.dialects.operations import constant_of, element_bytes, users_of
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.emission import emit
@@ -344,7 +344,7 @@ class _Rewriting:
         if not isinstance(offset, int) or not result.type.has_static_shape:
             self._shift(op, memory, offset)
             return
-        if all(use.owner.name == "memref.view" and _is_constant(use.owner.operands[1]) for use in result.uses):
+        if all(use.owner.name == "memref.view" and constant_of(use.owner.operands[1]) is not None for use in result.uses):
             for view in users_of(result):
                 _move(view, memory, offset)
         else:
@@ -401,10 +401,6 @@ class _Rewriting:
             old.replace_all_uses_with(new)
         call.erase()
         return made
-
-
-def _is_constant(value: Value) -> bool:
-    return isinstance(value.owner, (ir.Operation, ir.OpView)) and value.owner.name == "arith.constant"
 
 
 def _move(view: ir.Operation, memory: Value, offset: int) -> None:

@@ -15,7 +15,7 @@ LLVM is to leave it a call: where a module has one region alone, a copy of it in
 from collections.abc import Sequence
 
 from relayc.dialects.mlir import func, ir, memref, scf
-from relayc.dialects.operations import find_operations
+from relayc.dialects.operations import constant_of, find_operations
 from relayc.dialects.relay.later import ParallelIf
 from relayc.pipelines.emission.emit import arith, compare, create, index_constant, select, yield_values
 from relayc.pipelines.emission.mlir_text import mlir_texts
@@ -228,10 +228,7 @@ def _index(iteration: ir.Value, low: ir.Value, step: ir.Value) -> ir.Value:
 
 def _is(value: ir.Value, number: int) -> bool:
     """Whether a value is the constant of that number."""
-    owner = value.owner
-    if not isinstance(owner, (ir.OpView, ir.Operation)) or owner.operation.name != "arith.constant":
-        return False
-    return ir.IntegerAttr(owner.attributes["value"]).value == number
+    return constant_of(value) == number
 
 
 def _allocate_per_thread(buffer: ir.Operation) -> None:

@@ -15,13 +15,12 @@ from math import prod
 
 from relayc.dialects.functions import symbol_name
 from relayc.dialects.mlir import func, ir, memref, scf
-from relayc.dialects.operations import element_bytes, walk
+from relayc.dialects.operations import constant_of, element_bytes, walk
 from relayc.pipelines.context.upstream import run_upstream
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.emission.sizes import function_sizes, symbol_attributes, symbol_names, symbol_positions
 from relayc.pipelines.targets.gpu.independent import PURE, VIEWS, Threads, independent_threads, serial_loops, used_by
-from relayc.pipelines.targets.gpu.outline import constant_of
 from relayc.pipelines.targets.gpu.scans import Scan, emit_scan, emit_total, part_of, parts_of, scan_of
 from relayc.pipelines.tir.editing.bodies import copy_operations
 from relayc.pipelines.tir.fallback.bufferize import loops_of_kernels

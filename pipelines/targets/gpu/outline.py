@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from relayc.dialects.functions import symbol_name, unique_names
 from relayc.dialects.mlir import func, gpu, ir
-from relayc.dialects.operations import walk
+from relayc.dialects.operations import constant_of, walk
 from relayc.pipelines.context.upstream import run_upstream
 from relayc.pipelines.llvm.bare_pointers import give_bare_pointers
 
@@ -48,12 +48,6 @@ def outline_launches(module: ir.Module) -> None:
             launch.operation.attributes["module"] = ir.SymbolRefAttr.get([KERNELS])
             launch.operation.attributes["function"] = ir.SymbolRefAttr.get([name])
         run_upstream(module.operation, "gpu-kernel-outlining")
-
-
-def constant_of(value: ir.Value) -> int | None:
-    """The number that an index or integer constant is; None for any other value."""
-    owner = None if isinstance(value.owner, ir.Block) else value.owner.operation
-    return ir.IntegerAttr(owner.attributes["value"]).value if owner is not None and owner.name == "arith.constant" else None
 
 
 def _check(name: str, launch: ir.OpView) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.operations import element_bytes
+from relayc.dialects.operations import constant_of, element_bytes
 
 CACHES = (16 << 10, 512 << 10, 16 << 20)
 """Cache sizes, in bytes, for which traffic is estimated."""
@@ -163,16 +163,9 @@ def _extents(loop: ir.Operation) -> Iterator[float]:
     """Iterations along each variable of a loop."""
     count = len(next(iter(loop.regions[0].blocks)).arguments) if loop.name == "scf.parallel" else 1
     for i in range(count):
-        low, high, step = (_constant(loop.operands[i + part * count]) for part in range(3))
+        low, high, step = (constant_of(loop.operands[i + part * count]) for part in range(3))
         is_known = low is not None and high is not None and step
         yield max(1, -(-(high - low) // step)) if is_known else _UNKNOWN_EXTENT  # type: ignore[operator]
-
-
-def _constant(value: ir.Value) -> int | None:
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
-        return None
-    return ir.IntegerAttr(owner.attributes["value"]).value
 
 
 def _variables(value: ir.Value, known: dict[ir.Value, frozenset[ir.Value]]) -> frozenset[ir.Value]:

@@ -12,17 +12,18 @@ Inputs and destinations must not overlap: the kernel may write a destination bef
 (see te.read.updates) may be the destination.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import prod
 
 from relayc.dialects.discardable import ITERATION_WORK
 from relayc.dialects.functions import retype, symbol_name
 from relayc.dialects.mlir import arith, bufferization, func, ir, linalg, memref, scf, tensor
-from relayc.dialects.operations import element_bytes, last_operation, walk
+from relayc.dialects.operations import constant_of, element_bytes, last_operation, walk
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.later import ParallelIf
 from relayc.dialects.relay.types import shape_of
 from relayc.pipelines.context.upstream import run_upstream
+from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.sizes import function_sizes, size_value, symbol_attributes, symbol_names
 from relayc.pipelines.te.read.updates import updates_of
 from relayc.symbolic import Dim, Size
@@ -312,20 +313,15 @@ def copies_to_linalg(root: ir.Operation) -> None:
         op.operation.erase()
 
 
-def _constants(values: Iterable[ir.Value]) -> list[int] | None:
+def _constants(values: Sequence[ir.Value]) -> list[int] | None:
     """The values as integers, or None if one is not constant."""
-    found = []
-    for value in values:
-        producer = _producer(value)
-        if not isinstance(producer, arith.ConstantOp):
-            return None
-        found.append(producer.value.value)
-    return found
+    found = [number for value in values if (number := constant_of(value)) is not None]
+    return found if len(found) == len(values) else None
 
 
 def _trip_counts(loop: scf.ParallelOp) -> list[int] | None:
     """Iterations of each dimension, or None if they are not constant."""
-    values = _constants(loop.operation.operands)
+    values = _constants(list(loop.operation.operands))
     if values is None:
         return None
     rank = len(values) // 3
@@ -366,12 +362,12 @@ def _parallel_from(loop: scf.ParallelOp, work: int) -> None:
     loops = [operands[i::rank] for i in range(rank)]
     loops += [list(op.operation.operands)[:3] for op in walk(loop.operation, scf.ForOp)]
     with ir.InsertionPoint(loop), loop.location:
-        total = _index(1)
+        total = emit.index_constant(1)
         for bounds in loops:
             if all(_stands_in(v, block) for v in bounds):
                 low, high, step = bounds
                 total = arith.muli(total, arith.ceildivsi(arith.subi(high, low), step))
-        worth = arith.cmpi(arith.CmpIPredicate.sge, total, _index(work))
+        worth = arith.cmpi(arith.CmpIPredicate.sge, total, emit.index_constant(work))
         ir.Operation.create(ParallelIf.OPERATION_NAME, results=[], operands=[worth])
 
 
@@ -382,7 +378,7 @@ def _share_iterations(function: func.FuncOp) -> None:
         low, high, step = loop.operation.operands
         with function_sizes(function), ir.InsertionPoint(loop), loop.location:
             work = size_value(ITERATION_WORK.of(loop.operation))
-            worth = arith.cmpi(arith.CmpIPredicate.sge, arith.muli(arith.subi(high, low), work), _index(PARALLEL_WORK))
+            worth = arith.cmpi(arith.CmpIPredicate.sge, arith.muli(arith.subi(high, low), work), emit.index_constant(PARALLEL_WORK))
             ir.Operation.create(ParallelIf.OPERATION_NAME, results=[], operands=[worth])
             shared = scf.ParallelOp([], [low], [high], [step], [])
             loop.operation.regions[0].blocks[0].append_to(shared.operation.regions[0])
@@ -392,10 +388,6 @@ def _share_iterations(function: func.FuncOp) -> None:
                 scf.ReduceOp([], 0)
             terminator.operation.erase()
         loop.operation.erase()
-
-
-def _index(value: int) -> ir.Value:
-    return arith.ConstantOp(ir.IndexType.get(), value).result
 
 
 def _stands_in(value: ir.Value, block: ir.Block) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import producer_of
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.editing.intrinsics import TensorIntrin
 from relayc.pipelines.tir.tree.guards import holds
@@ -335,7 +336,7 @@ class _Matcher:
             return self._bind(loads[0], loads[1], bound)
         if isinstance(a.type, ir.IndexType):
             return self._index(wanted.reader.read(a), found.reader.read(b), bound)
-        one, other = _operation(a), _operation(b)
+        one, other = producer_of(a), producer_of(b)
         if one is None or other is None or one.name != other.name or _details(one) != _details(other):
             raise Mismatch(f"expected {_text(one)}, found {_text(other)}")
         try:
@@ -375,10 +376,6 @@ class _Code:
         self.loads = {a.operation.results[0]: a for a in accesses if not a.is_store}
         region = block.init if is_init and block.init is not None else block.body
         self.reader = Reader({v: Index.of(p) for v, p in zip(region.arguments, block.vars, strict=True)}, nest.sizes)
-
-
-def _operation(value: ir.Value) -> ir.Operation | None:
-    return None if isinstance(value.owner, ir.Block) else value.owner.operation
 
 
 def _details(op: ir.Operation) -> dict[str, str]:

@@ -10,6 +10,7 @@ from math import isfinite
 import numpy as np
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import producer_of
 from relayc.dialects.relay.types import MLIR_NAMES
 from relayc.pipelines.emission.emit import PREDICATES
 from relayc.pipelines.emission.index import Index, Var
@@ -158,9 +159,9 @@ class Renderer:
             return self.names[value]
         if isinstance(value.type, ir.IndexType):
             return self.index(self.reader.read(value))
-        owner = value.owner
-        if not isinstance(owner, ir.Block) and owner.operation.name == "arith.constant":
-            return _constant(owner.operation.attributes["value"], value.type)
+        producer = producer_of(value)
+        if producer is not None and producer.name == "arith.constant":
+            return _constant(producer.attributes["value"], value.type)
         return self.named(value)
 
     def operation(self, op: ir.Operation) -> Text:
@@ -242,8 +243,8 @@ class Renderer:
 
     def _logical(self, op: ir.Operation) -> Text | None:
         if op.name == "arith.xori":
-            last = op.operands[1].owner
-            if isinstance(last, ir.Block) or last.operation.name != "arith.constant":
+            last = producer_of(op.operands[1])
+            if last is None or last.name != "arith.constant":
                 return None
             a = self.value(op.operands[0])
             return Text(f"not {a.at(NOT)}", NOT, "bool", a.loads)

@@ -15,9 +15,6 @@ STATEMENTS = ("scf.for", "tir.block", "memref.alloc")
 
 def size_of(value: ir.Value, sizes: Mapping[ir.Value, Size]) -> Size:
     """The size that a value of the function holds."""
-    owner = value.owner
-    if not isinstance(owner, ir.Block) and owner.operation.name == "arith.constant":
-        return ir.IntegerAttr(owner.operation.attributes["value"]).value
     return Reader({}, sizes).size(value)
 
 

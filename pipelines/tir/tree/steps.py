@@ -11,6 +11,7 @@ from math import inf
 from typing import Any
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import producer_of
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import FAR, Index, Var
 from relayc.pipelines.te.read.body import Constant
@@ -142,9 +143,10 @@ def read_steps(region: ir.Block, variables: Sequence[Var], sizes: Mapping[ir.Val
             return number
         if isinstance(value.type, ir.IndexType):
             return reader.read(value)
-        owner = value.owner
-        is_constant = not isinstance(owner, ir.Block) and owner.operation.name == "arith.constant"
-        return Constant(owner.operation.attributes["value"], value.type) if is_constant else value
+        producer = producer_of(value)
+        if producer is not None and producer.name == "arith.constant":
+            return Constant(producer.attributes["value"], value.type)
+        return value
 
     for view in region.operations:
         op = view.operation

@@ -8,14 +8,13 @@ from support import program
 from symbolic_ops import symbolic_program, tensor
 
 from relayc.dialects.mlir import gpu, ir, make_context, scf
-from relayc.dialects.operations import walk
+from relayc.dialects.operations import constant_of, walk
 from relayc.dialects.relay import build
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var, linearize
 from relayc.pipelines.targets.gpu.loops import _Function, launch_loops
-from relayc.pipelines.targets.gpu.outline import constant_of
 from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
 from relayc.symbolic import Range, ceil_div
 

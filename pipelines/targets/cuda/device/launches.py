@@ -5,8 +5,7 @@ from math import gcd
 
 from relayc.dialects.functions import signature_of, symbol_name
 from relayc.dialects.mlir import func, gpu, ir
-from relayc.dialects.operations import element_bytes, walk
-from relayc.pipelines.targets.gpu.outline import constant_of
+from relayc.dialects.operations import constant_of, element_bytes, walk
 from relayc.runtime.artifact import ALIGNMENT
 from relayc.runtime.cuda.images import ARGUMENT_ALIGNMENT
 

@@ -3,11 +3,10 @@
 from collections.abc import Callable, Sequence
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.operations import find_operations
+from relayc.dialects.operations import constant_of, find_operations
 from relayc.pipelines.emission import emit
 from relayc.pipelines.targets.cuda.architectures import WARP
 from relayc.pipelines.targets.cuda.device.errors import DeviceCodeError, place_of
-from relayc.pipelines.targets.gpu.outline import constant_of
 
 Block = tuple[int, int, int] | None
 

@@ -50,19 +50,23 @@ def dependences(loop: Loop) -> list[Dependence]:
 def check_independent(nest: Nest, loop: Loop) -> None:
     """Checks that the iterations of a loop may run in any order, and in parallel. Raises ScheduleError, which names the conflicting
     block."""
-    for found in dependences(loop):
-        for kind in (REDUCTION, OPAQUE):
-            if found.has(kind, loop):
-                raise _dependent(found.block, kind)
+    _check_not_along(loop, REDUCTION, OPAQUE)
     check_distinct(nest, loop)
 
 
 def check_parallel(nest: Nest, loop: Loop) -> None:
     """`check_independent` for a parallel loop: opaque iterators are allowed, as their author vouches for them."""
-    for found in dependences(loop):
-        if found.has(REDUCTION, loop):
-            raise _dependent(found.block, REDUCTION)
+    _check_not_along(loop, REDUCTION)
     check_distinct(nest, loop)
+
+
+def _check_not_along(loop: Loop, *kinds: str) -> None:
+    """Checks that no iterator of these kinds runs along a loop. Raises ScheduleError."""
+    for found in dependences(loop):
+        for kind in kinds:
+            if found.has(kind, loop):
+                what = "a reduction" if kind == REDUCTION else "an opaque iterator"
+                raise ScheduleError(f"expected iterations that are independent, found {what} of {found.block} that runs along it")
 
 
 def check_distinct(nest: Nest, loop: Loop) -> None:
@@ -159,14 +163,6 @@ def _outlives(nest: Nest, buffer: ir.Value, loop: Loop) -> bool:
     """Whether a buffer that a loop writes is used outside of the loop."""
     inside = {b.name for b in blocks_of([loop])}
     return nest.is_output(buffer) or any(b.name not in inside and buffer in (*b.inputs(), *b.outputs()) for b in nest.outer_blocks())
-
-
-def _dependent(block: Block, kind: str) -> ScheduleError:
-    return ScheduleError(f"expected iterations that are independent, found {_iterator(kind)} of {block} that runs along it")
-
-
-def _iterator(kind: str) -> str:
-    return "a reduction" if kind == REDUCTION else "an opaque iterator"
 
 
 def chain(outer: Loop, inner: Loop) -> list[Loop]:

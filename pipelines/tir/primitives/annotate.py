@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from relayc.pipelines.tir.primitives.registry import find_block, find_loop, primitive
+from relayc.pipelines.tir.primitives.registry import find_member, primitive
 from relayc.pipelines.tir.tree.arguments import encode
-from relayc.pipelines.tir.tree.members import Block, Loop, ScheduleError
+from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
 
 
 @primitive
 def annotate(nest: Nest, key: str, value: Any, loop: str | None = None, block: str | None = None) -> None:
     """Sets an annotation of a loop or a block; an existing one of the same name is replaced."""
-    found = _found(nest, loop, block)
+    found = find_member(nest, loop, block)
     try:
         attribute = encode(value)
     except TypeError as error:
@@ -23,15 +23,9 @@ def annotate(nest: Nest, key: str, value: Any, loop: str | None = None, block: s
 @primitive
 def unannotate(nest: Nest, key: str, loop: str | None = None, block: str | None = None) -> None:
     """Removes an annotation from a loop or a block."""
-    found = _found(nest, loop, block)
+    found = find_member(nest, loop, block)
     known = found.annotations
     if key not in known:
         raise ScheduleError(f"expected one of its annotations, {', '.join(known) or 'none'}, found {key!r}")
     found.annotations = {k: v for k, v in known.items() if k != key}
     nest.changed()
-
-
-def _found(nest: Nest, loop: str | None, block: str | None) -> Loop | Block:
-    if (loop is None) == (block is None):
-        raise ScheduleError(f"expected a loop or a block, found {loop} and {block}")
-    return find_loop(nest, loop) if loop is not None else find_block(nest, str(block))

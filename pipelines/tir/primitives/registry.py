@@ -38,3 +38,10 @@ def find_block(nest: Nest, name: str) -> Block:
     if name not in blocks:
         raise ScheduleError(f"expected a block of @{nest.name}, out of {', '.join(blocks) or 'none'}, found {name!r}")
     return blocks[name]
+
+
+def find_member(nest: Nest, loop: str | None, block: str | None) -> Loop | Block:
+    """A loop or a block by its name; the other name is None. Raises ScheduleError."""
+    if (loop is None) == (block is None):
+        raise ScheduleError(f"expected a loop or a block, found {loop} and {block}")
+    return find_loop(nest, loop) if loop is not None else find_block(nest, str(block))

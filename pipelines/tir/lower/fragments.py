@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
@@ -141,10 +142,7 @@ class FragmentTiles:
 
     def slots(self) -> list[Slot]:
         """The registers of all tiles."""
-        tiles: list[tuple[int, ...]] = [()]
-        for count in self.counts:
-            tiles = [(*tile, i) for tile in tiles for i in range(count)]
-        return [slot for tile in tiles for slot in self._slots(tile)]
+        return [slot for tile in product(*map(range, self.counts)) for slot in self._slots(tile)]
 
     def _slots(self, tile: Sequence[int]) -> list[Slot]:
         at = list(self.first)

@@ -1,6 +1,6 @@
 """decompose_reduction: the init of a reduction becomes a separate block."""
 
-from relayc.dialects.mlir import ir
+from relayc.dialects.operations import users_of
 from relayc.dialects.tir.block import REDUCTION
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.analysis.dependence import Dependence, check_once, dependence
@@ -59,7 +59,7 @@ def _check(nest: Nest, described: Dependence, depth: int) -> None:
     inner = blocks_of(block.starts)
     used = {v for b in inner for index in (*b.points, *(g.index for g in b.guards)) for v in variables(index)}
     iterators = block.iterators_in(block.init)
-    if missing := [i for i in block.reduction if iterators[i] in used or _is_used(block.init.arguments[i])]:
+    if missing := [i for i in block.reduction if iterators[i] in used or users_of(block.init.arguments[i])]:
         raise ScheduleError(f"expected an init that is the same at all steps, found one that depends on iterator {missing[0]}")
     reads = {a.buffer for a in block.accesses() if a.is_init and not a.is_store}
     for other in blocks_of([loops[depth]]):
@@ -71,7 +71,3 @@ def _check(nest: Nest, described: Dependence, depth: int) -> None:
             break
         if set(block.outputs()) & {*other.inputs(), *other.outputs()}:
             raise ScheduleError(f"expected {block} to be the first that uses what it writes in {loops[depth].name}, found {other}")
-
-
-def _is_used(value: ir.Value) -> bool:
-    return next(iter(value.uses), None) is not None

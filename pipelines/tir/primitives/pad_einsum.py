@@ -119,9 +119,6 @@ def _copy(nest: Nest, name: str, extents: Sequence[Size], inner: Sequence[Size],
                 at[i] = write(smallest(Index.of(var), Index(maximum(limit - 1, 0))))  # of no elements none is read
         found = emit.create("memref.load", [element], [source, *at])
         if inside:
-            condition = inside[0]
-            for other in inside[1:]:
-                condition = emit.arith("andi", condition, other)
-            found = emit.select(condition, found, emit.zero(element))
+            found = emit.select(emit.all_of(inside), found, emit.zero(element))
         emit.create("memref.store", [], [found, target, *block.body.arguments])
     return block

@@ -17,7 +17,7 @@ from relayc.pipelines.tir.tree.buffers import make_buffer, memref_type
 from relayc.pipelines.tir.tree.layouts import composed, mapped, shape_in
 from relayc.pipelines.tir.tree.members import Block, ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest, top_of
-from relayc.symbolic import Dim, Size
+from relayc.symbolic import Dim, Size, product
 
 
 @primitive
@@ -52,7 +52,7 @@ def transform_layout(
         if not is_argument:
             nest.replace_buffer(found, made)
         nest.changed()
-        if is_argument or pad_value is None or _volume(wanted) == _volume(shape):
+        if is_argument or pad_value is None or product(wanted) == product(shape):
             return []
         return [_fill(nest, made, f"{label}_pad", wanted, pad_value)]
 
@@ -62,13 +62,6 @@ def _buffer(nest: Nest, block: Block, buffer: Sequence[str | int] | str) -> ir.V
         return bodies.find_buffer(nest, block, *copies.kind_of(buffer))
     written = buffer in map(nest.buffer_name, block.outputs())
     return bodies.find_buffer(nest, block, "write" if written else "read", buffer)
-
-
-def _volume(shape: Sequence[Size]) -> Size:
-    total: Size = 1
-    for d in shape:
-        total *= d
-    return total
 
 
 def _check_parameter(nest: Nest, number: int, label: str) -> None:

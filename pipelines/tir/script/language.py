@@ -65,24 +65,17 @@ def var(dtype: str = "int64", name: str | None = None) -> Symbol:
 # ---- loops
 
 
-def serial(start: ExprLike, stop: ExprLike = None, *, annotations: Mapping[str, Any] | None = None, name: str | None = None) -> Loops:
-    """A serial loop, over 0 to `start`, or from `start` to `stop`."""
-    return _loop(start, stop, Kind.SERIAL, annotations, name)
+def _of_kind(kind: str, name: str, doc: str) -> Callable[..., Loops]:
+    def function(start: ExprLike, stop: ExprLike = None, *, annotations: Mapping[str, Any] | None = None, name: str | None = None) -> Loops:
+        return _loop(start, stop, kind, annotations, name)
+
+    return _called(function, name, doc)
 
 
-def parallel(start: ExprLike, stop: ExprLike = None, *, annotations: Mapping[str, Any] | None = None, name: str | None = None) -> Loops:
-    """A loop whose iterations are distributed over threads."""
-    return _loop(start, stop, Kind.PARALLEL, annotations, name)
-
-
-def vectorized(start: ExprLike, stop: ExprLike = None, *, annotations: Mapping[str, Any] | None = None, name: str | None = None) -> Loops:
-    """A loop whose iterations are vector lanes."""
-    return _loop(start, stop, Kind.VECTORIZED, annotations, name)
-
-
-def unroll(start: ExprLike, stop: ExprLike = None, *, annotations: Mapping[str, Any] | None = None, name: str | None = None) -> Loops:
-    """A loop that is unrolled."""
-    return _loop(start, stop, Kind.UNROLLED, annotations, name)
+serial = _of_kind(Kind.SERIAL, "serial", "A serial loop, over 0 to `start`, or from `start` to `stop`.")
+parallel = _of_kind(Kind.PARALLEL, "parallel", "A loop whose iterations are distributed over threads.")
+vectorized = _of_kind(Kind.VECTORIZED, "vectorized", "A loop whose iterations are vector lanes.")
+unroll = _of_kind(Kind.UNROLLED, "unroll", "A loop that is unrolled.")
 
 
 def thread_binding(

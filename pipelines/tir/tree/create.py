@@ -73,7 +73,7 @@ class _Creation:
         kernel = self.kernel
         results = list(last_operation(self.source.regions[0].blocks[0]).operation.operands)
         attributes = value_attributes(self.source)
-        given = [self._argument_name(attributes[node.position], f"p{i}") for i, node in enumerate(kernel.args)]
+        given = [_identifier(NAME.get(attributes[node.position], ""), f"p{i}") for i, node in enumerate(kernel.args)]
         made = [self._result_name(v, i) for i, v in enumerate(results)]
         labels = unique_names([*given, *made])
         tensors = [*kernel.args, *kernel.results]
@@ -98,14 +98,10 @@ class _Creation:
             for node, buffer in zip(kernel.results, self.outputs, strict=True):
                 if self.buffers.get(node) is not buffer:  # an argument, or a tensor that is returned twice
                     name, axes = f"{self.nest.buffer_name(buffer)}_copy", _axis_names(len(node.shape))
-                    self._parallel(name, node.shape, axes, lambda point: self._store(self._element(node, point), buffer, point))  # noqa: B023
+                    self._parallel(name, node.shape, axes, lambda point: self.record.store(self._element(node, point), buffer, point))  # noqa: B023
         return self.nest
 
     # ---- names
-
-    @staticmethod
-    def _argument_name(attributes: ir.DictAttr, default: str) -> str:
-        return _identifier(NAME.of(attributes), default) if NAME.on(attributes) else default
 
     def _result_name(self, value: ir.Value, position: int) -> str:
         owner = value.owner
@@ -145,7 +141,7 @@ class _Creation:
         buffer = self._destination(node, name)
         if node.kind == "view" and op.name != "tensor.extract_slice":
             node = replace(node, inputs=[self.kernel.values[op.operands[0]]])  # the source may be another view
-        return lambda point: self._store(self._computed(node, point), buffer, point)
+        return lambda point: self.record.store(self._computed(node, point), buffer, point)
 
     def _computation(self, name: str, structured: Structured) -> None:
         op, inputs = structured.op, len(structured.inputs)
@@ -157,11 +153,11 @@ class _Creation:
         def init(point: Point) -> None:
             for node, (buffer, results) in zip(structured.inits, targets, strict=True):
                 indices = indices_at(results, point, divide)
-                self._store(self._element(node, indices), buffer, indices)
+                self.record.store(self._element(node, indices), buffer, indices)
 
         def body(point: Point) -> None:
             for value, (buffer, results) in zip(self._results(structured, point, buffers if reduces else None), targets, strict=True):
-                self._store(value, buffer, indices_at(results, point, divide))
+                self.record.store(value, buffer, indices_at(results, point, divide))
 
         axes = self._axes(op, len(structured.extents))
         self._nest(name, structured.iterators, structured.extents, axes, body, init if reduces else None)
@@ -173,7 +169,7 @@ class _Creation:
         for position, part in enumerate(node.inputs):
 
             def body(point: Point, part: Node = part, start: Size = start) -> None:
-                self._store(self._element(part, point), buffer, [i + start if d == node.axis else i for d, i in enumerate(point)])
+                self.record.store(self._element(part, point), buffer, [i + start if d == node.axis else i for d, i in enumerate(point)])
 
             self._parallel(f"{name}_{position}", part.shape, axes, body)
             start += part.shape[node.axis]
@@ -185,7 +181,7 @@ class _Creation:
         key = (node, *(i.key for i in indices))
         if key not in self.known:
             buffer = self.buffers.get(node)
-            self.known[key] = self._computed(node, indices) if buffer is None else self._load(buffer, indices)
+            self.known[key] = self._computed(node, indices) if buffer is None else self.record.load(buffer, indices)
         return self.known[key]
 
     def _computed(self, node: Node, indices: Point) -> Any:
@@ -220,7 +216,7 @@ class _Creation:
             if sums is None or number < inputs:
                 values.append(self._element(node, indices))
             else:
-                values.append(self._load(sums[number - inputs], indices))
+                values.append(self.record.load(sums[number - inputs], indices))
 
         def operand(found: Any) -> Any:
             return values[found] if isinstance(found, int) else point[found.dim] if isinstance(found, LoopIndex) else found
@@ -293,12 +289,6 @@ class _Creation:
         if names.AXES in op.attributes:
             return [ir.StringAttr(a).value for a in ir.ArrayAttr(op.attributes[names.AXES])]
         return _axis_names(count)
-
-    def _load(self, buffer: ir.Value, indices: Point) -> Any:
-        return self.record.load(buffer, indices)
-
-    def _store(self, value: Any, buffer: ir.Value, indices: Point) -> None:
-        self.record.store(value, buffer, indices)
 
 
 _WORDS = {"concat": "several parts", "sort": "a sort", "empty": "a tensor without contents"}

@@ -172,7 +172,8 @@ def _apply(source: Source, kernel: ir.OpView | Kernel, decisions: Mapping[str, A
         return _replay(source, function, decisions, observed)
     if isinstance(source, (str, IRModule)):
         _check_decisions(decisions, {})
-        return _replace(source, function, observed)
+        mod, nest = replacement_nest(source, function)
+        return _Applied(mod, nest, before=str(function) if observed else "")
     if not callable(source):
         name_of(source)
     schedule = Schedule(kernel, decisions=decisions)
@@ -207,11 +208,6 @@ def _replay(script: str, function: ir.OpView, decisions: Mapping[str, Any], obse
     nest = Nest(next(iter(mod.module.body.operations)))
     nest.function.attributes["sym_name"] = kernel
     return _Applied(mod, nest, knobs, before, script if observed else "")
-
-
-def _replace(source: "str | IRModule", function: ir.OpView, observed: bool) -> _Applied:
-    mod, nest = replacement_nest(source, function)
-    return _Applied(mod, nest, before=str(function) if observed else "")
 
 
 def _check_decisions(decisions: Mapping[str, Any], knobs: Mapping[str, Knob]) -> None:

@@ -23,7 +23,7 @@ from relayc.pipelines.emission.sizes import symbol_names
 from relayc.pipelines.program.components import in_order
 from relayc.pipelines.te.read.updates import find_updates, updates_of
 from relayc.pipelines.tir.strategy.packing import Packing
-from relayc.pipelines.tir.strategy.scheduled import buffer_type
+from relayc.pipelines.tir.values.buffers import buffer_type
 from relayc.runtime.artifact import TensorSpec
 from relayc.symbolic import Size
 
@@ -149,7 +149,7 @@ def packings_of(function: ir.OpView) -> dict[int, Packing]:
 
 
 def memref_type(tensor: ir.RankedTensorType) -> ir.MemRefType:
-    """The memref in which functions pass a tensor (see tir.strategy.scheduled)."""
+    """The memref in which functions pass a tensor (see tir.values.buffers)."""
     return buffer_type([d for d in shape_of(tensor) if d is not None], tensor.element_type)
 
 

@@ -39,7 +39,7 @@ from relayc.pipelines.program.components import Component, program_components, p
 from relayc.pipelines.program.tree import memref_bytes
 from relayc.pipelines.tir.memory import Tensor, align, plan
 from relayc.pipelines.tir.strategy.packing import Packing
-from relayc.pipelines.tir.strategy.scheduled import buffer_type
+from relayc.pipelines.tir.values.buffers import buffer_type
 from relayc.runtime.artifact import EqualSizes
 from relayc.runtime.shapes import MAX_BYTES
 from relayc.symbolic import Size, maximum, substitute, symbol

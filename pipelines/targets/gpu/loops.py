@@ -25,9 +25,8 @@ from relayc.pipelines.targets.gpu.scans import Scan, emit_scan, emit_total, part
 from relayc.pipelines.tir.editing.bodies import copy_operations
 from relayc.pipelines.tir.fallback.bufferize import loops_of_kernels
 from relayc.pipelines.tir.gpu.launch import WARP, launch
-from relayc.pipelines.tir.strategy.scheduled import buffer_type
 from relayc.pipelines.tir.tree.indices import Reader
-from relayc.pipelines.tir.values.buffers import LINE
+from relayc.pipelines.tir.values.buffers import LINE, buffer_type
 from relayc.symbolic import Size, ceil_div, guess, proves, symbol
 
 BLOCK = 256

@@ -26,6 +26,7 @@ from relayc.pipelines.context.upstream import run_upstream
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.sizes import function_sizes, size_value, symbol_attributes, symbol_names
 from relayc.pipelines.te.read.updates import updates_of
+from relayc.pipelines.tir.values.buffers import buffer_type
 from relayc.symbolic import Dim, Size
 
 STACK_BYTES = 16 * 1024
@@ -103,7 +104,7 @@ def _to_destination_passing(function: func.FuncOp) -> list[Size]:
     arguments = list(block.arguments)
     inputs, symbols = arguments[: len(arguments) - len(names)], arguments[len(arguments) - len(names) :]
     tensors = [*[a.type for a in inputs], *[r.type for r in terminator.operands]]
-    types = list(map(_argument_type, tensors))
+    types = [buffer_type(_sizes(t), t.element_type) for t in tensors]
     with ir.InsertionPoint.at_block_begin(block), function.location:
         buffers = [block.add_argument(type_, a.location) for type_, a in zip(types, inputs, strict=False)]
         destinations = [block.add_argument(type_, function.location) for type_ in types[len(inputs) :]]
@@ -138,13 +139,6 @@ def _copy_unless_same(source: ir.Value, target: ir.Value) -> None:
     with ir.InsertionPoint(differ.then_block):
         memref.CopyOp(source, target)
         scf.YieldOp([])
-
-
-def _argument_type(type_: ir.RankedTensorType) -> ir.MemRefType:
-    """The memref in which functions pass a tensor: flat if its size is an expression, or if it is empty."""
-    if not type_.has_static_shape:
-        return ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], type_.element_type)
-    return ir.MemRefType.get([0] if 0 in type_.shape else type_.shape, type_.element_type)
 
 
 def _to_tensor(type_: ir.RankedTensorType, buffer: ir.Value, writable: bool) -> ir.Value:

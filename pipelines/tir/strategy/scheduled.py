@@ -1,6 +1,6 @@
 """The result of a strategy, and the function into which a strategy emits."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -11,9 +11,9 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.sizes import function_sizes, symbol_attributes
 from relayc.pipelines.te.read.graph import Kernel, Node
 from relayc.pipelines.tir.strategy.packing import Packing
-from relayc.pipelines.tir.values.buffers import flat
+from relayc.pipelines.tir.values.buffers import buffer_type, flat
 from relayc.pipelines.tir.values.evaluator import Evaluator
-from relayc.symbolic import Dim, Size
+from relayc.symbolic import Size
 
 
 @dataclass
@@ -45,14 +45,6 @@ def is_param(kernel: Kernel, node: Node) -> bool:
 def has_seven_bits(kernel: Kernel, node: Node) -> bool:
     """Whether a tensor is a parameter (see `is_param`) of signed bytes from -64 to 64."""
     return is_param(kernel, node) and SEVEN_BITS.on(value_attributes(kernel.function)[node.position])
-
-
-def buffer_type(shape: Sequence[Size], element: ir.Type) -> ir.MemRefType:
-    """The memref in which functions pass a tensor: flat if it is empty (MLIR passes a bare pointer only then), or if its size is an
-    expression."""
-    if any(isinstance(d, Dim) for d in shape):
-        return ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], element)
-    return ir.MemRefType.get([0] if 0 in shape else list(shape), element)
 
 
 @dataclass(frozen=True)

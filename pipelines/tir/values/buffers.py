@@ -9,10 +9,18 @@ from relayc.dialects.operations import element_bytes
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index
 from relayc.pipelines.te.read.graph import NotStructured
-from relayc.symbolic import Size
+from relayc.symbolic import Dim, Size
 
 LINE = 64
 """Bytes of a cache line, and of the widest vector: the alignment of memory that kernels allocate."""
+
+
+def buffer_type(shape: Sequence[Size], element: ir.Type) -> ir.MemRefType:
+    """The memref in which functions pass a tensor: flat if it is empty (MLIR passes a bare pointer only then), or if its size is an
+    expression."""
+    if any(isinstance(d, Dim) for d in shape):
+        return ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], element)
+    return ir.MemRefType.get([0] if 0 in shape else list(shape), element)
 
 
 def flat(buffer: ir.Value) -> ir.Value:

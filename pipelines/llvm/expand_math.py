@@ -21,7 +21,6 @@ functions without a fast form, are left to the C library, one element at a time.
 import math as pymath
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import wraps
 
 from relayc.dialects.mlir import arith, ir
 from relayc.dialects.operations import find_operations
@@ -89,11 +88,6 @@ DOUBLE = Format(
 
 def _format(x: Number) -> Format:
     return DOUBLE if x.is_double else SINGLE
-
-
-def _single_only(expand: Callable[[Number], Number]) -> Callable[[Number], Number | None]:
-    """An expansion for f32 that leaves f64 to the C library."""
-    return wraps(expand)(lambda x: None if x.is_double else expand(x))
 
 
 # ---- exponentials -----------------------------------------------------------------------------------------------------------------
@@ -251,7 +245,6 @@ def tanh(x: Number) -> Number:
     return (e / (e + 2.0)).with_sign_of(x)
 
 
-@_single_only
 def erf(x: Number) -> Number:
     return _odd_ratio(x, _ERF_LIMIT, _ERF)
 
@@ -283,19 +276,16 @@ def turn(sine: Number, cosine: Number, quadrant: Bits) -> Number:
     return (value.bits() ^ ((quadrant & 2) << (_format(sine).width - 2))).number()
 
 
-@_single_only
 def sin(x: Number) -> Number:
     sine, cosine, quadrant = _quadrant(x)
     return turn(sine, cosine, quadrant)
 
 
-@_single_only
 def cos(x: Number) -> Number:
     sine, cosine, quadrant = _quadrant(x)
     return turn(sine, cosine, quadrant + 1)
 
 
-@_single_only
 def tan(x: Number) -> Number:
     sine, cosine, quadrant = _quadrant(x)
     odd = (quadrant & 1).is_nonzero()
@@ -333,13 +323,11 @@ def _asin_parts(x: Number) -> tuple[ir.Value, Number]:
     return large, _odd(select(large, (0.5 - x.abs() * 0.5).sqrt(), x.abs()), _ASIN)
 
 
-@_single_only
 def asin(x: Number) -> Number:
     large, part = _asin_parts(x)
     return select(large, (_HALF_PI_SINGLE - part * 2.0) + _HALF_PI_REST, part).with_sign_of(x)
 
 
-@_single_only
 def acos(x: Number) -> Number:
     large, part = _asin_parts(x)
     of_large = select(x.compare("olt", 0.0), 2 * _HALF_PI_SINGLE - part * 2.0, part * 2.0)
@@ -347,7 +335,6 @@ def acos(x: Number) -> Number:
     return select(large, of_large, _HALF_PI_SINGLE - part.with_sign_of(x))
 
 
-@_single_only
 def atan(x: Number) -> Number:
     large = x.abs().compare("ogt", 1.0)
     part = _odd(select(large, 1.0 / x.abs(), x.abs()), _ATAN)
@@ -357,19 +344,16 @@ def atan(x: Number) -> Number:
 # ---- hyperbolic functions: rare, so f32 goes through f64, where the textbook formulas neither cancel nor overflow ---------------------
 
 
-@_single_only
 def sinh(x: Number) -> Number:
     e = expm1(x.double().abs().at_most(100.0))
     return ((e + e / (e + 1.0)) * 0.5).single().with_sign_of(x)
 
 
-@_single_only
 def cosh(x: Number) -> Number:
     e = exp(x.double().abs().at_most(100.0))
     return ((e + 1.0 / e) * 0.5).single()
 
 
-@_single_only
 def asinh(x: Number) -> Number:
     a = x.double().abs()
     square = a * a
@@ -377,14 +361,12 @@ def asinh(x: Number) -> Number:
     return select(x.abs().compare("oeq", INF), x, result.with_sign_of(x))
 
 
-@_single_only
 def acosh(x: Number) -> Number:
     t = x.double() - 1.0
     result = log1p(t + (t * (t + 2.0)).sqrt()).single()
     return select(x.compare("oge", 1.0), result, NAN)
 
 
-@_single_only
 def atanh(x: Number) -> Number:
     a = x.double()
     return (log1p(a * 2.0 / (1.0 - a)) * 0.5).single()
@@ -447,12 +429,15 @@ def _extremum(predicate: str) -> Callable[[Number, Number], Number]:
 
 # ---- the pass ---------------------------------------------------------------------------------------------------------------------
 
-_FUNCTIONS: tuple[Callable[..., Number | None], ...] = (
-    exp, exp2, expm1, log, log2, log10, log1p, tanh, erf, powf, rsqrt,
-    sin, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh,
-)  # fmt: skip
+
+def _single_only(expand: Callable[[Number], Number]) -> Callable[[Number], Number | None]:
+    """An expansion for f32 that leaves f64 to the C library."""
+    return lambda x: None if x.is_double else expand(x)
+
+
 EXPANSIONS: dict[str, Callable[..., Number | None]] = {
-    **{f"math.{function.__name__}": function for function in _FUNCTIONS},
+    **{f"math.{f.__name__}": f for f in (exp, exp2, expm1, log, log2, log10, log1p, tanh, powf, rsqrt)},
+    **{f"math.{f.__name__}": _single_only(f) for f in (erf, sin, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh)},
     "arith.maximumf": _extremum("ogt"),
     "arith.minimumf": _extremum("olt"),
 }

@@ -17,14 +17,3 @@ ${body}
 ^end(%found: i32):
   llvm.return %found : i32
 }
-
-// ==== entries
-llvm.mlir.global internal constant @__relayc_entry_table() : !llvm.array<${count} x ptr> {
-  %v0 = llvm.mlir.undef : !llvm.array<${count} x ptr>
-${inserts}
-  llvm.return %v${count} : !llvm.array<${count} x ptr>
-}
-llvm.func @${symbol}() -> !llvm.ptr {
-  %0 = llvm.mlir.addressof @__relayc_entry_table : !llvm.ptr
-  llvm.return %0 : !llvm.ptr
-}

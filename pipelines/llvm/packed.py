@@ -27,16 +27,11 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.emission.mlir_text import mlir_texts
 from relayc.pipelines.llvm.checks import check_declarations, check_functions
 from relayc.pipelines.llvm.entry_body import CONTEXT, FINISH, GIVEN_PLACE, EntryBody, EntryFunction, SizeChecks
-from relayc.pipelines.llvm.tables import Strings, dtype_bits, i64_global
+from relayc.pipelines.llvm.tables import Strings, address_table, dtype_bits, i64_global
 from relayc.pipelines.program.packed_entry import PackedEntry
 from relayc.runtime.artifact import ENTRIES_SYMBOL, PACKED_PREFIX
 
-_MLIR = mlir_texts(__file__)
-_ENTRY = _MLIR["entry"]
-
-_ENTRIES = _MLIR["entries"]
-
-
+_ENTRY = mlir_texts(__file__)["entry"]
 _CONTEXT = f"""
 llvm.func @{CONTEXT}(!llvm.ptr, i64, !llvm.ptr) -> i32
 llvm.func @{GIVEN_PLACE}(i64) -> !llvm.ptr
@@ -67,15 +62,6 @@ def _entry(function: EntryFunction, row: int, program: int) -> str:
     pointers = 2 * len(function.entry.tensors)
     sizes = function.entry.integers
     return _ENTRY.substitute(prefix=PACKED_PREFIX, name=function.name, pointers=pointers, sizes=sizes, row=row, body=body)
-
-
-def _entry_table(symbols: Sequence[str]) -> str:
-    array = f"!llvm.array<{len(symbols)} x ptr>"
-    inserts = [
-        f'  %f{i} = llvm.mlir.addressof @"{symbol}" : !llvm.ptr\n  %v{i + 1} = llvm.insertvalue %f{i}, %v{i}[{i}] : {array}'
-        for i, symbol in enumerate(symbols)
-    ]
-    return _ENTRIES.substitute(count=len(symbols), inserts="\n".join(inserts), symbol=ENTRIES_SYMBOL)
 
 
 def add_packed_entries(
@@ -136,7 +122,7 @@ def _entries_text(functions: Sequence[EntryFunction], checks: str, linked: Seque
         *([_CONTEXT] if any(f.entry.context for f in functions) else []),
         *entries,
         *[f"llvm.func @{symbol}(!llvm.ptr, !llvm.ptr, i32, !llvm.ptr) -> i32" for symbol in linked],
-        _entry_table([*[f"{PACKED_PREFIX}{f.name}" for f in functions], *linked]),
+        address_table(ENTRIES_SYMBOL, [*[f"{PACKED_PREFIX}{f.name}" for f in functions], *linked], "__relayc_entry_table"),
     ]
     return "\n".join(parts)
 

@@ -35,21 +35,22 @@ def i64_global(name: str, values: Sequence[int]) -> str:
     return f"llvm.mlir.global internal constant @{name}(dense<{list(values)}> : tensor<{n}xi64>) : !llvm.array<{n} x i64>"
 
 
-def address_table(symbol: str, names: Sequence[str]) -> str:
-    """The function `symbol`, which returns the array of the addresses of functions."""
+def address_table(symbol: str, names: Sequence[str], table: str = "") -> str:
+    """The function `symbol`, which returns the array of the addresses of functions: the constant `table`, by default SYMBOL_table."""
+    table = table or f"{symbol}_table"
     array = f"!llvm.array<{len(names)} x ptr>"
     rows = [
-        f"%f{i} = llvm.mlir.addressof @{name} : !llvm.ptr\n%v{i + 1} = llvm.insertvalue %f{i}, %v{i}[{i}] : {array}"
+        f'%f{i} = llvm.mlir.addressof @"{name}" : !llvm.ptr\n%v{i + 1} = llvm.insertvalue %f{i}, %v{i}[{i}] : {array}'
         for i, name in enumerate(names)
     ]
     return "\n".join(
         [
-            f"llvm.mlir.global internal constant @{symbol}_table() : {array} {{",
+            f"llvm.mlir.global internal constant @{table}() : {array} {{",
             f"%v0 = llvm.mlir.undef : {array}",
             *rows,
             f"llvm.return %v{len(names)} : {array}\n}}",
             f"llvm.func @{symbol}() -> !llvm.ptr {{",
-            f"%0 = llvm.mlir.addressof @{symbol}_table : !llvm.ptr",
+            f"%0 = llvm.mlir.addressof @{table} : !llvm.ptr",
             "llvm.return %0 : !llvm.ptr\n}",
         ]
     )

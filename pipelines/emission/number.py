@@ -24,11 +24,6 @@ def contract() -> ir.Attribute:
     return ir.Attribute.parse("#arith.fastmath<contract>")
 
 
-def constant(type_: ir.Type, value: float | int) -> ir.Value:
-    """A constant of a scalar type, or splat over a vector type."""
-    return emit.number(value, type_)
-
-
 def constant_value(value: ir.Value) -> float | None:
     """The value of a constant float, scalar or splat; None for any other value."""
     if isinstance(value.owner, ir.Block) or value.owner.name != "arith.constant":
@@ -46,7 +41,7 @@ class Bits:
         self.value = value
 
     def _apply(self, name: str, _: "Bits", other: "Bits | int") -> "Bits":
-        return Bits(getattr(arith, name)(self.value, other.value if isinstance(other, Bits) else constant(self.value.type, other)))
+        return Bits(getattr(arith, name)(self.value, other.value if isinstance(other, Bits) else emit.number(other, self.value.type)))
 
     __add__: Callable[["Bits", "Bits | int"], "Bits"] = forward("addi")
     __sub__: Callable[["Bits", "Bits | int"], "Bits"] = forward("subi")
@@ -57,15 +52,15 @@ class Bits:
     __rshift__: Callable[["Bits", int], "Bits"] = forward("shrui")  # logical: zeros come in
 
     def is_nonzero(self) -> ir.Value:
-        return arith.cmpi(arith.CmpIPredicate.ne, self.value, constant(self.value.type, 0))
+        return arith.cmpi(arith.CmpIPredicate.ne, self.value, emit.number(0, self.value.type))
 
     def at_least(self, low: int) -> ir.Value:
         """i1: whether the bits, as an unsigned number, are at least `low`."""
-        return arith.cmpi(arith.CmpIPredicate.uge, self.value, constant(self.value.type, low))
+        return arith.cmpi(arith.CmpIPredicate.uge, self.value, emit.number(low, self.value.type))
 
     def equals(self, value: int) -> ir.Value:
         """i1: whether the bits equal `value`."""
-        return arith.cmpi(arith.CmpIPredicate.eq, self.value, constant(self.value.type, value))
+        return arith.cmpi(arith.CmpIPredicate.eq, self.value, emit.number(value, self.value.type))
 
     def widen(self, width: int) -> "Bits":
         """Zero-extended to `width` bits."""
@@ -100,7 +95,7 @@ class Number(Arithmetic["Number"]):
 
     def of(self, other: Operand) -> "Number":
         """`other` as a Number of this type."""
-        return other if isinstance(other, Number) else Number(constant(self.value.type, other))
+        return other if isinstance(other, Number) else Number(emit.number(other, self.value.type))
 
     def _apply(self, name: str, *operands: Operand) -> "Number":
         return Number(_OPERATIONS[name](*(self.of(operand).value for operand in operands), fastmath=contract()))

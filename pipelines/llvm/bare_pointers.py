@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from relayc.dialects.discardable import HEAP
 from relayc.dialects.functions import signature_of, symbols_of
 from relayc.dialects.mlir import arith, func, ir
+from relayc.pipelines.emission import emit
 from relayc.runtime.artifact import ALIGNMENT
 
 UNBOUNDED = 1 << 40
@@ -116,14 +117,10 @@ def _from_c_library(module: ir.Module, memory: Sequence[ir.Operation]) -> None:
             if op.name == "memref.dealloc":
                 func.CallOp([], ir.FlatSymbolRefAttr.get("free"), [op.operands[0]])
             else:
-                alignment, one = _constant(ALIGNMENT), _constant(1)
+                alignment, one = emit.index_constant(ALIGNMENT), emit.index_constant(1)
                 # aligned_alloc requires multiples of the alignment.
                 lines = arith.CeilDivSIOp(arith.MaxSIOp(op.operands[0], one).result, alignment).result
                 size = arith.MulIOp(lines, alignment).result
                 made = func.CallOp([buffer], ir.FlatSymbolRefAttr.get("aligned_alloc"), [alignment, size])
                 op.results[0].replace_all_uses_with(made.operation.results[0])
         op.erase()
-
-
-def _constant(value: int) -> ir.Value:
-    return arith.ConstantOp(ir.IndexType.get(), value).result

@@ -9,7 +9,7 @@ from relayc.dialects.operations import find_operations
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.emit import element_of, like
 from relayc.pipelines.emission.index import Index
-from relayc.pipelines.emission.number import Bits, Number, constant
+from relayc.pipelines.emission.number import Bits, Number
 from relayc.pipelines.targets.cpu.target import CpuTarget
 from relayc.pipelines.tir.values import vectors
 
@@ -117,8 +117,8 @@ def _truncated(x: Number, type_: ir.Type) -> ir.Value:
     # Added to 1/2 a number below 2**-14 is rounded to a multiple of 2**-24, which is the last place of a subnormal one.
     half = 126 << 23
     subnormal = (magnitude.number() + 0.5).bits() - half
-    infinite = Bits(constant(magnitude.value.type, _INFINITE))
-    special = _select(magnitude.at_least(_INFINITE_F32 + 1), Bits(constant(magnitude.value.type, _INFINITE | 0x200)), infinite)
+    infinite = Bits(emit.number(_INFINITE, magnitude.value.type))
+    special = _select(magnitude.at_least(_INFINITE_F32 + 1), Bits(emit.number(_INFINITE | 0x200, magnitude.value.type)), infinite)
     found = _select(magnitude.at_least(_TOO_LARGE_F32), special, _select(magnitude.at_least(_NORMAL_F32), normal, subnormal))
     return arith.bitcast(type_, (found | ((bits >> 16) & _SIGN)).narrow(16).value)
 

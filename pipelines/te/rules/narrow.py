@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 from relayc.dialects.mlir import arith, ir
 from relayc.dialects.relay.narrow import E8M0, E8M0_MAX, E8M0_NAN, FORMATS, ROUNDINGS, Rounding, is_narrow_float
-from relayc.pipelines.emission.number import Bits, Number, constant, float_bits
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.number import Bits, Number, float_bits
 
 Value: TypeAlias = ir.Value
 
@@ -17,7 +18,7 @@ _INFINITY, _NAN = 0x7F800000, 0x7FC00000  # of float32
 def _select(flag: Value, a: Bits | int, b: Bits | int) -> Bits:
     """`a` where the flag is set, otherwise `b`, both of 32 bits."""
     bits = ir.IntegerType.get_signless(32)
-    return Bits(arith.select(flag, *(v.value if isinstance(v, Bits) else constant(bits, v) for v in (a, b))))
+    return Bits(arith.select(flag, *(v.value if isinstance(v, Bits) else emit.number(v, bits) for v in (a, b))))
 
 
 def widened(value: Value, dtype: str) -> Value:
@@ -28,7 +29,7 @@ def widened(value: Value, dtype: str) -> Value:
     width = int(dtype[-1])
     if dtype.startswith("uint"):
         return (Bits(value) & ((1 << width) - 1)).value
-    unused = constant(value.type, 8 - width)
+    unused = emit.number(8 - width, value.type)
     return arith.shrsi(arith.shli(value, unused), unused)
 
 

@@ -5,6 +5,7 @@ different sizes; a loop of unknown extent counts as _UNKNOWN_EXTENT iterations.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -60,13 +61,10 @@ class _Access:
 
 @dataclass
 class _Counts:
-    totals: dict[str, float] = field(default_factory=dict)
+    totals: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     accesses: dict[tuple[ir.Value, ...], _Access] = field(default_factory=dict)
     inner: list[float] = field(default_factory=list)
     buffers: dict[ir.Value, int] = field(default_factory=dict)
-
-    def add(self, name: str, number: float) -> None:
-        self.totals[name] = self.totals.get(name, 0.0) + number
 
 
 def features_of(function: ir.OpView) -> tuple[float, ...]:
@@ -77,17 +75,17 @@ def features_of(function: ir.OpView) -> tuple[float, ...]:
         for block in region.blocks:
             _count(block, [], counts, known)
     total = counts.totals
-    lanes = total.get("lanes", 0.0) / max(total.get("vector", 0.0), 1.0)
+    lanes = total["lanes"] / max(total["vector"], 1.0)
     beyond = [_traffic(list(counts.accesses.values()), size) for size in CACHES]
-    elements = total.get("lanes", 0.0) + total.get("scalar", 0.0)
+    elements = total["lanes"] + total["scalar"]
     numbers = [
-        *(total.get(name, 0.0) for name in ("vector", "scalar", "functions")),
+        *(total[name] for name in ("vector", "scalar", "functions")),
         elements,
-        *(total.get(name, 0.0) for name in ("vector load", "vector store", "scalar load", "scalar store", "gathered")),
-        *(total.get(name, 0.0) for name in ("branches", "iterations", "code", "parallel")),
+        *(total[name] for name in ("vector load", "vector store", "scalar load", "scalar store", "gathered")),
+        *(total[name] for name in ("branches", "iterations", "code", "parallel")),
         sum(counts.inner) / max(len(counts.inner), 1),
         lanes,
-        total.get("bytes", 0.0),
+        total["bytes"],
         sum(counts.buffers.values()),
         *beyond,
         elements / max(beyond[0], 1.0),
@@ -104,19 +102,19 @@ def _count(block: ir.Block, loops: Loops, counts: _Counts, known: dict[ir.Value,
     for op in block.operations:
         operation = op.operation
         name = operation.name
-        counts.add("code", 1)
+        counts.totals["code"] += 1
         if name in ("scf.for", "scf.parallel"):
             inside = next(iter(operation.regions[0].blocks))
             made = list(zip(inside.arguments, _extents(operation), strict=False))
-            counts.add("iterations", times * math.prod(extent for _, extent in made))
+            counts.totals["iterations"] += times * math.prod(extent for _, extent in made)
             if name == "scf.parallel":
-                counts.add("parallel", math.prod(extent for _, extent in made))
+                counts.totals["parallel"] += math.prod(extent for _, extent in made)
             if not any(inner.operation.name in ("scf.for", "scf.parallel") for inner in inside.operations):
                 counts.inner.append(math.prod(extent for _, extent in made))
             _count(inside, [*loops, *made], counts, known)
             continue
         for region in operation.regions:
-            counts.add("branches", times)
+            counts.totals["branches"] += times
             for inner in region.blocks:
                 _count(inner, loops, counts, known)
         _count_operation(operation, name, loops, times, counts, known)
@@ -130,8 +128,8 @@ def _count_operation(
         value = operation.results[0] if not is_store else operation.operands[-1 if name == "vector.maskedstore" else 0]
         buffer = next(v for v in operation.operands if isinstance(v.type, ir.MemRefType))
         lanes, size = _lanes(value.type), _bytes(value.type)
-        counts.add(f"{'vector' if lanes > 1 else 'scalar'} {'store' if is_store else 'load'}", times)
-        counts.add("bytes", times * size)
+        counts.totals[f"{'vector' if lanes > 1 else 'scalar'} {'store' if is_store else 'load'}"] += times
+        counts.totals["bytes"] += times * size
         at = [v for v in operation.operands if isinstance(v.type, ir.IndexType)]
         moving = frozenset().union(*(_variables(v, known) for v in at))
         counts.buffers[buffer] = _bytes(buffer.type)
@@ -139,17 +137,17 @@ def _count_operation(
         # A load and a store at the same place count once.
         counts.accesses.setdefault((buffer, *at), _Access(_bytes(buffer.type), size, around))
     elif name == "vector.from_elements":
-        counts.add("gathered", times)
+        counts.totals["gathered"] += times
     elif operation.results and not name.startswith(_FREE):
         type_ = operation.results[0].type
         if isinstance(type_, ir.IndexType):
             return
         lanes = _lanes(type_)
-        counts.add("vector" if lanes > 1 else "scalar", times)
+        counts.totals["vector" if lanes > 1 else "scalar"] += times
         if lanes > 1:
-            counts.add("lanes", times * lanes)
+            counts.totals["lanes"] += times * lanes
         if name.startswith(_FUNCTIONS):
-            counts.add("functions", times)
+            counts.totals["functions"] += times
 
 
 def _traffic(accesses: list[_Access], size: int) -> float:

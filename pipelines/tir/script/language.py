@@ -26,6 +26,7 @@ from relayc.pipelines.tir.script.building import current
 from relayc.pipelines.tir.script.reader import from_source, prim_func
 from relayc.pipelines.tir.script.specs import Allocation, Axis, BlockSpec, Init, Loops, MatchedBuffer, Symbol, guarding, of_regions
 from relayc.pipelines.tir.script.values import Expr, ExprLike, IndexExpr, Scalar, as_index, cast, reinterpret, size_of
+from relayc.pipelines.tir.tree.indices import opaque
 from relayc.symbolic import is_name
 
 __all__ = ["cast", "from_source", "prim_func", "reinterpret"]
@@ -404,7 +405,7 @@ def op(
 def computed(value: ir.Value, dtype: str | None) -> Expr:
     """The result of an operation as an expression; `dtype` interprets it if its type is ambiguous."""
     if isinstance(value.type, ir.IndexType):
-        return IndexExpr(values.opaque(value))
+        return IndexExpr(opaque(value))
     if str(value.type) == "i1":
         return values.Flag(lambda: value)
     if dtype in MLIR_NAMES:

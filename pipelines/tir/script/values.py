@@ -12,14 +12,14 @@ import numpy as np
 from relayc.dialects.mlir import arith, ir
 from relayc.dialects.relay.errors import RelayError, check
 from relayc.pipelines.emission import emit
-from relayc.pipelines.emission.index import FAR, Index, Var
+from relayc.pipelines.emission.index import Index
 from relayc.pipelines.te.language.dtypes import check_computed, check_dtype, common_dtype, is_integer
 from relayc.pipelines.te.language.operators import Operators
 from relayc.pipelines.te.language.scalars import operation
 from relayc.pipelines.te.rules import scalar
 from relayc.pipelines.te.rules.literal import INDEX_DTYPE
 from relayc.pipelines.tir.script.building import written
-from relayc.pipelines.tir.tree.indices import divide, largest, smallest
+from relayc.pipelines.tir.tree.indices import divide, largest, opaque, smallest
 from relayc.symbolic import Dim, Size, bounds, proves
 
 ExprLike: TypeAlias = Any
@@ -131,11 +131,6 @@ def as_index(x: ExprLike, what: str) -> Index:
     return opaque(cast_(ir.IndexType.get(), x.value).result)
 
 
-def opaque(value: ir.Value) -> Index:
-    """A value of type index about which nothing is known."""
-    return Index.of(Var(-FAR, FAR, value, name="computed"))
-
-
 def constant(value: Any, dtype: str) -> ir.Value:
     """A number as a value of a dtype. Raises RelayError if the dtype cannot represent it."""
     value = value.item() if isinstance(value, np.generic) else value
@@ -148,10 +143,10 @@ def constant(value: Any, dtype: str) -> ir.Value:
         value = bool(value)
     type_ = scalar.te_element(dtype)
     if scalar.is_float(dtype):
-        return emit.constant(ir.FloatAttr.get(type_, float(value)), type_)
+        return emit.number(float(value), type_)
     check(is_integer(dtype) or dtype == "bool", f"T.{dtype}", "a dtype that is computed in", dtype)
     bits = scalar.bits(dtype)
-    return emit.constant(ir.IntegerAttr.get(type_, value - (1 << bits) if value >= 1 << (bits - 1) else value), type_)
+    return emit.number(value - (1 << bits) if value >= 1 << (bits - 1) else value, type_)
 
 
 def expr(x: ExprLike, what: str) -> Expr:
@@ -169,8 +164,7 @@ def expr(x: ExprLike, what: str) -> Expr:
 
 def truth(value: bool) -> Flag:
     """A constant condition."""
-    type_ = ir.IntegerType.get_signless(1)
-    return Flag(lambda: emit.constant(ir.IntegerAttr.get(type_, int(value)), type_))
+    return Flag(lambda: emit.number(int(value), ir.IntegerType.get_signless(1)))
 
 
 def condition(x: ExprLike, what: str) -> Flag:
@@ -372,8 +366,7 @@ def either(a: ExprLike, b: ExprLike) -> Flag:
 def negated(a: ExprLike) -> Flag:
     """Whether a condition does not hold."""
     x = condition(a, "not")
-    type_ = ir.IntegerType.get_signless(1)
-    return Flag(lambda: emit.arith("xori", x.emit(), emit.constant(ir.IntegerAttr.get(type_, 1), type_)))
+    return Flag(lambda: emit.arith("xori", x.emit(), emit.number(1, ir.IntegerType.get_signless(1))))
 
 
 def negative(x: ExprLike) -> Expr:

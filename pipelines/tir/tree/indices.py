@@ -173,7 +173,7 @@ class Reader:
     def _computed(self, value: ir.Value) -> Index:
         owner = value.owner
         if isinstance(owner, ir.Block):
-            return self._opaque(value)
+            return opaque(value)
         op = owner.operation
         if op.name == "arith.constant":
             return Index(ir.IntegerAttr(op.attributes["value"]).value)
@@ -182,10 +182,12 @@ class Reader:
             operands = [self.read(v) for v in op.operands]
             return canonical(affine_index(amap.results[0], operands[: amap.n_dims], divide, operands[amap.n_dims :]))
         made = computed(op.name, list(map(self.read, op.operands))) if op.name in _RULES else None
-        return self._opaque(value) if made is None else made
+        return opaque(value) if made is None else made
 
-    def _opaque(self, value: ir.Value) -> Index:
-        return Index.of(Var(-FAR, FAR, value, name="computed"))
+
+def opaque(value: ir.Value) -> Index:
+    """A value of type index about which nothing is known."""
+    return Index.of(Var(-FAR, FAR, value, name="computed"))
 
 
 def _product(a: Index, b: Index) -> Index | None:

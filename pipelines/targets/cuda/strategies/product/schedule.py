@@ -217,9 +217,9 @@ class ProductSchedule:
         if self.has_lines[number]:
 
             def layout(*i: Any) -> list[Any]:
-                if not way.along_depth:
-                    return [*i[:at], *i[at + 1 :], i[at]]
-                return [*i[:at], i[at] // count, i[at] % count, *i[at + 1 :]]
+                if way.along_depth:
+                    return [*i[:at], i[at] // count, i[at] % count, *i[at + 1 :]]
+                return [*i[:at], *i[at + 1 :], i[at] // (RUN * count), i[at] // RUN % count, i[at] % RUN]
 
             s.transform_layout(self.product, str(shared), map_of(len(loops), layout))
             if way.along_depth and self.tile.depth > RUN:

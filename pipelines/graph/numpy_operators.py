@@ -155,6 +155,24 @@ _BINARY: dict[str, Callable[..., Array]] = {
     "left_shift": np.left_shift,
     "right_shift": np.right_shift,
 }
+_OF_OPERATIONS: dict[str, Function] = {
+    "copy": lambda op, x: x,
+    "where": lambda op, condition, x, y: np.where(condition, x, y),
+    "zeros": lambda op: np.broadcast_to(np.zeros((), _dtype(op)), _shape(op)),
+    "ones": lambda op: np.broadcast_to(np.ones((), _dtype(op)), _shape(op)),
+    "sizes": lambda op: np.array(op.values, _dtype(op)),
+    "shape_of": lambda op, x: np.array(x.shape, _dtype(op)),
+    **dict.fromkeys(("reshape", "expand_dims", "squeeze", "nn_batch_flatten"), lambda op, x: x.reshape(_shape(op))),
+    "transpose": lambda op, x: x.transpose(permutation(op.axes, x.ndim)),
+    "reverse": lambda op, x: np.flip(x, op.axis),
+    "broadcast_to": lambda op, x: np.broadcast_to(x, _shape(op)),
+    "tile": lambda op, x: np.tile(x, op.reps),
+    "repeat": lambda op, x: np.repeat(x, op.repeats, op.axis),
+    "concatenate": lambda op, *arrays: np.concatenate(arrays, op.axis),
+    "stack": lambda op, *arrays: np.stack(arrays, op.axis),
+    "trilu": lambda op, x, k: (np.triu if op.upper else np.tril)(x, int(k)),
+}
+"""Functions of an operation's attributes and result type, and its operands."""
 
 
 def _elementwise(function: Callable[..., Array]) -> Function:
@@ -169,11 +187,7 @@ for _name, _function in (_UNARY | _BINARY).items():
     numpy_operator(_name)(_elementwise(_function))
 for _name, _function in _ROUNDING.items():
     numpy_operator(_name)(_rounding(_function))
-
-
-@numpy_operator("copy")
-def _copy(op: Op, x: Array) -> Array:
-    return x
+NUMPY_OPERATORS.update((_name, NumpyOperator(_function)) for _name, _function in _OF_OPERATIONS.items())
 
 
 @numpy_operator("erf", max_elements=1 << 14)
@@ -248,11 +262,6 @@ def _power(op: Op, a: Array, b: Array) -> Array:
     return np.power(_wide(a), _wide(b))
 
 
-@numpy_operator("where")
-def _where(op: Op, condition: Array, x: Array, y: Array) -> Array:
-    return np.where(condition, x, y)
-
-
 # ---- reductions -----------------------------------------------------------------------------------------------------------------------
 
 
@@ -288,28 +297,25 @@ numpy_operator("all")(_reduced(np.all))
 numpy_operator("any")(_reduced(np.any))
 
 
-@numpy_operator("cumsum")
-def _cumsum(op: Op, x: Array) -> Array:
-    return _scan(op, x, np.cumsum, 0)
+def _scan(function: Callable[..., Array], first: int) -> Function:
+    def run(op: Op, x: Array) -> Array:
+        axis = op.axis
+        if axis is None:
+            x, axis = x.reshape(-1), 0
+        x = _wide(x.astype(_dtype(op)))
+        found = function(x, axis=axis, dtype=x.dtype)
+        if op.exclusive:
+            found = np.roll(found, 1, axis)
+            index: list[Any] = [slice(None)] * x.ndim
+            index[axis] = slice(0, 1)
+            found[tuple(index)] = first
+        return found
+
+    return run
 
 
-@numpy_operator("cumprod")
-def _cumprod(op: Op, x: Array) -> Array:
-    return _scan(op, x, np.cumprod, 1)
-
-
-def _scan(op: Op, x: Array, function: Callable[..., Array], first: int) -> Array:
-    axis = op.axis
-    if axis is None:
-        x, axis = x.reshape(-1), 0
-    x = _wide(x.astype(_dtype(op)))
-    found = function(x, axis=axis, dtype=x.dtype)
-    if op.exclusive:
-        found = np.roll(found, 1, axis)
-        index: list[Any] = [slice(None)] * x.ndim
-        index[axis] = slice(0, 1)
-        found[tuple(index)] = first
-    return found
+numpy_operator("cumsum")(_scan(np.cumsum, 0))
+numpy_operator("cumprod")(_scan(np.cumprod, 1))
 
 
 # ---- transforms of signals ------------------------------------------------------------------------------------------------------------
@@ -349,16 +355,6 @@ def _full(op: Op, value: Array) -> Array:
     return np.broadcast_to(converted(value, TensorType.of(op.result).dtype), _shape(op))
 
 
-@numpy_operator("zeros")
-def _zeros(op: Op) -> Array:
-    return np.broadcast_to(np.zeros((), _dtype(op)), _shape(op))
-
-
-@numpy_operator("ones")
-def _ones(op: Op) -> Array:
-    return np.broadcast_to(np.ones((), _dtype(op)), _shape(op))
-
-
 @numpy_operator("arange")
 def _arange(op: Op) -> Array:
     wide = np.int64 if all(float(v).is_integer() for v in (op.start, op.step)) else np.float64
@@ -366,57 +362,7 @@ def _arange(op: Op) -> Array:
     return (np.array(op.start, wide) + positions * np.array(op.step, wide)).astype(_dtype(op))
 
 
-@numpy_operator("sizes")
-def _sizes(op: Op) -> Array:
-    return np.array(op.values, _dtype(op))
-
-
-@numpy_operator("shape_of")
-def _shape_of(op: Op, x: Array) -> Array:
-    return np.array(x.shape, _dtype(op))
-
-
 # ---- movement -------------------------------------------------------------------------------------------------------------------------
-
-
-@numpy_operator("reshape", "expand_dims", "squeeze", "nn_batch_flatten")
-def _reshape(op: Op, x: Array) -> Array:
-    return x.reshape(_shape(op))
-
-
-@numpy_operator("transpose")
-def _transpose(op: Op, x: Array) -> Array:
-    return x.transpose(permutation(op.axes, x.ndim))
-
-
-@numpy_operator("reverse")
-def _reverse(op: Op, x: Array) -> Array:
-    return np.flip(x, op.axis)
-
-
-@numpy_operator("broadcast_to")
-def _broadcast_to(op: Op, x: Array) -> Array:
-    return np.broadcast_to(x, _shape(op))
-
-
-@numpy_operator("tile")
-def _tile(op: Op, x: Array) -> Array:
-    return np.tile(x, op.reps)
-
-
-@numpy_operator("repeat")
-def _repeat(op: Op, x: Array) -> Array:
-    return np.repeat(x, op.repeats, op.axis)
-
-
-@numpy_operator("concatenate")
-def _concatenate(op: Op, *arrays: Array) -> Array:
-    return np.concatenate(arrays, op.axis)
-
-
-@numpy_operator("stack")
-def _stack(op: Op, *arrays: Array) -> Array:
-    return np.stack(arrays, op.axis)
 
 
 @numpy_operator("strided_slice")
@@ -431,11 +377,6 @@ def _strided_slice(op: Op, x: Array) -> Array:
 def _pad(op: Op, x: Array, value: Array) -> Array:
     pairs = np.array(pad_pairs(op.pad_width, x.ndim), np.int64).reshape(x.ndim, 2)
     return np.pad(x, pairs, constant_values=value) if op.pad_mode == "constant" else np.pad(x, pairs, mode=op.pad_mode)
-
-
-@numpy_operator("trilu")
-def _trilu(op: Op, x: Array, k: Array) -> Array:
-    return (np.triu if op.upper else np.tril)(x, int(k))
 
 
 @numpy_operator("take")

@@ -11,14 +11,12 @@ from relayc.dialects.relay.attention import AXES
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.te.rules import scalar
-from relayc.pipelines.te.rules.contraction import accumulator, multiply_add
+from relayc.pipelines.te.rules.contraction import accumulator, contract
 from relayc.pipelines.te.rules.core import (
     Value,
     affine_map,
     compute,
     dim,
-    fill,
-    generic,
     identity,
     index_constant,
     operand_type,
@@ -48,18 +46,6 @@ def _operand_map(layout: str, head: ir.AffineExpr, position: int) -> ir.AffineMa
 def _loops(*loops: int) -> ir.AffineMap:
     """The map of a tensor whose dimensions are loops of a product."""
     return affine_map(LOOPS, [dim(i) for i in loops])
-
-
-def _product(a: Value, b: Value, maps: list[ir.AffineMap], out: TensorType, out_map: ir.AffineMap, dtypes: tuple[str, str]) -> Value:
-    """Sum of a * b over the loops that `out_map` omits; `dtypes` are the dtypes of a and b."""
-    kept = {e.position for e in out_map.results}
-    kinds = ["parallel" if i in kept else "reduction" for i in range(LOOPS)]
-    body = multiply_add(out.dtype, out.dtype)
-
-    def widened(x: Value, y: Value, acc: Value) -> Value:
-        return body(scalar.convert(x, dtypes[0], out.dtype), scalar.convert(y, dtypes[1], out.dtype), acc)
-
-    return generic([a, b], maps, [fill(out, 0)], [out_map], kinds, widened)[0]
 
 
 @dataclass(frozen=True)
@@ -123,7 +109,7 @@ def _attention(op: Op, query: Value, key: Value, value: Value, mask: tuple[Value
     order = [place for axis in op.out_layout for place in places[axis]]
     out_type = TensorType(tuple(size for _, size in order), e.wide)
     maps = [_loops(0, 1, 2, 3, 4), _operand_map(op.value_layout, dim(1), 4)]
-    context = _product(weights, value, maps, out_type, _loops(*(i for i, _ in order)), (e.wide, e.dtype))
+    context = contract(weights, value, maps, _loops(*(i for i, _ in order)), out_type, (e.wide, e.dtype))
     loops = [loop for loop, _ in order]
     total_map = affine_map(5, [dim(loops.index(i)) for i in range(4)])
     found = parallel(
@@ -151,7 +137,7 @@ def attention_grad(
     weights = _weights(scores, parallel(e.row_type, [lse], seen, [of_row]), e)
     maps = [_operand_map(AXES, _head(e.group), 3), _operand_map(AXES, dim(1), 4)]
     widened = parallel(operand_type(op, 3).with_dtype(e.wide), [grad], lambda x: scalar.convert(x, e.dtype, e.wide))
-    of_weights = _product(widened, value, maps, e.scores_type, every, (e.wide, e.dtype))
+    of_weights = contract(widened, value, maps, every, e.scores_type, (e.wide, e.dtype))
 
     def of_score(w: Value, g: Value, mean: Value) -> Value:
         return arith.MulFOp(w, arith.MulFOp(arith.SubFOp(g, mean).result, scalar.constant(op.scale, e.wide)).result).result
@@ -160,10 +146,10 @@ def attention_grad(
     of_scores = parallel(e.scores_type, [weights, of_weights, delta], of_score, [identity(5), identity(5), delta_map])
     types = [result_type(op, i) for i in range(3)]
     of_key_map, dtypes = _loops(0, 1, 4, 5), (e.wide, e.dtype)
-    d_value = _product(weights, grad, [every, maps[0]], types[2], of_key_map, dtypes)
-    d_key = _product(of_scores, query, [every, maps[0]], types[1], of_key_map, dtypes)
+    d_value = contract(weights, grad, [every, maps[0]], of_key_map, types[2], dtypes)
+    d_key = contract(of_scores, query, [every, maps[0]], of_key_map, types[1], dtypes)
     query_type = TensorType((*e.row_type.sizes, types[0].sizes[3]), e.wide)
-    d_query = _product(of_scores, key, [every, maps[1]], query_type, _loops(0, 1, 2, 3, 5), dtypes)
+    d_query = contract(of_scores, key, [every, maps[1]], _loops(0, 1, 2, 3, 5), query_type, dtypes)
     return reshape(d_query, types[0].sizes), d_key, d_value
 
 
@@ -175,7 +161,7 @@ def _query_by_key(op: Op, e: _Extents, scale: float, query: Value, key: Value, l
         lambda x: arith.MulFOp(scalar.convert(x, e.dtype, e.wide), scalar.constant(scale, e.wide)).result,
     )
     maps = [_operand_map(layouts[0], _head(e.group), 3), _operand_map(layouts[1], dim(1), 4)]
-    return _product(scaled, key, maps, e.scores_type, _loops(0, 1, 2, 3, 4), (e.wide, e.dtype))
+    return contract(scaled, key, maps, _loops(0, 1, 2, 3, 4), e.scores_type, (e.wide, e.dtype))
 
 
 def _weights(scores: Value, of_row: Value, e: _Extents) -> Value:

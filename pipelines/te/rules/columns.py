@@ -16,10 +16,10 @@ from relayc.pipelines.te.rules.core import (
     empty,
     extract,
     fill,
-    generic,
     index_constant,
     operand_type,
     parallel,
+    reduction,
     result_type,
 )
 from relayc.pipelines.te.rules.literal import INDEX_DTYPE, add, clamped, integer_of, number
@@ -74,10 +74,9 @@ def col2im(op: Op, data: Value) -> Value:
     loops = 2 + 2 * n
     # The operand only gives the extent of the block loops.
     maps = [affine_map(loops, [dim(2 + n + i) for i in range(n)])]
-    kinds = ["parallel"] * (2 + n) + ["reduction"] * n
     result_map = affine_map(loops, [dim(i) for i in range(2 + n)])
     initial = fill(out.with_dtype(wide), 0)
-    found = generic([empty(TensorType(block, wide))], maps, [initial], [result_map], kinds, body)[0]
+    found = reduction([empty(TensorType(block, wide))], maps, initial, result_map, body)
     return narrowed(found, out, wide)
 
 
@@ -107,8 +106,7 @@ def max_pool_indices(op: Op, data: Value, largest: Value) -> Value:
     window = empty(TensorType(g.pool_size, source.dtype))
     result_map = affine_map(loops, [dim(i) for i in range(2 + n)])
     maps = [affine_map(loops, [dim(2 + n + i) for i in range(n)]), result_map]
-    kinds = ["parallel"] * (2 + n) + ["reduction"] * n
-    found = generic([window, largest], maps, [fill(out, never)], [result_map], kinds, body)[0]
+    found = reduction([window, largest], maps, fill(out, never), result_map, body)
     return parallel(out, [found], lambda index: _column_major(index, sizes, out.dtype)) if op.column_major else found
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from relayc.dialects.mlir import ir, linalg
 from relayc.dialects.relay.types import DTYPES, TensorType
 from relayc.pipelines.te.rules import scalar
-from relayc.pipelines.te.rules.core import Value, fill, generic, parallel
+from relayc.pipelines.te.rules.core import Value, fill, parallel, reduction
 
 HALF = ("float16", "bfloat16")
 
@@ -49,9 +49,7 @@ def contract(
         op = named([destination.type], [a, b], [destination], indexing_maps=attribute)
         linalg.fill_builtin_region(op.operation)
         return op.results[0]
-    kept = {e.position for e in output_map.results}
-    kinds = ["parallel" if i in kept else "reduction" for i in range(output_map.n_dims)]
-    return generic([a, b], maps, [fill(out, 0)], [output_map], kinds, multiply_add(operands[0], out.dtype, operands[1]))[0]
+    return reduction([a, b], maps, fill(out, 0), output_map, multiply_add(operands[0], out.dtype, operands[1]))
 
 
 def narrowed(value: Value, out: TensorType, dtype: str) -> Value:

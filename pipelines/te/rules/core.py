@@ -152,6 +152,16 @@ def generic(
     return list(op.results)
 
 
+def reduction(
+    inputs: Sequence[Value], maps: Sequence[ir.AffineMap], initial: Value, output_map: ir.AffineMap, body: Callable[..., Value]
+) -> Value:
+    """A linalg.generic with one output, which begins as `initial`: body(*inputs, acc) is accumulated over the loops that `output_map`
+    omits."""
+    kept = {e.position for e in output_map.results}
+    kinds = ["parallel" if i in kept else "reduction" for i in range(output_map.n_dims)]
+    return generic(inputs, maps, [initial], [output_map], kinds, body)[0]
+
+
 def elementwise(op: Op, inputs: Sequence[Value], body: Callable[..., Any]) -> Value:
     """A parallel linalg.generic with the first result of `op` as its output; inputs are broadcast to it as in numpy."""
     return parallel(result_type(op), inputs, body)
@@ -190,11 +200,9 @@ def reduce(
     `combine` must be one commutative arith operation on its two arguments, so that schedules may reorder it.
     """
     rank = data.type.rank
-    kept = [i for i in range(rank) if i not in axes]
-    kinds = ["reduction" if i in axes else "parallel" for i in range(rank)]
-    output_map = affine_map(rank, [dim(i) for i in kept])
+    output_map = affine_map(rank, [dim(i) for i in range(rank) if i not in axes])
     body = lambda x, acc: combine(element(x) if element else x, acc)  # noqa: E731 (an argument, not a definition)
-    return generic([data], [identity(rank)], [fill(out, init)], [output_map], kinds, body)[0]
+    return reduction([data], [identity(rank)], fill(out, init), output_map, body)
 
 
 def is_flattened(source: Sequence[Size], target: Sequence[Size]) -> bool:

@@ -14,10 +14,10 @@ from relayc.pipelines.te.rules.core import (
     dim,
     empty,
     fill,
-    generic,
     identity,
     operand_type,
     parallel,
+    reduction,
     result_type,
 )
 from relayc.pipelines.te.rules.rows import Rows
@@ -162,12 +162,11 @@ def lrn(op: Op, data: Value) -> Value:
     at = [dim(i) + dim(rank) if i == axis else dim(i) for i in range(rank)]
     maps = [affine_map(rank + 1, at), affine_map(rank + 1, [dim(rank)])]
     result_map = affine_map(rank + 1, [dim(i) for i in range(rank)])
-    kinds = ["parallel"] * rank + ["reduction"]
 
     def accumulate(x: Value, _: Value, acc: Value) -> Value:
         return _add(_square(scalar.convert(x, type_.dtype, wide)), acc)
 
-    squares = generic([padded, window], maps, [fill(type_.with_dtype(wide), 0.0)], [result_map], kinds, accumulate)[0]
+    squares = reduction([padded, window], maps, fill(type_.with_dtype(wide), 0.0), result_map, accumulate)
 
     def body(x: Value, s: Value) -> Value:
         base = _add(scalar.constant(op.bias, wide), _multiply(s, scalar.constant(op.alpha / op.size, wide)))

@@ -23,11 +23,11 @@ from relayc.pipelines.te.rules.core import (
     empty,
     extract,
     fill,
-    generic,
     index_constant,
     operand_type,
     parallel,
     reduce,
+    reduction,
     result_type,
     shape,
 )
@@ -116,12 +116,11 @@ def _window_sums(data: Value, g: PoolGeometry, out: TensorType, operand: str, in
         position = g.layout.index(axis)
         at[position] = dim(position) * g.strides[i] + dim(rank + i) * g.dilation[i]
     maps = [affine_map(loops, at), affine_map(loops, [dim(i) for i in range(rank, loops)])]
-    kinds = ["parallel"] * rank + ["reduction"] * len(g.spatial)
 
     def body(x: Value, _: Value, acc: Value) -> Value:
         return combine(acc, scalar.convert(x, operand, out.dtype), out.dtype)
 
-    return generic([data, window], maps, [destination], [affine_map(loops, [dim(i) for i in range(rank)])], kinds, body)[0]
+    return reduction([data, window], maps, destination, affine_map(loops, [dim(i) for i in range(rank)]), body)
 
 
 @compute("nn_max_pool1d", "nn_max_pool2d", "nn_max_pool3d")
@@ -336,5 +335,4 @@ def _adaptive(op: Op, layout: Layout, data: Value, out: TensorType, init: float 
         return combine(acc, scalar.select(inside, element, scalar.constant(init, out.dtype)), out.dtype)
 
     maps = [affine_map(loops, [dim(i) for i in range(rank, loops)])]
-    kinds = ["parallel"] * rank + ["reduction"] * len(axes)
-    return generic([window], maps, [fill(out, init)], [affine_map(loops, [dim(i) for i in range(rank)])], kinds, body)[0]
+    return reduction([window], maps, fill(out, init), affine_map(loops, [dim(i) for i in range(rank)]), body)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from math import prod
 
-from relayc.dialects.mlir import arith, linalg
+from relayc.dialects.mlir import arith, ir, linalg
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.reduce import ArgMax, reduced_axes, reduced_shape
 from relayc.dialects.relay.types import TensorType
@@ -15,12 +15,12 @@ from relayc.pipelines.te.rules.core import (
     compute,
     dim,
     fill,
-    generic,
     identity,
     index_constant,
     operand_type,
     parallel,
     reduce,
+    reduction,
     reshape,
     result_type,
     shape,
@@ -105,10 +105,9 @@ def any_(op: Op, data: Value) -> Value:
 # ---- two operands, or two steps ---------------------------------------------------------------------------------------------------
 
 
-def _loops(rank: int, axes: tuple[int, ...]) -> tuple[list[str], list]:
-    """Iterator kinds of a reduction over `axes`, and the remaining dimensions."""
-    kinds = ["reduction" if i in axes else "parallel" for i in range(rank)]
-    return kinds, [dim(i) for i in range(rank) if i not in axes]
+def _kept_map(rank: int, axes: tuple[int, ...]) -> ir.AffineMap:
+    """The map of a tensor without `axes` in loops over all of them."""
+    return affine_map(rank, [dim(i) for i in range(rank) if i not in axes])
 
 
 @compute("argmax", "argmin")
@@ -129,10 +128,9 @@ def arg_reduce(op: Op, data: Value) -> Value:
         index = integer_of(_flat_index(source, axes), out.dtype)
         return pick(scalar.select(found, index, scalar.constant(never, out.dtype)), acc, out.dtype)
 
-    kinds, kept = _loops(source.rank, axes)
-    kept_map = affine_map(source.rank, kept)
+    kept_map = _kept_map(source.rank, axes)
     initial = fill(TensorType(shape(best), out.dtype), never)
-    found = generic([data, best], [identity(source.rank), kept_map], [initial], [kept_map], kinds, body)[0]
+    found = reduction([data, best], [identity(source.rank), kept_map], initial, kept_map, body)
     return reshape(found, out.sizes)
 
 
@@ -149,7 +147,6 @@ def _flat_index(source: TensorType, axes: tuple[int, ...]) -> Value:
 def variance(op: Op, data: Value, mean_: Value) -> Value:
     source, axes = operand_type(op), _axes(op)
     dtype = accumulator(source.dtype)
-    kinds, kept = _loops(source.rank, axes)
 
     def body(x: Value, m: Value, acc: Value) -> Value:
         wide_x, wide_m = (scalar.convert(v, source.dtype, dtype) for v in (x, m))
@@ -158,6 +155,6 @@ def variance(op: Op, data: Value, mean_: Value) -> Value:
 
     mean_map = affine_map(source.rank, [0 if i in axes else dim(i) for i in range(source.rank)])
     out = TensorType(reduced_shape(source.shape, axes, keepdims=False), dtype)
-    squares = generic([data, mean_], [identity(source.rank), mean_map], [fill(out, 0)], [affine_map(source.rank, kept)], kinds, body)[0]
+    squares = reduction([data, mean_], [identity(source.rank), mean_map], fill(out, 0), _kept_map(source.rank, axes), body)
     count = prod(source.sizes[a] for a in axes) - op.unbiased
     return _finished(op, squares, dtype, lambda x: _divided(x, count, dtype))

@@ -18,11 +18,11 @@ from relayc.pipelines.te.rules.core import (
     empty,
     extract,
     fill,
-    generic,
     identity,
     index_constant,
     operand_type,
     parallel,
+    reduction,
     result_type,
 )
 from relayc.pipelines.te.rules.literal import index_of_float, integer_of, number
@@ -158,9 +158,8 @@ def _side_by_side(op: Op, sampled: _Sampled, rois: Value, source: TensorType, ou
 
     samples = empty(TensorType((most, most), wide))
     maps = [affine_map(6, [dim(4), dim(5)]), *(affine_map(6, [dim(0), i]) for i in range(5))]
-    kinds = ["parallel"] * 4 + ["reduction"] * 2
     result_map = affine_map(6, [dim(i) for i in range(4)])
-    found = generic([samples, *[rois] * 5], maps, [fill(out.with_dtype(wide), init)], [result_map], kinds, body)[0]
+    found = reduction([samples, *[rois] * 5], maps, fill(out.with_dtype(wide), init), result_map, body)
     if op.sample_ratio > 0 and sampled.largest:
         return narrowed(found, out, wide)
 

@@ -12,7 +12,7 @@ from relayc.dialects.mlir import arith, ir
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.te.rules import scalar
 from relayc.pipelines.te.rules.contraction import accumulator
-from relayc.pipelines.te.rules.core import Value, affine_map, dim, fill, generic, identity, parallel
+from relayc.pipelines.te.rules.core import Value, affine_map, dim, fill, identity, parallel, reduction
 from relayc.pipelines.te.rules.literal import number
 from relayc.symbolic import Size
 
@@ -81,9 +81,8 @@ class Rows:
             *values, acc = rest
             return combine(element(self.widen(x, dtype), *values), acc).result
 
-        kinds = ["reduction" if i in self.axes else "parallel" for i in range(self.type.rank)]
         maps = [identity(self.type.rank)] + [self.row_map] * len(of_rows)
-        return generic([data, *of_rows], maps, [fill(self.row_type, init)], [self.row_map], kinds, body)[0]
+        return reduction([data, *of_rows], maps, fill(self.row_type, init), self.row_map, body)
 
     def sum(
         self, data: Value, of_rows: Sequence[Value] = (), element: Callable[..., Value] = lambda x: x, dtype: str | None = None

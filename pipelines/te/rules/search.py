@@ -12,9 +12,9 @@ from relayc.pipelines.te.rules.core import (
     empty,
     extract,
     fill,
-    generic,
     index_constant,
     operand_type,
+    reduction,
     result_type,
 )
 from relayc.pipelines.te.rules.literal import INDEX_DTYPE, add, clamped, index_of, integer_of
@@ -44,6 +44,5 @@ def searchsorted(op: Op, sequence: Value, values: Value) -> Value:
 
     dims = [dim(i) for i in range(out.rank)]
     maps = [affine_map(out.rank + 1, [dim(out.rank)]), affine_map(out.rank + 1, dims)]
-    kinds = [*["parallel"] * out.rank, "reduction"]
     halvings = empty(TensorType((rounds,), "int32"))
-    return generic([halvings, values], maps, [fill(out, 0)], [affine_map(out.rank + 1, dims)], kinds, halve)[0]
+    return reduction([halvings, values], maps, fill(out, 0), affine_map(out.rank + 1, dims), halve)

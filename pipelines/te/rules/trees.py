@@ -15,10 +15,10 @@ from relayc.pipelines.te.rules.core import (
     empty,
     extract,
     fill,
-    generic,
     index_constant,
     operand_type,
     parallel,
+    reduction,
     result_type,
 )
 from relayc.pipelines.te.rules.literal import index_of, literal
@@ -60,8 +60,7 @@ def tree_leaves(op: Op, data: Value, roots: Value, children: Value, features: Va
         return starts
     # Gives the extent of the loop over the steps.
     steps = empty(TensorType((op.depth,), _NODE))
-    kinds = ["parallel", "parallel", "reduction"]
-    return generic([steps], [affine_map(3, [dim(2)])], [starts], [affine_map(3, [dim(0), dim(1)])], kinds, step)[0]
+    return reduction([steps], [affine_map(3, [dim(2)])], starts, affine_map(3, [dim(0), dim(1)]), step)
 
 
 _JOIN = {"sum": (0.0, scalar.add), "min": (inf, scalar.minimum), "max": (-inf, scalar.maximum)}
@@ -78,6 +77,6 @@ def leaf_weights(op: Op, leaves: Value, weights: Value) -> Value:
         weight = extract(weights, [index_of(leaf, _NODE), linalg.IndexOp(1).result])
         return join(scalar.convert(weight, source.dtype, wide), total, wide)
 
-    maps, kinds = [affine_map(3, [dim(2), dim(0)])], ["parallel", "parallel", "reduction"]
-    found = generic([leaves], maps, [fill(out.with_dtype(wide), start)], [affine_map(3, [dim(0), dim(1)])], kinds, body)[0]
+    maps = [affine_map(3, [dim(2), dim(0)])]
+    found = reduction([leaves], maps, fill(out.with_dtype(wide), start), affine_map(3, [dim(0), dim(1)]), body)
     return narrowed(found, out, wide)

@@ -8,7 +8,7 @@ from relayc.dialects.relay.types import TensorType
 from relayc.dialects.relay.window import padding_pairs
 from relayc.dialects.relay.winograd import DATA, RESULT, TILE
 from relayc.pipelines.te.rules import scalar
-from relayc.pipelines.te.rules.core import Value, affine_map, compute, dim, fill, generic, operand_type, reshape, result_type, shape
+from relayc.pipelines.te.rules.core import Value, affine_map, compute, dim, fill, operand_type, reduction, reshape, result_type, shape
 from relayc.pipelines.te.rules.window import crop, pad
 
 
@@ -27,8 +27,7 @@ def _two_sided(matrix: Value, data: Value, data_map: ir.AffineMap, out: TensorTy
         product = scalar.multiply(scalar.multiply(p, q, out.dtype), x, out.dtype)
         return scalar.add(acc, product, out.dtype)
 
-    kinds = ["parallel"] * rank + ["reduction"] * 2
-    return generic([matrix, matrix, data], maps, [fill(out, 0)], [output_map], kinds, body)[0]
+    return reduction([matrix, matrix, data], maps, fill(out, 0), output_map, body)
 
 
 @compute("nn_winograd_input_transform")

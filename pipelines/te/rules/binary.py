@@ -25,15 +25,11 @@ def _safe_divisor(a: Value, b: Value, dtype: str) -> Value:
 
 
 def _divide(a: Value, b: Value, dtype: str) -> Value:
-    if scalar.is_float(dtype):
-        return arith.DivFOp(a, b).result
-    return (arith.DivUIOp if scalar.is_unsigned(dtype) else arith.DivSIOp)(a, _safe_divisor(a, b, dtype)).result
+    return scalar.divide(a, b if scalar.is_float(dtype) else _safe_divisor(a, b, dtype), dtype)
 
 
 def _mod(a: Value, b: Value, dtype: str) -> Value:
-    if scalar.is_float(dtype):
-        return arith.RemFOp(a, b).result
-    return (arith.RemUIOp if scalar.is_unsigned(dtype) else arith.RemSIOp)(a, _safe_divisor(a, b, dtype)).result
+    return scalar.remainder(a, b if scalar.is_float(dtype) else _safe_divisor(a, b, dtype), dtype)
 
 
 def _signs_differ(remainder: Value, b: Value, dtype: str) -> Value:

@@ -204,14 +204,7 @@ def scatter_elements(op: Op, data: Value, indices: Value, updates: Value) -> Val
         return _any_order(_scattered(data, updates, out.dtype, op.reduction, place), op.distinct)[0]
     counts = fill(TensorType(out.shape, INDEX_DTYPE), 1)
     total, counts = _scattered(data, updates, out.dtype, "mean", place, counts)
-    return parallel(out, [total, counts], lambda x, n: _quotient(x, n, out.dtype))
-
-
-def _quotient(total: Value, count: Value, dtype: str) -> Value:
-    by = scalar.convert(count, INDEX_DTYPE, dtype)
-    if scalar.is_float(dtype):
-        return arith.DivFOp(total, by).result
-    return (arith.DivUIOp if scalar.is_unsigned(dtype) else arith.DivSIOp)(total, by).result
+    return parallel(out, [total, counts], lambda x, n: scalar.divide(x, scalar.convert(n, INDEX_DTYPE, out.dtype), out.dtype))
 
 
 @compute("scatter_nd")

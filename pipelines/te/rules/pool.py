@@ -152,16 +152,9 @@ def _windowed_avg(g: PoolGeometry, data: Value, out: TensorType, include_pad: bo
 
     def mean(total: Value) -> Value:
         count = _count(g, out, sizes, include_pad, wide.dtype)
-        return scalar.convert(_quotient(total, count, wide.dtype), wide.dtype, out.dtype)
+        return scalar.convert(scalar.divide(total, count, wide.dtype), wide.dtype, out.dtype)
 
     return parallel(out, [sums], mean)
-
-
-def _quotient(total: Value, count: Value, dtype: str) -> Value:
-    """A sum divided by a nonzero number; integers are rounded towards 0."""
-    if scalar.is_float(dtype):
-        return arith.DivFOp(total, count).result
-    return (arith.DivUIOp if scalar.is_unsigned(dtype) else arith.DivSIOp)(total, count).result
 
 
 def _zero(dtype: str) -> float | int:
@@ -229,7 +222,7 @@ def _global_avg(layout: Layout, data: Value, out: TensorType) -> Value:
     wide = accumulator(out.dtype)
     rows = _reduced(layout, data, out.with_dtype(wide), out.dtype, _zero(wide), scalar.add)
     count = prod(n for n, axis in zip(shape(data), layout.axes, strict=True) if axis not in "NCc")
-    return _with_spatial(layout, rows, out, lambda x: scalar.convert(_quotient(x, number(count, wide), wide), wide, out.dtype))
+    return _with_spatial(layout, rows, out, lambda x: scalar.convert(scalar.divide(x, number(count, wide), wide), wide, out.dtype))
 
 
 @compute("nn_global_max_pool2d")
@@ -275,7 +268,7 @@ def adaptive_avg_pool(op: Op, data: Value) -> Value:
             start, end = _bounds(linalg.IndexOp(i).result, shape(data)[i], out.sizes[i])
             count = arith.MulIOp(count, arith.SubIOp(end, start).result).result
         as_int = arith.IndexCastOp(scalar.te_element("int32"), count).result
-        quotient = _quotient(total, scalar.convert(as_int, "int32", wide.dtype), wide.dtype)
+        quotient = scalar.divide(total, scalar.convert(as_int, "int32", wide.dtype), wide.dtype)
         return scalar.convert(quotient, wide.dtype, out.dtype)
 
     return parallel(out, [sums], mean)

@@ -73,11 +73,8 @@ def mean(op: Op, data: Value) -> Value:
 
 
 def _divided(x: Value, count: Size, dtype: str) -> Value:
-    if scalar.is_float(dtype):
-        return arith.DivFOp(x, number(count, dtype)).result
     # The mean of no integers is undefined; dividing by 1 gives 0 and does not trap.
-    divisor = number(maximum(count, 1), dtype)
-    return (arith.DivUIOp if scalar.is_unsigned(dtype) else arith.DivSIOp)(x, divisor).result
+    return scalar.divide(x, number(count if scalar.is_float(dtype) else maximum(count, 1), dtype), dtype)
 
 
 @compute("max")

@@ -120,6 +120,8 @@ def _pick(float_op: Callable, signed: Callable, unsigned: Callable | None = None
 add = _pick(arith.AddFOp, arith.AddIOp)
 subtract = _pick(arith.SubFOp, arith.SubIOp)
 multiply = _pick(arith.MulFOp, arith.MulIOp)
+divide = _pick(arith.DivFOp, arith.DivSIOp, arith.DivUIOp)
+remainder = _pick(arith.RemFOp, arith.RemSIOp, arith.RemUIOp)
 maximum = _pick(arith.MaximumFOp, arith.MaxSIOp, arith.MaxUIOp)
 minimum = _pick(arith.MinimumFOp, arith.MinSIOp, arith.MinUIOp)
 

@@ -3,11 +3,10 @@
 `axis` None means all axes; `exclude` turns the choice around; `keepdims` leaves reduced axes with size 1.
 """
 
-import typing
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import Any, cast
 
-from relayc.dialects.relay.base import Ints, LayoutRole, Op, Operand, Pattern, Precision, Size, TensorType, View, check
+from relayc.dialects.relay.base import Ints, LayoutRole, Op, Operand, Pattern, Precision, Size, TensorType, View, check, declare
 from relayc.dialects.relay.conditions import require_at_least, require_type
 from relayc.dialects.relay.kinds import BOOL, FLOAT, NUMBER, same_dtype
 from relayc.dialects.relay.layout import NCHW, layout
@@ -65,32 +64,19 @@ class Mean(_Reduce, name="mean"):
         spatial = [NCHW.index(axis) for axis in "HW"]
         return not self.exclude and TensorType.of(self.data).rank == len(NCHW) and sorted(a % 4 for a in self.axis or ()) == spatial
 
-    def in_layout(self, target: str) -> dict[str, typing.Any]:
+    def in_layout(self, target: str) -> dict[str, Any]:
         return {**self.attrs(), "axis": tuple(layout(target).index(axis) for axis in "HW")}
 
 
-class Max(_Reduce, name="max"):
-    """Largest element, NaN if any is NaN; of no elements the type's lowest value."""
-
-
-class Min(_Reduce, name="min"):
-    """Smallest element, NaN if any is NaN; of no elements the type's highest value."""
-
-
-class Prod(_Reduce, name="prod"):
-    """Product; 1 of no elements, integers wrap."""
-
-
-class All(_Reduce, name="all"):
-    """Whether every bool holds."""
-
-    kind = BOOL
-
-
-class Any(_Reduce, name="any"):
-    """Whether some bool holds."""
-
-    kind = BOOL
+declare(
+    _Reduce,
+    {
+        "max": "Largest element, NaN if any is NaN; of no elements the type's lowest value.",
+        "min": "Smallest element, NaN if any is NaN; of no elements the type's highest value.",
+        "prod": "Product; 1 of no elements, integers wrap.",
+    },
+)
+declare(_Reduce, {"all": "Whether every bool holds.", "any": "Whether some bool holds."}, kind=BOOL)
 
 
 class _ArgReduce(_Reduce):

@@ -84,14 +84,7 @@ declare(
         "cosh": "Hyperbolic cosine.",
     },
 )
-
-
-class Tanh(_Unary, name="tanh"):
-    """Hyperbolic tangent."""
-
-    precision = Precision.FOLLOW
-
-
+declare(_Unary, {"tanh": "Hyperbolic tangent."}, precision=Precision.FOLLOW)
 declare(
     _Unary,
     {
@@ -100,28 +93,9 @@ declare(
         "atanh": "Inverse hyperbolic tangent: infinite at -1 and 1, NaN outside.",
     },
 )
-
-
-class Erf(_Unary, name="erf"):
-    """The error function."""
-
-    precision = Precision.FOLLOW
-
-
-class LogicalNot(_Unary, name="logical_not"):
-    """not x, of bools."""
-
-    kind = BOOL
-    involutory = True
-
-
-class BitwiseNot(_Unary, name="bitwise_not"):
-    """Every bit flipped; of a bool, not x."""
-
-    kind = BITS
-    involutory = True
-
-
+declare(_Unary, {"erf": "The error function."}, precision=Precision.FOLLOW)
+declare(_Unary, {"logical_not": "not x, of bools."}, kind=BOOL, involutory=True)
+declare(_Unary, {"bitwise_not": "Every bit flipped; of a bool, not x."}, kind=BITS, involutory=True)
 declare(
     _Unary,
     {

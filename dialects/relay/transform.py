@@ -29,21 +29,26 @@ from relayc.symbolic import bounds, maximum
 Known = Size | None
 
 
+class _Move(Op):
+    """An operator whose result has elements of `data` in other places."""
+
+    data: Operand
+    pattern = Pattern.INJECTIVE
+    precision = Precision.EXACT
+
+
 # ---- the same elements in the same order ------------------------------------------------------------------------------------------
 
 
-class Reshape(Op, name="reshape"):
+class Reshape(_Move, name="reshape"):
     """The elements in row-major order under another shape, given by sizes and Relay's codes.
 
     0 copies the operand's dimension (a size of 0 with `allowzero`), -1 is inferred, -2 copies all that remain, -3 merges the next two,
     -4 splits the next one into the two sizes that follow (one of which may be -1).
     """
 
-    data: Operand
     newshape: Sizes
     allowzero: bool = False
-    pattern = Pattern.INJECTIVE
-    precision = Precision.EXACT
     is_view = True
 
     @staticmethod
@@ -53,14 +58,12 @@ class Reshape(Op, name="reshape"):
         return out
 
 
-class ExpandDims(Op, name="expand_dims"):
+class ExpandDims(_Move, name="expand_dims"):
     """Inserts `num_newaxis` axes of size 1 at `axis` of the result."""
 
-    data: Operand
     axis: int
     num_newaxis: int = 1
     pattern = Pattern.BROADCAST
-    precision = Precision.EXACT
     is_view = True
 
     @staticmethod
@@ -70,13 +73,10 @@ class ExpandDims(Op, name="expand_dims"):
         return op.data.with_shape((*op.data.shape[:axis], *(1,) * op.num_newaxis, *op.data.shape[axis:]))
 
 
-class Squeeze(Op, name="squeeze"):
+class Squeeze(_Move, name="squeeze"):
     """Removes the given axes, which must have size 1; all axes of size 1 if `axis` is None."""
 
-    data: Operand
     axis: Ints | None = None
-    pattern = Pattern.INJECTIVE
-    precision = Precision.EXACT
     is_view = True
 
     @staticmethod
@@ -91,12 +91,9 @@ class Squeeze(Op, name="squeeze"):
         return op.data.with_shape(d for i, d in enumerate(op.data.shape) if i not in axes)
 
 
-class BatchFlatten(Op, name="nn_batch_flatten", relay_name="nn.batch_flatten"):
+class BatchFlatten(_Move, name="nn_batch_flatten", relay_name="nn.batch_flatten"):
     """Keeps the first axis and flattens the others into one."""
 
-    data: Operand
-    pattern = Pattern.INJECTIVE
-    precision = Precision.EXACT
     is_view = True
 
     @staticmethod
@@ -117,13 +114,10 @@ def permutation(axes: Ints | None, rank: int) -> tuple[int, ...]:
     return found
 
 
-class Transpose(Op, name="transpose"):
+class Transpose(_Move, name="transpose"):
     """Axis i of the result is axis axes[i] of the operand; `axes` None reverses them."""
 
-    data: Operand
     axes: Ints | None = None
-    pattern = Pattern.INJECTIVE
-    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -135,13 +129,10 @@ class Transpose(Op, name="transpose"):
         return tuple(i for i, axis in enumerate(permutation(self.axes, rank)) if i == axis)
 
 
-class Reverse(Op, name="reverse"):
+class Reverse(_Move, name="reverse"):
     """The elements in the opposite order along `axis`."""
 
-    data: Operand
     axis: int = 0
-    pattern = Pattern.INJECTIVE
-    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -149,14 +140,11 @@ class Reverse(Op, name="reverse"):
         return op.data
 
 
-class LayoutTransform(Op, name="layout_transform"):
+class LayoutTransform(_Move, name="layout_transform"):
     """Rewrites a tensor from one layout to another, both as strings: NCHW, NHWC, NCHW8c, OIHW16i4o."""
 
-    data: Operand
     src_layout: str
     dst_layout: str
-    pattern = Pattern.INJECTIVE
-    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -174,14 +162,11 @@ def _scaled(dim: Known, times: int, by: int, name: str) -> Known:
     return None if divided is None else divided * times
 
 
-class BlockMove(Op):
+class BlockMove(_Move):
     """Moves pixels of blocks of block_size x block_size to channels, or back, NCHW or NHWC."""
 
-    data: Operand
     block_size: int
     layout: str = "NCHW"
-    pattern = Pattern.INJECTIVE
-    precision = Precision.EXACT
     to_depth = False
 
     @property
@@ -237,21 +222,18 @@ class SpaceToDepth(BlockMove, name="nn_space_to_depth", relay_name="nn.space_to_
 # ---- parts ------------------------------------------------------------------------------------------------------------------------
 
 
-class StridedSlice(Op, name="strided_slice"):
+class StridedSlice(_Move, name="strided_slice"):
     """data[begin:end:strides] along `axes` (the first ones where None), bounds counted and clamped as in numpy (ONNX Slice).
 
     With a negative stride an `end` of -(size + 1) or below runs through element 0. Strides that are missing are 1. With slice_mode "size"
     `end` holds sizes, -1 for all that remain. A begin or an end of 2^31 - 1 or more is that of an axis of symbolic size.
     """
 
-    data: Operand
     begin: Sizes
     end: Sizes
     strides: Ints = (1,)
     axes: Ints | None = None
     slice_mode: str = "end"
-    pattern = Pattern.INJECTIVE
-    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -267,14 +249,11 @@ class StridedSlice(Op, name="strided_slice"):
         return tuple(range(TensorType.of(self.data).rank))
 
 
-class Split(Op, name="split"):
+class Split(_Move, name="split"):
     """Parts of the operand along `axis`, as a tuple: a number of equal sections, or the indices at which parts begin."""
 
-    data: Operand
     indices_or_sections: int | Sizes
     axis: int = 0
-    pattern = Pattern.INJECTIVE
-    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TupleType:
@@ -366,13 +345,11 @@ class Stack(Op, name="stack"):
 # ---- repetition and padding -------------------------------------------------------------------------------------------------------
 
 
-class BroadcastTo(Op, name="broadcast_to"):
+class BroadcastTo(_Move, name="broadcast_to"):
     """The operand under `shape`, by numpy's rule."""
 
-    data: Operand
     shape: Sizes
     pattern = Pattern.BROADCAST
-    precision = Precision.EXACT
     moves_only = True
     repeats_only = True
 
@@ -383,13 +360,11 @@ class BroadcastTo(Op, name="broadcast_to"):
         return op.data.with_shape(target)
 
 
-class Tile(Op, name="tile"):
+class Tile(_Move, name="tile"):
     """The operand repeated as a whole, reps[i] times along axis i, as numpy.tile."""
 
-    data: Operand
     reps: Sizes
     pattern = Pattern.BROADCAST
-    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -400,14 +375,12 @@ class Tile(Op, name="tile"):
         return op.data.with_shape(None if d is None else d * r for d, r in zip(shape, reps, strict=True))
 
 
-class Repeat(Op, name="repeat"):
+class Repeat(_Move, name="repeat"):
     """Each element `repeats` times along `axis`; of the flattened tensor if it is None, as numpy.repeat."""
 
-    data: Operand
     repeats: Size
     axis: int | None = None
     pattern = Pattern.BROADCAST
-    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -445,19 +418,16 @@ def _check_mirror(data: TensorType, pad_width: Sizes, mode: str, least: int) -> 
 _PAD_MODES = ("constant", "edge", "reflect")
 
 
-class Pad(Op, name="nn_pad", relay_name="nn.pad"):
+class Pad(_Move, name="nn_pad", relay_name="nn.pad"):
     """Adds a border of pad_width = (before 0, after 0, before 1, ...) elements (ONNX Pad).
 
     pad_mode: "constant" (`pad_value`, a scalar), "edge" (the nearest element) or "reflect" (mirrored without the edge element).
     """
 
-    data: Operand
     pad_value: Operand
     pad_width: Sizes
     pad_mode: str = "constant"
-    pattern = Pattern.INJECTIVE
     root_only = True
-    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -475,15 +445,12 @@ class Pad(Op, name="nn_pad", relay_name="nn.pad"):
 _MIRROR_MODES = ("SYMMETRIC", "REFLECT")
 
 
-class MirrorPad(Op, name="nn_mirror_pad", relay_name="nn.mirror_pad"):
+class MirrorPad(_Move, name="nn_mirror_pad", relay_name="nn.mirror_pad"):
     """Adds a mirrored border: with the edge element ("SYMMETRIC") or without ("REFLECT"); pad_width as in nn.pad."""
 
-    data: Operand
     mode: str = "SYMMETRIC"
     pad_width: Sizes
-    pattern = Pattern.INJECTIVE
     root_only = True
-    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:

@@ -2,9 +2,8 @@
 
 from relayc.dialects.relay.base import Floats, LayoutRole, Operand, Pattern, Precision, Sizes, TensorType, View, check, declare
 from relayc.dialects.relay.conditions import require_at_least, require_at_most
-from relayc.dialects.relay.images import ImageOp
+from relayc.dialects.relay.images import ImageOp, image_layout
 from relayc.dialects.relay.kinds import NUMBER
-from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.shapes import shape_text
 from relayc.dialects.relay.window import SPATIAL, per_axis
 from relayc.symbolic import Size, minimum
@@ -26,7 +25,16 @@ LONGEST = 1 << 24
 """Elements along a resampled axis: their positions are computed in float32, which has no more whole numbers."""
 
 
-class _Resize(ImageOp):
+class _Resampling(ImageOp):
+    """An operator that reads its image at computed positions."""
+
+    data: Operand
+    pattern = Pattern.INJECTIVE
+    gathers = True
+    precision = Precision.FOLLOW
+
+
+class _Resize(_Resampling):
     """What the resizing operators share.
 
     Attributes:
@@ -41,7 +49,6 @@ class _Resize(ImageOp):
       scales: not in Relay: the factors that coordinates are computed with; size by size where empty (ONNX uses the factors given).
     """
 
-    data: Operand
     size: Sizes
     roi: Floats = ()
     method: str = "linear"
@@ -52,16 +59,12 @@ class _Resize(ImageOp):
     extrapolation_value: float = 0.0
     out_dtype: str = ""
     scales: Floats = ()
-    pattern = Pattern.INJECTIVE
-    gathers = True
     spatial_rank = 0
-    precision = Precision.FOLLOW
 
     @classmethod
     def infer(cls, op: View) -> TensorType:
         letters = SPATIAL[cls.spatial_rank]
-        parsed = layout(op.layout, "NC" + letters)
-        check(parsed.blocks.keys() <= {"C"}, "layout", "only the axis C blocked", op.layout)
+        parsed = image_layout(op.layout, cls.spatial_rank)
         NUMBER.require("data", op.data)
         check(op.method in METHODS, "method", " or ".join(METHODS), op.method)
         mode = op.coordinate_transformation_mode
@@ -104,8 +107,7 @@ def _rounded(length: Size, scale: float) -> Size:
 
 def _upsampled(op: View, scales: Floats, methods: tuple[str, ...]) -> TensorType:
     letters = SPATIAL[len(scales)]
-    parsed = layout(op.layout, "NC" + letters)
-    check(parsed.blocks.keys() <= {"C"}, "layout", "only the axis C blocked", op.layout)
+    parsed = image_layout(op.layout, len(scales))
     NUMBER.require("data", op.data)
     check(op.method in methods, "method", " or ".join(methods), op.method)
     check(all(s > 0 for s in scales), "scale", "values above 0", scales)
@@ -117,42 +119,34 @@ def _upsampled(op: View, scales: Floats, methods: tuple[str, ...]) -> TensorType
     return op.data.with_shape(parsed.shape(dims))
 
 
-class Upsampling(ImageOp, name="nn_upsampling", relay_name="nn.upsampling"):
+class Upsampling(_Resampling, name="nn_upsampling", relay_name="nn.upsampling"):
     """Enlarges both spatial axes by scale_h and scale_w (Relay nn.upsampling).
 
     method is nearest_neighbor, bilinear or bicubic; coordinates follow align_corners if it is set, otherwise asymmetric.
     """
 
-    data: Operand
     scale_h: float = 1.0
     scale_w: float = 1.0
     layout: str = "NCHW"
     method: str = "nearest_neighbor"
     align_corners: bool = False
-    pattern = Pattern.INJECTIVE
-    gathers = True
     layout_role = LayoutRole.FOLLOWS
     layout_gain = 1.0
-    precision = Precision.FOLLOW
 
     @staticmethod
     def infer(op: View) -> TensorType:
         return _upsampled(op, (op.scale_h, op.scale_w), ("nearest_neighbor", "bilinear", "bicubic"))
 
 
-class Upsampling3d(ImageOp, name="nn_upsampling3d", relay_name="nn.upsampling3d"):
+class Upsampling3d(_Resampling, name="nn_upsampling3d", relay_name="nn.upsampling3d"):
     """Enlarges the three spatial axes by scale_d, scale_h and scale_w (Relay nn.upsampling3d); method nearest_neighbor or trilinear."""
 
-    data: Operand
     scale_d: float = 1.0
     scale_h: float = 1.0
     scale_w: float = 1.0
     layout: str = "NCDHW"
     method: str = "nearest_neighbor"
     coordinate_transformation_mode: str = "half_pixel"
-    pattern = Pattern.INJECTIVE
-    gathers = True
-    precision = Precision.FOLLOW
 
     @staticmethod
     def infer(op: View) -> TensorType:

@@ -5,10 +5,10 @@ All keep the layout of their data, which may be blocked in its channels ("NCHW16
 
 from dataclasses import dataclass
 
-from relayc.dialects.relay.base import Ints, LayoutRole, Operand, Pattern, Precision, Sizes, TensorType, View, check, declare
-from relayc.dialects.relay.images import ImageOp
+from relayc.dialects.relay.base import Ints, LayoutRole, Operand, Pattern, Precision, Sizes, TensorType, View, declare
+from relayc.dialects.relay.images import ImageOp, image_layout
 from relayc.dialects.relay.kinds import NUMBER
-from relayc.dialects.relay.layout import Layout, layout
+from relayc.dialects.relay.layout import Layout
 from relayc.dialects.relay.window import AXES, SPATIAL, Pairs, padding_pairs, per_axis, windows
 
 
@@ -32,15 +32,8 @@ class PoolGeometry:
             strides=per_axis(op.strides, n, "strides"),
             dilation=per_axis(op.dilation, n, "dilation"),
             pads=padding_pairs(op.padding, n),
-            layout=pool_layout(op.layout, n),
+            layout=image_layout(op.layout, n),
         )
-
-
-def pool_layout(text: str, n: int) -> Layout:
-    """The layout of a pooling over `n` spatial axes. Raises RelayError if a spatial axis is blocked."""
-    parsed = layout(text, "NC" + SPATIAL[n])
-    check(parsed.blocks.keys() <= {"C"}, "layout", "only the axis C blocked", text)
-    return parsed
 
 
 class Pool(ImageOp):
@@ -102,7 +95,7 @@ class GlobalPool2d(ImageOp):
     @classmethod
     def infer(cls, op: View) -> TensorType:
         NUMBER.require("data", op.data)
-        parsed = pool_layout(op.layout, 2)
+        parsed = image_layout(op.layout, 2)
         return op.data.with_shape(parsed.shape({**parsed.logical(op.data.shape), "H": 1, "W": 1}))
 
 
@@ -135,7 +128,7 @@ class AdaptivePool(ImageOp):
     @classmethod
     def infer(cls, op: View) -> TensorType:
         NUMBER.require("data", op.data)
-        parsed, letters = pool_layout(op.layout, cls.spatial_rank), SPATIAL[cls.spatial_rank]
+        parsed, letters = image_layout(op.layout, cls.spatial_rank), SPATIAL[cls.spatial_rank]
         dims = parsed.logical(op.data.shape)
         if op.output_size:
             dims.update(zip(letters, per_axis(op.output_size, len(letters), "output_size"), strict=True))

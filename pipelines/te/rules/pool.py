@@ -9,8 +9,9 @@ import numpy as np
 
 from relayc.dialects.mlir import arith, ir, linalg
 from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.images import image_layout
 from relayc.dialects.relay.layout import Layout
-from relayc.dialects.relay.pool import PoolGeometry, pool_layout
+from relayc.dialects.relay.pool import PoolGeometry
 from relayc.dialects.relay.types import DTYPES, TensorType
 from relayc.dialects.relay.window import SPATIAL, extent
 from relayc.pipelines.te.rules import scalar
@@ -227,12 +228,12 @@ def _global_avg(layout: Layout, data: Value, out: TensorType) -> Value:
 
 @compute("nn_global_max_pool2d")
 def global_max_pool(op: Op, data: Value) -> Value:
-    return _global_max(pool_layout(op.layout, 2), data, result_type(op))
+    return _global_max(image_layout(op.layout, 2), data, result_type(op))
 
 
 @compute("nn_global_avg_pool2d")
 def global_avg_pool(op: Op, data: Value) -> Value:
-    return _global_avg(pool_layout(op.layout, 2), data, result_type(op))
+    return _global_avg(image_layout(op.layout, 2), data, result_type(op))
 
 
 # ---- adaptive ---------------------------------------------------------------------------------------------------------------------
@@ -240,7 +241,7 @@ def global_avg_pool(op: Op, data: Value) -> Value:
 
 @compute("nn_adaptive_max_pool1d", "nn_adaptive_max_pool2d", "nn_adaptive_max_pool3d")
 def adaptive_max_pool(op: Op, data: Value) -> Value:
-    out, layout = result_type(op), pool_layout(op.layout, op.spatial_rank)
+    out, layout = result_type(op), image_layout(op.layout, op.spatial_rank)
     if _is_global(layout, out):
         return _global_max(layout, data, out)
     g = _equal_windows(op, layout, data, out)
@@ -252,7 +253,7 @@ def adaptive_max_pool(op: Op, data: Value) -> Value:
 
 @compute("nn_adaptive_avg_pool1d", "nn_adaptive_avg_pool2d", "nn_adaptive_avg_pool3d")
 def adaptive_avg_pool(op: Op, data: Value) -> Value:
-    out, layout = result_type(op), pool_layout(op.layout, op.spatial_rank)
+    out, layout = result_type(op), image_layout(op.layout, op.spatial_rank)
     if _is_global(layout, out):
         return _global_avg(layout, data, out)
     g = _equal_windows(op, layout, data, out)

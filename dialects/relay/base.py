@@ -266,6 +266,19 @@ class Op(RelayDialect.Operation):  # type: ignore[name-defined] # a class made a
         _check_types(self.inferred_types(), [type_of(r) for r in self.operation.results])
 
 
+class Statement(Op):
+    """Base of the operators without results, which act when the program runs and hold it together."""
+
+    pure = False
+    is_structure = True
+    result_names = ()
+    required_results = 0
+
+    @staticmethod
+    def infer(op: View) -> list[RelayType]:
+        return []
+
+
 def _python(value: Any) -> Any:
     """A number of numpy as Python's: sizes are told apart from expressions by being an int."""
     return value.item() if isinstance(value, np.generic) else value

@@ -5,11 +5,11 @@ elsewhere. Where an operator promises nothing of its indices (`checked_axes`), t
 """
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import LayoutRole, Op, Operand, Pattern, RelayError, Size, TensorType, View, check
+from relayc.dialects.relay.base import LayoutRole, Op, Operand, Pattern, RelayError, Size, Statement, TensorType, View, check
 from relayc.dialects.relay.conditions import require_at_least, require_at_most, require_equal, require_type
 from relayc.dialects.relay.kinds import COMPUTED, INTEGER, same_dtype
 from relayc.dialects.relay.shapes import normalize_axis, product
-from relayc.dialects.relay.types import MLIR_NAMES
+from relayc.dialects.relay.types import MLIR_NAMES, RelayType
 from relayc.symbolic import minimum
 
 _TAKE_MODES = ("raise", "clip", "wrap", "fast")
@@ -236,7 +236,7 @@ class WorstIndex(Op, name="worst_index"):
         return TensorType((), "int64")
 
 
-class CheckIndex(Op, name="check_index"):
+class CheckIndex(Statement, name="check_index"):
     """When the program runs, an index must be in [-size, size), else the call fails with a ValueError.
 
     what: is indexed, for the message, such as `axis 0 of tensor<5x4xf32>`.
@@ -245,13 +245,9 @@ class CheckIndex(Op, name="check_index"):
     index: Operand
     size: Size
     what: str
-    pure = False
-    result_names = ()
-    required_results = 0
-    is_structure = True
 
     @staticmethod
-    def infer(op: View) -> list[TensorType]:
+    def infer(op: View) -> list[RelayType]:
         expected = TensorType((), "int64")
         check(op.index == expected, "index", expected, op.index)
         return []

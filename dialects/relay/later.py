@@ -1,19 +1,10 @@
 """Operations of the later stages that upstream lacks: decisions and checks at run time."""
 
-from relayc.dialects.relay.base import Ints, Op, Operand, TensorType, Variadic, View, check
+from relayc.dialects.relay.base import Ints, Operand, Statement, Variadic, check
 
 
-class _Later(Op):
-    """An operation on scalars of a later stage, without results."""
-
-    pure = False
-    is_structure = True
-    result_names = ()
-    required_results = 0
-
-    @staticmethod
-    def infer(op: View) -> list[TensorType]:
-        return []
+class _Later(Statement):
+    """An operation on scalars of a later stage."""
 
     def check_operands(self, type_: str) -> None:
         """Raises RelayError unless all operands are of a type."""

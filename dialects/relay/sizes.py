@@ -1,15 +1,16 @@
 """Sizes that a program says itself: defined by data, stated of a tensor, or written otherwise for a call."""
 
 from relayc.dialects.relay.attributes import Names
-from relayc.dialects.relay.base import Op, Operand, Pattern, Precision, Size, Sizes, TensorType, View, check
+from relayc.dialects.relay.base import Op, Operand, Pattern, Precision, Size, Sizes, Statement, TensorType, View, check
 from relayc.dialects.relay.conditions import require_at_least
 from relayc.dialects.relay.kinds import INTEGER
 from relayc.dialects.relay.later import REQUIREMENTS
 from relayc.dialects.relay.shapes import shape_text
+from relayc.dialects.relay.types import RelayType
 from relayc.symbolic import bounds, is_name
 
 
-class DefineSizes(Op, name="define_sizes"):
+class DefineSizes(Statement, name="define_sizes"):
     """From here on the elements of `data`, integers of rank 0 or 1, are the values of the symbols `names`.
 
     When the program runs, each must be in the range that the module states of the symbol, which is 0 or more where it states none.
@@ -17,14 +18,9 @@ class DefineSizes(Op, name="define_sizes"):
 
     data: Operand
     names: Names
-    pattern = Pattern.OPAQUE
-    pure = False
-    result_names = ()
-    required_results = 0
-    is_structure = True
 
     @staticmethod
-    def infer(op: View) -> list[TensorType]:
+    def infer(op: View) -> list[RelayType]:
         INTEGER.require("data", op.data)
         check(op.data.rank <= 1, "data", "rank 0 or 1", op.data)
         names = op.names
@@ -64,7 +60,7 @@ class MatchShape(Op, name="match_shape"):
         return op.data.with_shape(op.shape)
 
 
-class CheckSizes(Op, name="check_sizes"):
+class CheckSizes(Statement, name="check_sizes"):
     """At run time, two sizes must compare as `predicate` specifies ("eq", "ge", "le"), otherwise the call fails with a ValueError.
 
     `message` gives the expectation; both sizes, `found` first, replace `%lld` in it.
@@ -74,13 +70,9 @@ class CheckSizes(Op, name="check_sizes"):
     expected: Size
     predicate: str
     message: str
-    pure = False
-    result_names = ()
-    required_results = 0
-    is_structure = True
 
     @staticmethod
-    def infer(op: View) -> list[TensorType]:
+    def infer(op: View) -> list[RelayType]:
         check(op.predicate in REQUIREMENTS, "predicate", f"one of {', '.join(REQUIREMENTS)}", op.predicate)
         return []
 

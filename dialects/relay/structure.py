@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.operations import last_operation
-from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, RelayError, View, check
+from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, RelayError, Statement, View, check
 from relayc.dialects.relay.scopes import SymbolNames, scope_before
 from relayc.dialects.relay.types import RelayType, TensorType, TupleType, type_of
 from relayc.dialects.relay.unify import joined, match, symbols_of_type
@@ -281,15 +281,9 @@ def _check_condition(what: str, type_: RelayType) -> None:
     check(isinstance(type_, TensorType) and type_.dtype == "bool" and type_.rank == 0, what, "tensor<i1>", type_)
 
 
-class Yield(Op, name="yield"):
+class Yield(Statement, name="yield"):
     """Ends a region with its result."""
 
     value: Operand
+    pure = True
     terminator = True
-    is_structure = True
-    result_names = ()
-    required_results = 0
-
-    @staticmethod
-    def infer(op: View) -> list[TensorType]:
-        return []

@@ -1,4 +1,4 @@
-"""Operations under another one, the end of a block, users of a value, and bytes of elements."""
+"""Operations under another one and around it, the end of a block, users of a value, and bytes of elements."""
 
 from collections.abc import Callable
 
@@ -44,6 +44,13 @@ def walk(root: ir.Operation, kind: type[ir.OpView]) -> list[ir.OpView]:
     # Names are compared first: to make the view of an operation of a dialect without bindings Python looks for a module of them each time.
     name = kind.OPERATION_NAME
     return [op.opview for op in find_operations(root, lambda op: op.name == name)]
+
+
+def outermost(operation: ir.Operation) -> ir.Operation:
+    """The operation around an operation that has no parent, a module in most cases."""
+    while operation.parent is not None:
+        operation = operation.parent.operation
+    return operation
 
 
 def last_operation(block: ir.Block) -> ir.OpView:

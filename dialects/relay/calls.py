@@ -18,7 +18,7 @@ from relayc.dialects.discardable import BINDINGS, STAGE
 from relayc.dialects.functions import signature_of, symbols_of
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.nesting import parse_module
-from relayc.dialects.operations import find_operations
+from relayc.dialects.operations import find_operations, outermost
 from relayc.dialects.relay.errors import check
 from relayc.dialects.relay.scopes import SymbolNames
 from relayc.dialects.relay.sizes import CastShape
@@ -35,10 +35,7 @@ STAGES = ("te", "tir")
 
 def _module() -> ir.Operation:
     """The module around the ambient insertion point."""
-    operation = ir.InsertionPoint.current.block.owner
-    while operation.operation.parent is not None:
-        operation = operation.operation.parent
-    return operation.operation
+    return outermost(ir.InsertionPoint.current.block.owner.operation)
 
 
 def _emit(name: str, results: Sequence[ir.Type], args: Sequence[ir.Value]) -> Results:

@@ -2,6 +2,7 @@
 
 from relayc.dialects.discardable import RANGES
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import outermost
 from relayc.dialects.relay.errors import RelayError
 from relayc.symbolic import Range, Ranges
 
@@ -21,6 +22,5 @@ def read_ranges(attribute: ir.Attribute) -> Ranges:
 
 def ranges_around(operation: ir.Operation) -> Ranges | None:
     """The ranges of the module that contains an operation; None if there is no module, or it has no ranges."""
-    while (parent := operation.parent) is not None:
-        operation = parent.operation
-    return read_ranges(RANGES.of(operation)) if RANGES.on(operation) else None
+    module = outermost(operation)
+    return read_ranges(RANGES.of(module)) if RANGES.on(module) else None

@@ -13,7 +13,7 @@ from relayc.dialects.discardable import PRIMITIVE, RANGES, STAGE
 from relayc.dialects.functions import refresh_signature, retype, signature_of
 from relayc.dialects.locations import source_of
 from relayc.dialects.mlir import func, ir
-from relayc.dialects.operations import users_of
+from relayc.dialects.operations import find_operations, outermost, users_of
 from relayc.dialects.relay.conditions import Condition, collected, require_at_least
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.types import flat_types, relay_type
@@ -189,18 +189,14 @@ def conditions_of(op: Operation) -> list[Condition]:
 # ---- names and replacement ---------------------------------------------------------------------------------------------------------------
 
 
-def _walk(operation: ir.Operation) -> Iterator[ir.Operation]:
-    yield operation
-    for region in operation.regions:
-        for block in region.blocks:
-            for op in block.operations:
-                yield from _walk(op.operation)
-
-
-def _top(operation: ir.Operation) -> ir.Operation:
-    while operation.parent is not None:
-        operation = operation.parent.operation
-    return operation
+def symbols_within(op: Operation) -> set[str]:
+    """Names of the symbols in an operation and all inside it: in types and attributes, and those that data define."""
+    found: set[str] = set()
+    for operation in find_operations(op.operation, lambda _: True):
+        found |= symbols_in(operation)
+        found.update(_names_of_sizes(operation))
+        found.update(*(symbols_of_value(a) for region in operation.regions for block in region.blocks for a in block.arguments))
+    return found
 
 
 class SymbolNames:
@@ -208,16 +204,10 @@ class SymbolNames:
 
     def __init__(self, inside: Operation) -> None:
         """Of the module around an operation."""
-        top = _top(inside.operation)
-        self._taken: set[str] = set()
+        top = outermost(inside.operation)
+        self._taken = symbols_within(top)
         if RANGES.on(top):
             self._taken.update(entry.name for entry in ir.DictAttr(RANGES.of(top)))
-        for operation in _walk(top):
-            self._taken |= symbols_in(operation)
-            self._taken.update(_names_of_sizes(operation))
-            for region in operation.regions:
-                for block in region.blocks:
-                    self._taken.update(*map(symbols_of_value, block.arguments))
 
     def free(self, name: str) -> Dim:
         """A symbol `name`, with a number if it is taken; marks it as taken."""
@@ -239,7 +229,8 @@ def replace_symbols(operation: Operation, values: Mapping[str, Size], of_callees
 
 
 def _replace(operation: ir.Operation, values: Mapping[str, Size], of_callees: bool) -> None:
-    for inner in _walk(operation):
+    operations = find_operations(operation, lambda _: True, ir.WalkOrder.PRE_ORDER)
+    for inner in operations:
         if not of_callees and _is_of_callee(inner):
             continue
         for name, value in size_attributes(inner).items():
@@ -254,7 +245,7 @@ def _replace(operation: ir.Operation, values: Mapping[str, Size], of_callees: bo
             for block in region.blocks:
                 for argument in block.arguments:
                     _replace_type(argument, values)
-    for inner in _walk(operation):
+    for inner in operations:
         if inner.name == "func.func" and len(inner.regions[0].blocks) and not STAGE.on(inner):
             refresh_signature(inner)
         elif inner.name == "func.func" and not STAGE.on(inner):

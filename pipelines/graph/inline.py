@@ -14,7 +14,7 @@ from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.calls import bindings_of, recast, uncast
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
-from relayc.dialects.relay.scopes import SymbolNames, defined_by, replace_symbols, scope_before, symbols_in, symbols_of_value
+from relayc.dialects.relay.scopes import SymbolNames, replace_symbols, scope_before, symbols_of_value, symbols_within
 from relayc.dialects.relay.tuples import fields_of
 from relayc.dialects.relay.types import RelayType, type_of
 from relayc.dialects.relay.unify import Bindings, match, substitute_type
@@ -51,7 +51,7 @@ def _read(function: ir.Operation) -> _Function:
 def _inline(call: func.CallOp, callee: ir.Operation, mod: IRModule) -> None:
     """Replaces a call by a copy of its callee's body, whose only block ends in func.return."""
     copy = callee.clone()
-    if _symbols(copy):
+    if symbols_within(copy):
         _rename_symbols(call, callee, copy, mod)
     block = copy.regions[0].blocks[0]
     operands = list(call.operation.operands)
@@ -104,16 +104,6 @@ _CASTS = ("relay.cast_shape", "builtin.unrealized_conversion_cast", "relay.tuple
 # ---- symbols of the callee ---------------------------------------------------------------------------------------------------------------
 
 
-def _symbols(function: ir.Operation) -> set[str]:
-    """The symbols that a function and all in it name."""
-    found: set[str] = set()
-    for block in graph_blocks(function):
-        found.update(*map(symbols_of_value, block.arguments))
-        for op in block.operations:
-            found |= symbols_in(op) | defined_by(op)
-    return found
-
-
 def _rename_symbols(call: func.CallOp, callee: ir.Operation, copy: ir.Operation, mod: IRModule) -> None:
     """Writes a copy of a callee in the sizes of a call: those of the arguments, and for other symbols new ones, or those of the results."""
     inner = read_calls(copy)
@@ -123,7 +113,7 @@ def _rename_symbols(call: func.CallOp, callee: ir.Operation, copy: ir.Operation,
         _cast_arguments(one)
     bindings = bindings_of(call, callee)
     names, scope = SymbolNames(call), scope_before(call)
-    own = {name: names.free(name) for name in sorted(_symbols(copy) - bindings.keys())}
+    own = {name: names.free(name) for name in sorted(symbols_within(copy) - bindings.keys())}
     free = {str(new): name for name, new in own.items()}
     for name, size in _named_by_caller(call, {**bindings, **own}, free).items():
         given = name_of(size)
@@ -177,7 +167,7 @@ def _cast_results(call: func.CallOp) -> None:
 
 def _keeps_ranges(call: func.CallOp, callee: ir.Operation, mod: IRModule) -> bool:
     """Whether the sizes of a call are proved to be in the ranges of the callee's symbols, by which its body may have been simplified."""
-    for name, size in bindings_of(call, callee).items() if _symbols(callee) else ():
+    for name, size in bindings_of(call, callee).items() if symbols_within(callee) else ():
         low, high = bounds(size)
         if low < mod.ranges.of(name).low or (name in mod.ranges and high > mod.ranges[name].high):
             return False

@@ -11,7 +11,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.registration import is_pure
-from relayc.dialects.relay.scopes import scope_before, symbols_in, symbols_of_value
+from relayc.dialects.relay.scopes import scope_before, symbols_within
 from relayc.dialects.relay.structure import While, Yield
 from relayc.pipelines.context.passes import PassContext, function_pass
 from relayc.pipelines.graph.blocks import graph_blocks
@@ -45,14 +45,7 @@ def _is_invariant(op: ir.OpView, loop: list[ir.Block], known: frozenset[str]) ->
     stays = isinstance(op, Yield) or (isinstance(op, Op) and op.repeats_only)
     if not is_pure(op.operation) or stays or not all(_block_of(v) not in loop for v in _reads(op)):
         return False
-    return _symbols(op).issubset(known)
-
-
-def _symbols(op: ir.OpView) -> set[str]:
-    """The symbols named by an operation and the operations in its regions."""
-    inner = list(_within(op.operation))
-    found = set(symbols_in(op)).union(*(symbols_in(o) for _, operations in inner for o in operations))
-    return found.union(*(symbols_of_value(argument) for block, _ in inner for argument in block.arguments))
+    return symbols_within(op).issubset(known)
 
 
 @function_pass(opt_level=2, name="LoopInvariantCodeMotion")

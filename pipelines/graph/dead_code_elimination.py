@@ -1,7 +1,7 @@
 """DeadCodeElimination: removes operations whose results nobody uses, private functions nobody calls and parameters nobody names."""
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import Op
+from relayc.dialects.operations import walk
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant
 from relayc.pipelines.context.passes import PassContext, functions, module_pass
@@ -15,18 +15,7 @@ def erase_dead(func: ir.Operation) -> None:
 
 def drop_unused_params(mod: IRModule) -> None:
     """Takes entries out of the parameter table that no relay.constant names."""
-    used: set[str] = set()
-
-    def visit(operation: ir.Operation) -> None:
-        for region in operation.regions:
-            for block in region.blocks:
-                for op in block.operations:
-                    if isinstance(op, Constant):
-                        used.add(op.key or "")
-                    elif not isinstance(op, Op) or op.region_names:
-                        visit(op.operation)
-
-    visit(mod.module.operation)
+    used = {constant.key for constant in walk(mod.module.operation, Constant)}
     for key in mod.params.keys() - used:
         del mod.params[key]
 

@@ -14,6 +14,7 @@ from relayc.dialects.callgraph import components, is_recursive
 from relayc.dialects.discardable import NAME
 from relayc.dialects.functions import is_public, refresh_signature, signature_of, symbol_name, value_attributes
 from relayc.dialects.mlir import func, ir
+from relayc.dialects.operations import find_operations
 from relayc.dialects.relay.base import Op, RelayError
 from relayc.dialects.relay.calls import bindings_of, cast_argument, cast_result, uncast
 from relayc.dialects.relay.errors import Unequal
@@ -352,7 +353,7 @@ class _Inference:
             for i, type_ in enumerate(signature.inputs):
                 if operation.operands[i].type != type_:
                     operation.operands[i] = cast_argument(uncast(operation.operands[i]), relay_type(type_))
-        following = _after(operation)
+        following = ir.InsertionPoint.after(operation)
         for result, type_ in zip(operation.results, signature.results, strict=True):
             found, own = type_of(result), relay_type(type_)
             if found == own:
@@ -360,7 +361,7 @@ class _Inference:
             self._bind_results(call, own, found, bindings)
             uses = [(use.owner.operation, use.operand_number) for use in result.uses]
             result.set_type(type_)
-            with operation.location, ir.InsertionPoint(following):
+            with operation.location, following:
                 new = cast_result(result, bindings, operation)
             for owner, i in uses:
                 owner.operands[i] = new
@@ -371,31 +372,15 @@ class _Inference:
         """Assigns new symbols to the unspecified sizes of the first branch, loop or call that has any; returns whether there was one."""
         for name in reversed(self.callers_first):
             calls = [call.operation for call in self.calls[name]]
-            for op in _walk(self.by_name[name]):
-                values: list[ir.Value] = []
-                if op.name == "relay.if" or op in calls:
-                    values = list(op.results)
-                elif op.name == "relay.while":
-                    values = [op.regions[1].blocks[0].arguments[0]]
+            for op in find_operations(self.by_name[name], lambda op: op.name in ("relay.if", "relay.while", "func.call")):
+                if op.name == "func.call" and op not in calls:
+                    continue
+                values = [op.regions[1].blocks[0].arguments[0]] if op.name == "relay.while" else list(op.results)
                 for value in values:
                     if not _is_known(type_of(value)):
                         self._set(value, map_sizes(type_of(value), lambda d: self.fresh("size") if d is None else d))
                         return True
         return False
-
-
-def _walk(operation: ir.Operation) -> Iterable[ir.Operation]:
-    for region in operation.regions:
-        for block in region.blocks:
-            for op in block.operations:
-                yield from _walk(op.operation)
-                yield op.operation
-
-
-def _after(operation: ir.Operation) -> ir.Operation:
-    """The next operation in a block."""
-    operations = list(operation.block.operations)
-    return operations[[o.operation for o in operations].index(operation) + 1].operation
 
 
 @module_pass(opt_level=0, name="InferType")

@@ -21,7 +21,7 @@ from relayc.dialects.nesting import parse_module
 from relayc.dialects.operations import find_operations, outermost
 from relayc.dialects.relay.errors import check
 from relayc.dialects.relay.scopes import SymbolNames
-from relayc.dialects.relay.sizes import CastShape
+from relayc.dialects.relay.sizes import CastShape, MatchShape
 from relayc.dialects.relay.tuples import fields_of, make_tuple, tuple_fields
 from relayc.dialects.relay.types import MLIR_NAMES, RelayType, TensorType, TupleType, flat_types, relay_type, signless_dtype, type_of
 from relayc.dialects.relay.unify import Bindings, match, substitute_type, symbols_of_type
@@ -68,16 +68,24 @@ def call(callee: str, *args: ir.Value) -> Results:
     return tuple(cast_result(result, bindings, module) for result in results)
 
 
-def cast_value(value: ir.Value, type_: RelayType) -> ir.Value:
-    """A value as one of another type that differs in how sizes are written only; itself where the types are the same."""
+def cast_value(value: ir.Value, type_: RelayType, cast: type[CastShape | MatchShape] = CastShape) -> ir.Value:
+    """A value as one of another type that differs in how sizes are written only, by an operator; itself where the types are the same."""
     found = type_of(value)
     if found == type_:
         return value
     if isinstance(found, TensorType):
         assert isinstance(type_, TensorType)
-        return CastShape(value, shape=type_.sizes).result if type_.is_known else value
+        return cast(value, shape=type_.sizes).result if type_.is_known else value
     assert isinstance(type_, TupleType)
-    return make_tuple([cast_value(field, t) for field, t in zip(fields_of(value), type_.fields, strict=True)])
+    return make_tuple([cast_value(field, t, cast) for field, t in zip(fields_of(value), type_.fields, strict=True)])
+
+
+def restated(value: ir.Value, type_: RelayType) -> ir.Value:
+    """A value that takes the place of one of another type, whose sizes are the same ones in other words.
+
+    The symbols of `type_` that have no value yet are defined by what it builds, at the ambient insertion point.
+    """
+    return cast_value(value, type_, MatchShape)
 
 
 def recast(value: ir.Value) -> ir.Value:

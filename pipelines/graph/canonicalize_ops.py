@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.calls import restated
 from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.pool import AdaptivePool, GlobalPool2d
@@ -19,7 +20,6 @@ from relayc.dialects.relay.tuples import make_tuple, tuple_fields
 from relayc.dialects.relay.types import TensorType, type_of
 from relayc.pipelines.graph import fold_explicit_padding
 from relayc.pipelines.graph.reshapes import along_axis, reshape_to
-from relayc.pipelines.graph.restated import restated
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 from relayc.symbolic import Size
 

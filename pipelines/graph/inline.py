@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from relayc.dialects.callgraph import components, is_recursive
 from relayc.dialects.functions import is_public, symbol_name
 from relayc.dialects.mlir import func, ir
-from relayc.dialects.relay.calls import bindings_of, recast, uncast
+from relayc.dialects.relay.calls import bindings_of, recast, restated, uncast
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.scopes import SymbolNames, replace_symbols, scope_before, symbols_of_value, symbols_within
@@ -21,7 +21,6 @@ from relayc.dialects.relay.unify import Bindings, match, substitute_type
 from relayc.pipelines.context.passes import PassContext, config_option, functions, module_pass
 from relayc.pipelines.context.upstream import run_upstream
 from relayc.pipelines.graph.blocks import graph_blocks
-from relayc.pipelines.graph.restated import restated
 from relayc.symbolic import bounds, name_of, symbol
 
 config_option(

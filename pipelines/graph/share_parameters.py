@@ -3,16 +3,14 @@
 Each function folds its own constants from the weights; most of them are equal.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import walk
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.specializations import names_of
 from relayc.dialects.relay.structure import Constant
 from relayc.pipelines.context.passes import PassContext, functions, module_pass
-from relayc.pipelines.graph.blocks import graph_blocks
 from relayc.pipelines.graph.dead_code_elimination import drop_unused_params
 
 _SAMPLES = 64
@@ -25,19 +23,11 @@ def share_parameters(mod: IRModule, ctx: PassContext) -> IRModule:
     if not any(map(names_of, functions(mod))):
         return mod
     kept = _kept(mod.params)
-    for op in _constants(mod):
+    for op in walk(mod.module.operation, Constant):
         if op.key is not None:
             op.attributes["value"] = ir.StringAttr.get(kept[op.key])
     drop_unused_params(mod)
     return mod
-
-
-def _constants(mod: IRModule) -> Iterator[Constant]:
-    for function in functions(mod):
-        for block in graph_blocks(function):
-            for op in block.operations:
-                if isinstance(op, Constant):
-                    yield op
 
 
 def _kept(params: dict[str, np.ndarray]) -> dict[str, str]:

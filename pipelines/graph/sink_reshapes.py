@@ -12,6 +12,7 @@ from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.graph.reshapes import Shape, before_reshape, reshape_to
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
+from relayc.pipelines.graph.simplify_expr import reshape_chain
 
 RULES = Rules("SinkReshapes")
 
@@ -119,14 +120,6 @@ def _parts(value: ir.Value, target: Shape, rw: Rewriter) -> bool:
     return TensorType.of(value).shape == target and _is_fusible(value, rw)
 
 
-@RULES.on("reshape")
-def joined(op: Op, rw: Rewriter) -> Found:
-    """A reshape of a reshape -> one; to the shape it has -> its operand."""
-    result = TensorType.of(op.result)
-    if TensorType.of(op.data) == result and result.is_known:
-        return op.data
-    inner = _known_reshape(op.data, rw)
-    return reshape_to(inner.data, result.sizes) if inner is not None and result.is_known else None
-
+RULES.on("reshape")(reshape_chain)
 
 sink_reshapes = RULES.as_pass(1, "Moves reshapes down past elementwise and row operators, which then fuse with their producers.")

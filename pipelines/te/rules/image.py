@@ -5,6 +5,7 @@ Positions are computed in float32, by the operations of the formulas of ONNX Res
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 
@@ -29,6 +30,7 @@ from relayc.pipelines.te.rules.core import (
 )
 from relayc.pipelines.te.rules.literal import index_of_float
 from relayc.pipelines.te.rules.measure import Computed, Measure, absolute, less, measure, scalar_of, where
+from relayc.pipelines.te.rules.scalar import both
 from relayc.symbolic import Size, exact
 
 F32 = "float32"
@@ -155,8 +157,14 @@ _BY_SCALE_ONLY = ("half_pixel", "half_pixel_symmetric", "asymmetric", "tf_half_p
 """Modes in which a position does not depend on sizes if their ratio is an integer."""
 _MANY = 1 << 10
 
-Tap = tuple[Value, Value | None]
-"""An element along one axis: its index and its weight (None for 1)."""
+
+@dataclass(frozen=True)
+class Tap:
+    """An element along one axis that a position reads: its index, its weight (None for 1), and whether it counts (None: it does)."""
+
+    index: Value
+    weight: Value | None
+    inside: Value | None = None
 
 
 class _Sampler:
@@ -230,13 +238,13 @@ class _Sampler:
 
     def _nearest_neighbor(self, x: Value) -> list[Tap]:
         shift, whole, _ = self.rounding
-        return [(self._clamped(whole(_plus(x, shift)).result), None)]
+        return [Tap(self._clamped(whole(_plus(x, shift)).result), None)]
 
     def _linear(self, x: Value) -> list[Tap]:
         below = math.FloorOp(x).result
         upper = arith.SubFOp(x, below).result
         lower = arith.SubFOp(scalar.constant(1.0, F32), upper).result
-        return [(self._clamped(below), lower), (self._clamped(_plus(below, 1.0)), upper)]
+        return [Tap(self._clamped(below), lower), Tap(self._clamped(_plus(below, 1.0)), upper)]
 
     def _cubic(self, x: Value) -> list[Tap]:
         below = math.FloorOp(x).result
@@ -245,15 +253,13 @@ class _Sampler:
         positions = [_plus(below, float(n)) for n in (-1, 0, 1, 2)]
         if self.sampling.cubic_exclude:
             weights = self._without_outside(positions, weights)
-        return [(self._clamped(p), w) for p, w in zip(positions, weights, strict=True)]
+        return [Tap(self._clamped(p), w) for p, w in zip(positions, weights, strict=True)]
 
     def _without_outside(self, positions: Sequence[Value], weights: Sequence[Value]) -> list[Value]:
         """Sets weights outside data to 0, and scales the others so that they sum to 1."""
         zero = scalar.constant(0.0, F32)
         kept = [scalar.select(self._outside(p), zero, w) for p, w in zip(positions, weights, strict=True)]
-        total = kept[0]
-        for w in kept[1:]:
-            total = arith.AddFOp(total, w).result
+        total = reduce(lambda a, b: scalar.add(a, b, F32), kept)
         return [arith.DivFOp(w, total).result for w in kept]
 
 
@@ -302,8 +308,8 @@ def resample(op: Op, data: Value, axes: Sequence[Axis], sampling: Sampling) -> V
                 outside = beyond if outside is None else arith.OrIOp(outside, beyond).result
                 taps.append(found)
             else:
-                taps.append([(_affine_index(linear[i], index) if i in linear else index, None)])
-        value = _weighted_sum(data, source.dtype, wide, taps, [])
+                taps.append([Tap(_affine_index(linear[i], index) if i in linear else index, None)])
+        value = weighted_sum(data, source.dtype, (F32, wide), taps, [])
         if outside is not None:
             value = scalar.select(outside, scalar.constant(sampling.extrapolation, wide), value)
         return converted(value, wide, out.dtype)
@@ -326,16 +332,25 @@ def _affine_index(form: Callable[[ir.AffineExpr], ir.AffineExpr], index: Value) 
     return arith.AddIOp(arith.MulIOp(index, index_constant(factor)).result, index_constant(first)).result
 
 
-def _weighted_sum(data: Value, dtype: str, wide: str, taps: Sequence[Sequence[Tap]], at: list[Value]) -> Value:
-    """Sum over the taps of the first axis of weight * the sum over the other axes; `at` are the indices chosen so far."""
+def weighted_sum(
+    data: Value, source: str, dtypes: tuple[str, str], taps: Sequence[Sequence[Tap]], at: list[Value], inside: Value | None = None
+) -> Value:
+    """Sum over the taps of the first axis of weight * the sum over the other axes, of data of dtype `source`.
+
+    `dtypes` are those of the weights and of the sums, `at` the indices chosen so far, and `inside` is whether they count.
+    """
+    weights, wide = dtypes
     if not taps:
-        return scalar.convert(extract(data, at), dtype, wide)
+        value = scalar.convert(extract(data, at), source, wide)
+        return value if inside is None else scalar.select(inside, value, scalar.constant(0, wide))
     total = None
-    for index, weight in taps[0]:
-        value = _weighted_sum(data, dtype, wide, taps[1:], [*at, index])
-        if weight is not None:
-            value = scalar.multiply(value, scalar.convert(weight, F32, wide), wide)
+    for tap in taps[0]:
+        within = tap.inside if inside is None else inside if tap.inside is None else both(inside, tap.inside)
+        value = weighted_sum(data, source, dtypes, taps[1:], [*at, tap.index], within)
+        if tap.weight is not None:
+            value = scalar.multiply(value, scalar.convert(tap.weight, weights, wide), wide)
         total = value if total is None else scalar.add(total, value, wide)
+    assert total is not None  # at least one tap
     return total
 
 

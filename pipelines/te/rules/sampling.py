@@ -3,30 +3,20 @@
 Positions are computed in the float type of the grid, 16-bit ones in float32. For a NaN position loads are still in bounds.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from relayc.dialects.mlir import arith, linalg, math
 from relayc.dialects.relay.base import Op
 from relayc.pipelines.te.rules import scalar
 from relayc.pipelines.te.rules.contraction import accumulator
-from relayc.pipelines.te.rules.core import Value, affine_map, compute, dim, extract, operand_type, parallel, result_type
-from relayc.pipelines.te.rules.image import converted, cubic_weights
+from relayc.pipelines.te.rules.core import Value, affine_map, compute, dim, operand_type, parallel, result_type
+from relayc.pipelines.te.rules.image import Tap, converted, cubic_weights, weighted_sum
 from relayc.pipelines.te.rules.literal import index_of_float
 from relayc.pipelines.te.rules.measure import measure, scalar_of
 from relayc.pipelines.te.rules.scalar import both
 from relayc.symbolic import Size
 
 _CUBIC_ALPHA = -0.75
-
-
-@dataclass(frozen=True)
-class Tap:
-    """An element along one axis that a position reads: its index, its weight (None for 1), and whether it counts (None: it does)."""
-
-    index: Value
-    weight: Value | None
-    inside: Value | None
 
 
 @dataclass(frozen=True)
@@ -116,25 +106,6 @@ class SampledAxis:
         return Tap(index_of_float(self._clamped(position)), weight, inside)
 
 
-def weighted_sum(data: Value, source: str, wide: str, taps: Sequence[Sequence[Tap]], at: list[Value], inside: Value | None = None) -> Value:
-    """Sum over the taps of the first axis of weight * the sum over the other axes, in `wide`, of data of dtype `source`.
-
-    `at` are the indices chosen so far, and `inside` is whether they count.
-    """
-    if not taps:
-        value = scalar.convert(extract(data, at), source, wide)
-        return value if inside is None else scalar.select(inside, value, scalar.constant(0, wide))
-    total = None
-    for tap in taps[0]:
-        within = tap.inside if inside is None else inside if tap.inside is None else both(inside, tap.inside)
-        value = weighted_sum(data, source, wide, taps[1:], [*at, tap.index], within)
-        if tap.weight is not None:
-            value = scalar.multiply(value, tap.weight, wide)
-        total = value if total is None else scalar.add(total, value, wide)
-    assert total is not None  # at least one tap
-    return total
-
-
 @compute("image_grid_sample")
 def grid_sample(op: Op, data: Value, grid: Value) -> Value:
     source, coordinates, out = operand_type(op), operand_type(op, 1), result_type(op)
@@ -148,6 +119,6 @@ def grid_sample(op: Op, data: Value, grid: Value) -> Value:
     def body(*given: Value) -> Value:
         taps = [axis.taps(scalar.convert(x, coordinates.dtype, dtype)) for axis, x in zip(axes, given, strict=True)]
         batch, channel = (linalg.IndexOp(i).result for i in (0, 1))
-        return converted(weighted_sum(data, source.dtype, wide, taps, [batch, channel]), wide, out.dtype)
+        return converted(weighted_sum(data, source.dtype, (dtype, wide), taps, [batch, channel]), wide, out.dtype)
 
     return parallel(out, [grid] * len(axes), body, maps)

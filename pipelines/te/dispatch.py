@@ -9,6 +9,7 @@
 """
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 
 from relayc.dialects.discardable import SYMBOLS
 from relayc.dialects.functions import signature_of
@@ -16,7 +17,7 @@ from relayc.dialects.mlir import arith, func, ir, scf, tensor
 from relayc.dialects.relay.specializations import sizes_of
 from relayc.dialects.relay.unify import match, substitute_type
 from relayc.pipelines.emission.sizes import SizeValues, function_sizes, size_value, tensor_count
-from relayc.pipelines.te.rules import core
+from relayc.pipelines.te.rules import core, scalar
 from relayc.pipelines.te.signature import defined_symbols, flat_tensors, needed_symbols
 from relayc.symbolic import symbol
 
@@ -50,8 +51,7 @@ class _Dispatch:
             return self.call(self.general, tensors, self.types, self.names)
         (name, case), *others = cases
         made = scf.IfOp(self.holds(sizes_of(case)), self.types, has_else=True)
-        if self.defined:
-            SYMBOLS.put(made, tuple(self.defined))
+        name_symbols(made, self.defined)
         with ir.InsertionPoint(made.then_block):
             scf.YieldOp(self.special(name, case, tensors))
         with ir.InsertionPoint(made.else_block):
@@ -61,19 +61,16 @@ class _Dispatch:
     def holds(self, sizes: Mapping[str, int]) -> ir.Value:
         """Whether symbols have the given values."""
         equal = [arith.CmpIOp(arith.CmpIPredicate.eq, size_value(symbol(n)), core.index_constant(v)).result for n, v in sizes.items()]
-        found = equal[0]
-        for one in equal[1:]:
-            found = arith.AndIOp(found, one).result
-        return found
+        return reduce(scalar.both, equal)
 
     def special(self, name: str, case: ir.Operation, tensors: Values) -> Values:
         """Calls a specialization; operands and results are cast from and to general types."""
         takes, gives = (flat_tensors(types) for types in (signature_of(case).inputs, signature_of(case).results))
         names, defined = needed_symbols(case), defined_symbols(case)
         types = [*map(core.te_type, gives), *[ir.IndexType.get()] * len(defined)]
-        given = [_cast(v, core.te_type(t)) for v, t in zip(tensors, takes, strict=True)]
+        given = [cast_tensor(v, core.te_type(t)) for v, t in zip(tensors, takes, strict=True)]
         made = self.call(name, given, types, names)
-        found = [_cast(v, t) for v, t in zip(made, self.types[: len(gives)], strict=False)]
+        found = [cast_tensor(v, t) for v, t in zip(made, self.types[: len(gives)], strict=False)]
         # Some sizes that the function defines may be constant in the specialization.
         wanted = [substitute_type(t, sizes_of(case)) for t in self.wanted]
         bound = match(wanted, gives, f"results of @{name}", set(self.defined)) if self.defined else {}
@@ -85,5 +82,12 @@ class _Dispatch:
         return list(made.operation.results)
 
 
-def _cast(value: ir.Value, type_: ir.Type) -> ir.Value:
+def name_symbols(op: ir.OpView, names: Sequence[str]) -> None:
+    """Records the symbols that are the last results of a branch or loop."""
+    if names:
+        SYMBOLS.put(op, tuple(names))
+
+
+def cast_tensor(value: ir.Value, type_: ir.Type) -> ir.Value:
+    """Casts a tensor to a type with other names for its sizes, or with numbers for some."""
     return value if value.type == type_ else tensor.CastOp(type_, value).result

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TypeAlias
 
-from relayc.dialects.discardable import BINDINGS, KNOWN_AS, NAME, PACKED, PRIMITIVE, PROGRAM, SIZES, SYMBOL, SYMBOLS, copy_discardable
+from relayc.dialects.discardable import BINDINGS, KNOWN_AS, NAME, PACKED, PRIMITIVE, PROGRAM, SIZES, SYMBOL, copy_discardable
 from relayc.dialects.functions import is_public, signature_of, symbol_name, value_attributes
 from relayc.dialects.locations import source_of
 from relayc.dialects.mlir import arith, func, ir, scf, tensor
@@ -20,7 +20,7 @@ from relayc.dialects.relay.structure import Constant, If, TupleGetItem, While
 from relayc.dialects.relay.types import TensorType, TupleType, flat_types, ranked_type, relay_type, signless_dtype, type_of
 from relayc.dialects.relay.unify import Bindings, match
 from relayc.pipelines.emission.sizes import function_sizes, require, size_value, tensor_count
-from relayc.pipelines.te.dispatch import dispatch
+from relayc.pipelines.te.dispatch import cast_tensor, dispatch, name_symbols
 from relayc.pipelines.te.rules import core
 from relayc.pipelines.te.signature import defined_symbols, flat_tensors, needed_symbols, te_array, te_function
 from relayc.symbolic import FAR, Ranges, Size, bounds, maximum, name_of, substitute, symbol, symbols_of
@@ -191,7 +191,7 @@ class _ProgramLowering:
             pass  # the enclosing branch or loop terminates its own regions
         elif operation.name == "func.return":
             types = flat_tensors(signature_of(self.source).results)
-            tensors = [_cast(v, core.te_type(t)) for v, t in zip(self._tensors(operation.operands), types, strict=True)]
+            tensors = [cast_tensor(v, core.te_type(t)) for v, t in zip(self._tensors(operation.operands), types, strict=True)]
             func.ReturnOp([*tensors, *(size_value(symbol(name)) for name in defined_symbols(self.source))])
         else:
             where = f"{operation.name} at {operation.location}"
@@ -206,7 +206,7 @@ class _ProgramLowering:
     def _view(self, operation: ir.Operation) -> None:
         data, result = operation.operands[0], operation.results[0]
         # Cast to its own type: otherwise an empty tensor may not be known to be empty.
-        given = _cast(self.values[data][0], core.te_type(TensorType.of(data)))
+        given = cast_tensor(self.values[data][0], core.te_type(TensorType.of(data)))
         sizes = TensorType.of(result).sizes
         reshape = core.reshape if core.is_flattened(core.shape(given), sizes) else _reshaped_without_elements
         self.values[result] = [reshape(given, sizes)]
@@ -226,7 +226,7 @@ class _ProgramLowering:
         if callee is None:
             self._enter(op.operation.results, list(func.CallOp(types, target, tensors).results))
             return
-        operands = [_cast(v, t) for v, t in zip(tensors, callee.operands, strict=True)]
+        operands = [cast_tensor(v, t) for v, t in zip(tensors, callee.operands, strict=True)]
         names, defined = callee.needed, callee.defined
         bound = self._bindings(op, callee.wanted)
         self._require_sizes(callee.function, op, [n for n in names if n not in bound])
@@ -387,7 +387,7 @@ class _ProgramLowering:
         names, types = self._new_symbols(wanted), [core.te_type(t) for t in wanted]
         all_types = [*types, *[ir.IndexType.get()] * len(names)]
         made = scf.IfOp(self._truth(op.operation.operands[0]), all_types, has_else=True)
-        _name_symbols(made, names)
+        name_symbols(made, names)
         for i, block in enumerate((made.then_block, made.else_block)):
             before = dict(self.sizes.symbols)
             self._operations(op.body(i), block)
@@ -403,7 +403,7 @@ class _ProgramLowering:
         names, types = self._new_symbols(wanted), [core.te_type(t) for t in wanted]
         all_types = [*types, *[ir.IndexType.get()] * len(names)]
         made = scf.WhileOp(all_types, self._instances(init, wanted, types, names))
-        _name_symbols(made, names)
+        name_symbols(made, names)
         for i, region in enumerate((made.before, made.after)):
             block, before = region.blocks.append(*all_types), dict(self.sizes.symbols)
             self._results(op.body(i).arguments[0], list(block.arguments), types, names)
@@ -430,7 +430,7 @@ class _ProgramLowering:
     def _instances(self, value: ir.Value, wanted: Sequence[TensorType], types: Sequence[ir.Type], names: Sequence[str]) -> Values:
         """The tensors of a value cast to types, and the values of these types' symbols."""
         bound = match(wanted, flat_tensors([value.type]), "what a branch or loop carries", set(names)) if names else {}
-        tensors = [_cast(v, t) for v, t in zip(self.values[value], types, strict=True)]
+        tensors = [cast_tensor(v, t) for v, t in zip(self.values[value], types, strict=True)]
         return [*tensors, *(size_value(bound[name]) for name in names)]
 
     def _results(self, value: ir.Value, made: Values, types: Sequence[ir.Type], names: Sequence[str]) -> None:
@@ -448,13 +448,13 @@ class _ProgramLowering:
 def _reshaped_without_elements(data: ir.Value, sizes: Sequence[Size]) -> ir.Value:
     """Reshapes an empty tensor where MLIR does not know that 0 times an unknown size is 0: all sizes become `?`."""
     element = data.type.element_type
-    data = _cast(data, _open_type(core.shape(data), element))
+    data = cast_tensor(data, _open_type(core.shape(data), element))
     if data.type.rank != 1:
         data = tensor.collapse_shape(_open_type([0], element), data, [list(range(data.type.rank))])
     if len(sizes) != 1:
         unknown = [ir.ShapedType.get_dynamic_size()] * len(sizes)
         data = tensor.expand_shape(_open_type(sizes, element), data, [list(range(len(sizes)))], list(map(size_value, sizes)), unknown)
-    return _cast(data, ranked_type(sizes, element))
+    return cast_tensor(data, ranked_type(sizes, element))
 
 
 def _open_type(shape: Sequence[Size], element: ir.Type) -> ir.RankedTensorType:
@@ -463,21 +463,10 @@ def _open_type(shape: Sequence[Size], element: ir.Type) -> ir.RankedTensorType:
     return ir.RankedTensorType.get([ir.ShapedType.get_dynamic_size()] * len(shape), element, texts)
 
 
-def _cast(value: ir.Value, type_: ir.Type) -> ir.Value:
-    """Casts a tensor to a type with other names for its sizes."""
-    return value if value.type == type_ else tensor.CastOp(type_, value).result
-
-
 def _is_static(op: ir.OpView) -> bool:
     """Whether all operands and results of an operation are tensors of static shape."""
     types = [v.type for v in (*op.operation.operands, *op.operation.results)]
     return all(isinstance(t, ir.RankedTensorType) and t.has_static_shape for t in types)
-
-
-def _name_symbols(op: ir.OpView, names: Sequence[str]) -> None:
-    """Records the symbols that are the last results of a branch or loop."""
-    if names:
-        SYMBOLS.put(op, tuple(names))
 
 
 def _numbered(attributes: ir.DictAttr, count: int) -> list[ir.DictAttr]:

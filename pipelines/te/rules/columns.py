@@ -1,6 +1,7 @@
 """Compute rules of blocks of images: nn.col2im, nn.max_pool_indices."""
 
 from collections.abc import Sequence
+from functools import reduce
 
 from relayc.dialects.mlir import arith, linalg
 from relayc.dialects.relay.base import Op
@@ -22,7 +23,7 @@ from relayc.pipelines.te.rules.core import (
     reduction,
     result_type,
 )
-from relayc.pipelines.te.rules.literal import INDEX_DTYPE, add, clamped, integer_of, number
+from relayc.pipelines.te.rules.literal import INDEX_DTYPE, add, clamped, integer_of, is_within, number
 from relayc.pipelines.te.rules.scalar import both
 from relayc.symbolic import Size
 
@@ -33,18 +34,6 @@ def _times(index: Value, factor: Size) -> Value:
 
 def _plus(index: Value, offset: Size) -> Value:
     return index if offset == 0 else arith.AddIOp(index, index_constant(offset)).result
-
-
-def _within(index: Value, size: Size) -> Value:
-    """i1: 0 <= index < size, by one unsigned comparison, in which negative numbers are large."""
-    return arith.cmpi(arith.CmpIPredicate.ult, index, index_constant(size))
-
-
-def _all(flags: Sequence[Value]) -> Value:
-    found, *rest = flags
-    for flag in rest:
-        found = both(found, flag)
-    return found
 
 
 @compute("nn_col2im")
@@ -66,10 +55,10 @@ def col2im(op: Op, data: Value) -> Value:
             if strides[i] != 1:
                 which = arith.FloorDivSIOp(distance, index_constant(strides[i])).result
                 flags.append(scalar.compare("eq", _times(which, strides[i]), distance, INDEX_DTYPE))
-            flags.append(_within(which, blocks[i]))
+            flags.append(is_within(which, blocks[i]))
             chosen.append(clamped(which, blocks[i]))
         element = scalar.convert(extract(data, [batch, channel, *places, *chosen]), source.dtype, wide)
-        return scalar.add(total, scalar.select(_all(flags), element, scalar.constant(0, wide)), wide)
+        return scalar.add(total, scalar.select(reduce(both, flags), element, scalar.constant(0, wide)), wide)
 
     loops = 2 + 2 * n
     # The operand only gives the extent of the block loops.
@@ -91,7 +80,7 @@ def max_pool_indices(op: Op, data: Value, largest: Value) -> Value:
     def body(_: Value, best: Value, lowest: Value) -> Value:
         batch, channel, *at = (linalg.IndexOp(i).result for i in range(2 + 2 * n))
         here = [_plus(add(_times(at[i], g.strides[i]), _times(at[n + i], g.dilation[i])), -g.pads[i][0]) for i in range(n)]
-        inside = _all([_within(h, size) for h, size in zip(here, sizes, strict=True)])
+        inside = reduce(both, [is_within(h, size) for h, size in zip(here, sizes, strict=True)])
         element = extract(data, [batch, channel, *(clamped(h, size) for h, size in zip(here, sizes, strict=True))])
         found = scalar.compare("eq", element, best, source.dtype)
         if source.is_float:  # NaN equals nothing, and is the largest if present

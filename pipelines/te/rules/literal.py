@@ -73,6 +73,11 @@ def number(size: Size, dtype: str) -> Value:
     return scalar.constant(size, dtype) if isinstance(size, int) else integer_of(index_constant(size), dtype)
 
 
+def is_within(index: Value, size: Size) -> Value:
+    """i1: 0 <= index < size, by one unsigned comparison, in which negative numbers are large."""
+    return arith.cmpi(arith.CmpIPredicate.ult, index, index_constant(size))
+
+
 def clamped(index: Value, size: Size) -> Value:
     """The index clipped to [0, size)."""
     return arith.MinSIOp(arith.MaxSIOp(index, index_constant(0)).result, index_constant(size - 1)).result

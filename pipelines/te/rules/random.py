@@ -1,6 +1,7 @@
 """Compute rule of random bits: Threefry (Salmon, Moraes, Dror and Shaw: Parallel random numbers, as easy as 1, 2, 3)."""
 
 from collections.abc import Sequence
+from functools import reduce
 from math import prod
 
 from relayc.dialects.mlir import arith, linalg
@@ -42,9 +43,7 @@ def threefry(keys: tuple[Value, Value], counter: tuple[Value, Value]) -> tuple[V
 
 def threefry_long(keys: Sequence[Value], counter: Sequence[Value]) -> list[Value]:
     """The four words of a block, computed as in TVM: no key is added after the last round. Words are i64."""
-    parity = scalar.constant(_LONG_PARITY, _LONG)
-    for key in keys:
-        parity = arith.XOrIOp(parity, key).result
+    parity = reduce(lambda a, b: arith.XOrIOp(a, b).result, keys, scalar.constant(_LONG_PARITY, _LONG))
     schedule, words = (*keys, parity), list(counter)
     for i in range(_ROUNDS):
         if i % 4 == 0:

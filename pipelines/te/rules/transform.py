@@ -26,7 +26,7 @@ from relayc.pipelines.te.rules.core import (
     shape,
     te_type,
 )
-from relayc.pipelines.te.rules.literal import INDEX_DTYPE, clamped, integer_of, literal
+from relayc.pipelines.te.rules.literal import INDEX_DTYPE, clamped, integer_of, is_within, literal, subtract
 from relayc.symbolic import Dim, Size, bounds
 
 
@@ -213,28 +213,20 @@ def repeat(op: Op, data: Value) -> Value:
     return reshape(_repeated(data, out.dtype, counts), out.sizes)
 
 
-def _sub(a: Value, b: Value) -> Value:
-    return arith.SubIOp(a, b).result
-
-
-def _nearest(i: Value, size: Size) -> Value:
-    return clamped(i, size)
-
-
 def _reflected(i: Value, size: Size) -> Value:
     """Reflects at the edge elements: -1 -> 1, size -> size - 2."""
     last = index_constant(size - 1)
-    i = arith.MaxSIOp(i, _sub(index_constant(0), i)).result
-    return _sub(last, arith.MaxSIOp(_sub(last, i), _sub(i, last)).result)
+    i = arith.MaxSIOp(i, subtract(index_constant(0), i)).result
+    return subtract(last, arith.MaxSIOp(subtract(last, i), subtract(i, last)).result)
 
 
 def _mirrored(i: Value, size: Size) -> Value:
     """Reflects between edge elements and border: -1 -> 0, size -> size - 1."""
-    i = arith.MaxSIOp(i, _sub(index_constant(-1), i)).result
-    return arith.MinSIOp(i, _sub(index_constant(2 * size - 1), i)).result
+    i = arith.MaxSIOp(i, subtract(index_constant(-1), i)).result
+    return arith.MinSIOp(i, subtract(index_constant(2 * size - 1), i)).result
 
 
-_BORDERS = {"edge": _nearest, "reflect": _reflected, "REFLECT": _reflected, "SYMMETRIC": _mirrored}
+_BORDERS = {"edge": clamped, "reflect": _reflected, "REFLECT": _reflected, "SYMMETRIC": _mirrored}
 
 
 def _bordered(op: Op, data: Value, border: Callable[[Value, Size], Value]) -> Value:
@@ -245,7 +237,7 @@ def _bordered(op: Op, data: Value, border: Callable[[Value, Size], Value]) -> Va
     def body(indices: list[Value]) -> Value:
         inner = []
         for index, (before, after), size in zip(indices, pairs, source.sizes, strict=True):
-            shifted = _sub(index, index_constant(before))
+            shifted = subtract(index, index_constant(before))
             inner.append(index if before == 0 and after == 0 else border(shifted, size))
         return extract(data, inner)
 
@@ -260,12 +252,10 @@ def _padded_by(op: Op, data: Value, pad_value: Value) -> Value:
         return _padded_where_empty(op, data, pad_value)
 
     def body(outside: Value) -> Value:
-        inner = [_sub(linalg.IndexOp(i).result, index_constant(before)) for i, (before, _) in enumerate(pairs)]
+        inner = [subtract(linalg.IndexOp(i).result, index_constant(before)) for i, (before, _) in enumerate(pairs)]
         result = extract(data, [clamped(i, n) for i, n in zip(inner, source.sizes, strict=True)])
         for i, n in zip(inner, source.sizes, strict=True):
-            # Unsigned, so that positions before the tensor are out of range as well.
-            inside = arith.cmpi(arith.CmpIPredicate.ult, i, index_constant(n))
-            result = scalar.select(inside, result, outside)
+            result = scalar.select(is_within(i, n), result, outside)
         return result
 
     return parallel(out, [pad_value], body)
@@ -279,8 +269,8 @@ def _padded_where_empty(op: Op, data: Value, pad_value: Value) -> Value:
 
     def body(x: Value, outside: Value) -> Value:
         for i, (before, n) in enumerate(zip(low, source.sizes, strict=True)):
-            here = _sub(linalg.IndexOp(i).result, index_constant(before))
-            x = scalar.select(arith.cmpi(arith.CmpIPredicate.ult, here, index_constant(n)), x, outside)
+            here = subtract(linalg.IndexOp(i).result, index_constant(before))
+            x = scalar.select(is_within(here, n), x, outside)
         return x
 
     return parallel(out, [padded, pad_value], body)
@@ -311,7 +301,7 @@ def trilu(op: Op, data: Value, k: Value) -> Value:
     rows, columns = type_.rank - 2, type_.rank - 1
 
     def body(x: Value, k: Value) -> Value:
-        diagonal = _sub(linalg.IndexOp(columns).result, linalg.IndexOp(rows).result)
+        diagonal = subtract(linalg.IndexOp(columns).result, linalg.IndexOp(rows).result)
         kept = scalar.compare(
             "ge" if op.upper else "le", integer_of(diagonal, INDEX_DTYPE), scalar.convert(k, k_dtype, INDEX_DTYPE), INDEX_DTYPE
         )

@@ -8,7 +8,7 @@ from relayc.dialects.mlir import arith, ir
 from relayc.dialects.operations import last_operation
 from relayc.pipelines.emission.index import Index, Var, affine_index, reshape
 from relayc.pipelines.te.read.access import split_exactly
-from relayc.pipelines.te.read.graph import Kernel, Node, NotStructured, Structured, same_order
+from relayc.pipelines.te.read.graph import Kernel, Node, NotStructured, Structured, behind_views, same_order
 from relayc.pipelines.te.read.reduction import combiners, multiply_add_casts
 from relayc.symbolic import Dim, Size
 
@@ -166,7 +166,7 @@ def match(kernel: Kernel) -> Attention | None:
 def match_gradient(kernel: Kernel) -> AttentionGradient | None:
     """The derivatives of an attention; None for another kernel, or one without queries or keys."""
     products = [n for n in kernel.nodes() if n.is_reduction]
-    results = [_behind_views(n) for n in kernel.results]
+    results = [behind_views(n) for n in kernel.results]
     if len(products) != 5 or results != products[2:] or not all(len(n.structured.extents) == 6 for n in products):
         return None
     product, of_weights, d_query, d_key, d_value = products
@@ -188,12 +188,6 @@ def match_gradient(kernel: Kernel) -> AttentionGradient | None:
     if of_scores.kind != "generic" or of_scores.structured.inputs[:2] != [weights, of_weights]:
         return None
     return AttentionGradient(product, *_before_causal(scores), of_row, weights, of_weights, of_scores, d_query, d_key, d_value)
-
-
-def _behind_views(node: Node) -> Node:
-    while node.kind == "view":
-        node = node.inputs[0]
-    return node
 
 
 def _is_same_operand(a: Node, b: Node) -> bool:
@@ -238,7 +232,7 @@ def _is_softmax(largest: Node, total: Node, weights: Node) -> bool:
 
 def _is_of_rows(node: Node, largest: Node, total: Node) -> bool:
     """Whether a node is an elementwise function of the largest score and the total of each row, in their order."""
-    node = _behind_views(node)
+    node = behind_views(node)
     if node.kind != "generic" or node.structured.captured:
         return False
     maps = {*node.structured.maps, *node.structured.output_maps}

@@ -380,6 +380,13 @@ def _keeps_order(node: Node, found: Mapping[Node, bool], reaches: Container[Node
     return all(amap == identity and found[source] for source, amap in read)
 
 
+def behind_views(node: Node) -> Node:
+    """The source of a node through views, which keep the order of elements."""
+    while node.kind == "view":
+        node = node.inputs[0]
+    return node
+
+
 def memory_of(node: Node) -> Node | None:
     """The kernel argument whose memory holds a tensor in row-major order, None for a computed one."""
     source = node.inputs[0] if node.kind == "view" else node

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from relayc.dialects.discardable import SORT, strings_attribute
 from relayc.dialects.mlir import ir
-from relayc.pipelines.te.read.graph import Kernel, Node
+from relayc.pipelines.te.read.graph import Kernel, Node, behind_views
 from relayc.symbolic import Size
 
 VALUES, INDICES = "values", "indices"
@@ -68,12 +68,12 @@ class Sorting:
 
 def match(kernel: Kernel) -> Sorting | None:
     """The sort that a kernel computes; None for any other kernel."""
-    found = [_without_views(node) for node in kernel.results]
+    found = [behind_views(node) for node in kernel.results]
     if not found or any(node.kind != "sort" or node.op != found[0].op for node in found):
         return None
     said = ir.DictAttr(SORT.of(found[0].op))
     kinds = [ir.StringAttr(kind).value for kind in ir.ArrayAttr(said["results"])]
-    source = _without_views(found[0].inputs[0])
+    source = behind_views(found[0].inputs[0])
     if source.kind != "arg":
         return None
     outer: Size = 1
@@ -87,10 +87,3 @@ def match(kernel: Kernel) -> Sorting | None:
     results = tuple(kinds[node.position] for node in found)
     dtype, descending = ir.StringAttr(said["dtype"]).value, ir.BoolAttr(said["descending"]).value
     return Sorting(source, dtype, outer, size, inner, count, columns, descending, results)
-
-
-def _without_views(node: Node) -> Node:
-    """The source of a node through views, which keep the order of elements."""
-    while node.kind == "view":
-        node = node.inputs[0]
-    return node

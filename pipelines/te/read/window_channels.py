@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission.index import Index, Var
-from relayc.pipelines.te.read.graph import Kernel, Node, same_order
+from relayc.pipelines.te.read.graph import Kernel, Node, behind_views, same_order
 from relayc.pipelines.te.read.window import NO_AXIS, Window, WindowedReduction, axis_of, number, windowed_reduction
 from relayc.symbolic import Size
 
@@ -46,9 +46,7 @@ def _over(found: WindowedReduction, position: int, indices: list[Index]) -> Chan
     pad_value = None
     if data.kind == "pad":
         pad_value, low, data = data.pad_value, data.low, data.inputs[0]
-    source = _of_bytes(data) or data
-    while source.kind == "view":
-        source = source.inputs[0]
+    source = behind_views(_of_bytes(data) or data)
     if source.kind != "arg" or len(indices) < 2:
         return None
     channel = next(iter(indices[-1].terms), None)

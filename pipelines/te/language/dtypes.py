@@ -8,8 +8,6 @@ from relayc.dialects.relay.errors import RelayError, check
 from relayc.dialects.relay.types import MLIR_NAMES, is_narrow
 from relayc.pipelines.te.rules import scalar
 
-FLOAT_BITS = {"float16": 16, "bfloat16": 16, "float32": 32, "float64": 64}
-
 
 def check_dtype(dtype: object, what: str) -> str:
     """The name of a dtype. Raises RelayError if it is not a numeric dtype."""
@@ -35,7 +33,7 @@ def common_dtype(a: str, b: str, what: object) -> str:
     if is_narrow(a) or is_narrow(b) or set(floats) == {"float16", "bfloat16"}:
         raise RelayError(f"{what}: expected operands of dtypes that convert (te.cast), found {a} and {b}")
     if floats:
-        return max(floats, key=lambda d: FLOAT_BITS[d])
+        return max(floats, key=lambda d: scalar.FLOAT_BITS[d])
     if "bool" in (a, b):
         return b if a == "bool" else a
     bits = max(scalar.bits(a), scalar.bits(b))

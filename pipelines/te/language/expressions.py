@@ -6,7 +6,7 @@ index type, whatever its dtype, and analysed (see `indices`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -271,6 +271,9 @@ def _listed(parts: Sequence[Expr], levels: int) -> str:
     return ", ".join(_part(x, levels) for x in parts)
 
 
+Part = TypeVar("Part")
+
+
 class Described:
     """`WHAT of OPERANDS`, for an error, formatted lazily because most are never printed."""
 
@@ -281,8 +284,8 @@ class Described:
         return f"{self.what} of {' and '.join(map(str, self.operands))}"
 
 
-def children_first(root: Expr, children: Callable[[Expr], Sequence[Expr]], is_done: Callable[[Expr], bool]) -> Iterator[Expr]:
-    """The expressions in a tree that are not done, each after its `children`; the caller completes each before the next.
+def children_first(root: Part, children: Callable[[Part], Sequence[Part]], is_done: Callable[[Part], bool]) -> Iterator[Part]:
+    """The parts of a graph that are not done, each after its `children`; the caller completes each before the next.
 
     Iterative, because chains of operations may be deeper than Python's recursion limit.
     """

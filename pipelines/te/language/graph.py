@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from relayc.dialects import functions
 from relayc.pipelines.te.language.computations import emit_compute
-from relayc.pipelines.te.language.expressions import SizeExpr
+from relayc.pipelines.te.language.expressions import SizeExpr, children_first
 from relayc.pipelines.te.language.tensors import ComputeOp, Operation, Tensor, walk
 from relayc.pipelines.te.rules.core import Value
 from relayc.symbolic import Dim, Size, symbols_of
@@ -13,16 +13,9 @@ from relayc.symbolic import Dim, Size, symbols_of
 def in_order(tensors: Iterable[Tensor]) -> list[Operation]:
     """The operations that compute tensors, each once and after its inputs."""
     found: dict[int, Operation] = {}
-    pending = [(t.op, False) for t in reversed(list(tensors))]
-    while pending:
-        op, is_ready = pending.pop()
-        if id(op) in found:
-            continue
-        if is_ready:
+    for tensor in tensors:
+        for op in children_first(tensor.op, lambda op: [t.op for t in op.input_tensors], lambda op: id(op) in found):
             found[id(op)] = op
-            continue
-        pending.append((op, True))
-        pending += [(t.op, False) for t in reversed(op.input_tensors)]
     return list(found.values())
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from relayc.dialects.relay.errors import check
-from relayc.pipelines.te.language.dtypes import FLOAT_BITS, check_dtype
+from relayc.pipelines.te.language.dtypes import check_dtype
 from relayc.pipelines.te.language.expressions import (
     Argument,
     Const,
@@ -140,18 +140,18 @@ def comm_reducer(fcombine: Callable, fidentity: Callable, name: str = "reduce") 
 def min_value(dtype: str) -> Const:
     """The lowest number of a dtype; the lowest finite one for floats."""
     check_dtype(dtype, "te.min_value")
-    return const(-_FLOAT_MAX[dtype] if dtype in FLOAT_BITS else scalar.limits(dtype)[0], dtype)
+    return const(-_FLOAT_MAX[dtype] if dtype in scalar.FLOAT_BITS else scalar.limits(dtype)[0], dtype)
 
 
 def max_value(dtype: str) -> Const:
     """The highest number of a dtype; the highest finite one for floats."""
     check_dtype(dtype, "te.max_value")
-    return const(_FLOAT_MAX[dtype] if dtype in FLOAT_BITS else scalar.limits(dtype)[1], dtype)
+    return const(_FLOAT_MAX[dtype] if dtype in scalar.FLOAT_BITS else scalar.limits(dtype)[1], dtype)
 
 
 def infinity(dtype: str) -> Const:
     """Infinity as a float dtype."""
-    check(dtype in FLOAT_BITS, "te.infinity", "a float dtype", dtype)
+    check(dtype in scalar.FLOAT_BITS, "te.infinity", "a float dtype", dtype)
     return const(float("inf"), dtype)
 
 

@@ -17,12 +17,12 @@ from relayc.dialects.relay.types import element_type, is_narrow, signless_dtype
 from relayc.pipelines.te.rules.narrow import narrowed_float, narrowed_integer, widened
 
 Value: TypeAlias = ir.Value
-FLOATS = ("float16", "bfloat16", "float32", "float64")
+FLOAT_BITS = {"float16": 16, "bfloat16": 16, "float32": 32, "float64": 64}
 _CMP_F = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 
 
 def is_float(dtype: str) -> bool:
-    return dtype in FLOATS
+    return dtype in FLOAT_BITS
 
 
 def is_unsigned(dtype: str) -> bool:
@@ -156,12 +156,11 @@ def convert(value: Value, source: str, target: str, saturate: bool = True, round
     if target == "bool":
         return to_bool(to_flag(value, source))
     if is_float(source) and is_float(target):
-        widths = {"float16": 16, "bfloat16": 16, "float32": 32, "float64": 64}
-        if widths[source] < widths[target]:
+        if FLOAT_BITS[source] < FLOAT_BITS[target]:
             return arith.ExtFOp(type_, value).result
-        if widths[source] - widths[target] == 48:
+        if FLOAT_BITS[source] - FLOAT_BITS[target] == 48:
             return convert(_rounded_to_odd(value), "float32", target)
-        if widths[source] > widths[target]:
+        if FLOAT_BITS[source] > FLOAT_BITS[target]:
             return arith.TruncFOp(type_, value).result
         return convert(convert(value, source, "float32"), "float32", target)  # no operation converts the two 16-bit types
     if is_float(target):

@@ -349,7 +349,7 @@ def _constant(attribute: ir.Attribute, type_: ir.Type) -> Text:
     if isinstance(type_, ir.IntegerType):
         number = str(ir.IntegerAttr(attribute).value)
         return Text(f"T.{name}({number})", ATOM, name, number=number)
-    if not isinstance(type_, ir.FloatType) or name not in scalar.FLOATS:
+    if not isinstance(type_, ir.FloatType) or not scalar.is_float(name):
         raise ScheduleError(f"script: expected constants of numbers, found {attribute}")
     value = ir.FloatAttr(attribute).value
     if not isfinite(value):

@@ -219,40 +219,26 @@ def _clip(op: Op, x: Array) -> Array:
     return x
 
 
-@numpy_operator("divide")
-def _divide(op: Op, a: Array, b: Array) -> Array:
-    if not _is_integer(a):
-        return np.divide(_wide(a), _wide(b))
-    _check_divisor(b)
+def _division(of_integers: Callable[[Array, Array], Array], of_floats: Callable[[Array, Array], Array]) -> Function:
+    def run(op: Op, a: Array, b: Array) -> Array:
+        if not _is_integer(a):
+            return of_floats(_wide(a), _wide(b))
+        if not b.all():
+            raise Unfoldable
+        return of_integers(a, b)
+
+    return run
+
+
+def _truncated(a: Array, b: Array) -> Array:
     quotient, remainder = np.divmod(a, b)
     return quotient + ((remainder != 0) & (quotient < 0)).astype(a.dtype)
 
 
-@numpy_operator("floor_divide")
-def _floor_divide(op: Op, a: Array, b: Array) -> Array:
-    if not _is_integer(a):
-        return np.floor(np.divide(_wide(a), _wide(b)))
-    _check_divisor(b)
-    return np.floor_divide(a, b)
-
-
-@numpy_operator("mod")
-def _mod(op: Op, a: Array, b: Array) -> Array:
-    if _is_integer(a):
-        _check_divisor(b)
-    return np.fmod(_wide(a), _wide(b))
-
-
-@numpy_operator("floor_mod")
-def _floor_mod(op: Op, a: Array, b: Array) -> Array:
-    if _is_integer(a):
-        _check_divisor(b)
-    return np.mod(_wide(a), _wide(b))
-
-
-def _check_divisor(b: Array) -> None:
-    if not b.all():
-        raise Unfoldable
+numpy_operator("divide")(_division(_truncated, np.divide))
+numpy_operator("floor_divide")(_division(np.floor_divide, lambda a, b: np.floor(np.divide(a, b))))
+numpy_operator("mod")(_division(np.fmod, np.fmod))
+numpy_operator("floor_mod")(_division(np.mod, np.mod))
 
 
 @numpy_operator("power")
@@ -281,11 +267,9 @@ def _mean(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
         return np.mean(x, **options)
     total = np.sum(x, **options)
     count = math.prod(x.shape[a] for a in axis)
-    return np.trunc(total / count) if abs(total).max(initial=0) < 1 << 52 else _refuse()
-
-
-def _refuse() -> Array:
-    raise Unfoldable
+    if abs(total).max(initial=0) >= 1 << 52:
+        raise Unfoldable
+    return np.trunc(total / count)
 
 
 numpy_operator("sum")(_reduced(lambda x, axis, keepdims: np.sum(x, axis=axis, keepdims=keepdims, dtype=x.dtype)))

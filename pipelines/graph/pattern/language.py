@@ -28,16 +28,10 @@ class DFPattern:
     """Base class of the patterns. Patterns are immutable, and compare by identity: they are the keys of a Match."""
 
     settling: frozenset["DFPattern"] | None = None  # if it is the root: see search.py
-
-    @property
-    def parts(self) -> tuple["DFPattern", ...]:
-        """The subpatterns, one for each place."""
-        return ()
-
-    @property
-    def has_choice(self) -> bool:
-        """Whether there may be several ways to match a value."""
-        return False
+    parts: tuple["DFPattern", ...] = ()
+    """The subpatterns, one for each place."""
+    has_choice = False
+    """Whether there may be several ways to match a value."""
 
     @functools.cached_property
     def root_operators(self) -> frozenset[str] | None:
@@ -237,6 +231,8 @@ class CallPattern(DFPattern):
         self._operator = operator
         self._name = None if operator is None else operator.OPERATION_NAME
         self._operands = operands and _patterns(operands)
+        self.parts = self._operands or ()
+        self.has_choice = len(self.parts) == 2 and (operator is None or operator.commutative)
 
     def __call__(self, *operands: DFPattern) -> "CallPattern":
         operator = self._operator
@@ -254,14 +250,6 @@ class CallPattern(DFPattern):
             if unknown:
                 raise RelayError(f"{self._operator.relay_name} has no attribute {', '.join(sorted(unknown))}")
         return super().has_attr(attributes)
-
-    @property
-    def parts(self) -> tuple[DFPattern, ...]:
-        return self._operands or ()
-
-    @property
-    def has_choice(self) -> bool:
-        return len(self.parts) == 2 and (self._operator is None or self._operator.commutative)
 
     @functools.cached_property
     def root_operators(self) -> frozenset[str] | None:
@@ -295,10 +283,7 @@ class TupleGetItemPattern(DFPattern):
     def __init__(self, operator: DFPattern, index: int | None) -> None:
         self._operator = operator
         self._index = index
-
-    @property
-    def parts(self) -> tuple[DFPattern, ...]:
-        return (self._operator,)
+        self.parts = (operator,)
 
     @functools.cached_property
     def root_operators(self) -> frozenset[str] | None:
@@ -317,28 +302,22 @@ class TupleGetItemPattern(DFPattern):
 class AltPattern(DFPattern):
     """One of two patterns, the left one if both match. Called with operand patterns: both alternatives are called with them."""
 
+    has_choice = True
+
     def __init__(self, left: DFPattern, right: DFPattern) -> None:
-        self._choices = _patterns((left, right))
+        self.parts = _patterns((left, right))
 
     def __call__(self, *operands: DFPattern) -> "AltPattern":
-        left, right = self._choices
+        left, right = self.parts
         return AltPattern(left(*operands), right(*operands))  # type: ignore[operator] # TypeError, as of any object, where one takes no operands
-
-    @property
-    def parts(self) -> tuple[DFPattern, ...]:
-        return self._choices
-
-    @property
-    def has_choice(self) -> bool:
-        return True
 
     @functools.cached_property
     def root_operators(self) -> frozenset[str] | None:
-        left, right = (choice.root_operators for choice in self._choices)
+        left, right = (choice.root_operators for choice in self.parts)
         return None if left is None or right is None else left | right
 
     def alternatives(self, value: ir.Value, search: Search) -> tuple[Subgoals, ...]:
-        left, right = self._choices
+        left, right = self.parts
         return ((left, value),), ((right, value),)
 
 
@@ -347,41 +326,32 @@ class ConjunctionPattern(DFPattern):
     with them."""
 
     def __init__(self, parts: tuple[DFPattern, ...]) -> None:
-        self._parts = parts
+        self.parts = parts
 
     def __call__(self, *operands: DFPattern) -> "ConjunctionPattern":
         return ConjunctionPattern(
             # TypeError, as for any object, if a part takes no operands.
-            tuple(part if isinstance(part, CheckPattern) else part(*operands) for part in self._parts)  # type: ignore[operator]
+            tuple(part if isinstance(part, CheckPattern) else part(*operands) for part in self.parts)  # type: ignore[operator]
         )
-
-    @property
-    def parts(self) -> tuple[DFPattern, ...]:
-        return self._parts
 
     @functools.cached_property
     def root_operators(self) -> frozenset[str] | None:
-        known = [names for part in self._parts if (names := part.root_operators) is not None]
+        known = [names for part in self.parts if (names := part.root_operators) is not None]
         return frozenset.intersection(*known) if known else None
 
     def alternatives(self, value: ir.Value, search: Search) -> tuple[Subgoals, ...]:
-        return (tuple((part, value) for part in self._parts),)
+        return (tuple((part, value) for part in self.parts),)
 
 
 class PathPattern(DFPattern):
     """A value that dominates a value matched by `parent`, with `path` between the two; see `dominates`."""
 
+    has_choice = True
+
     def __init__(self, parent: DFPattern, path: DFPattern) -> None:
         self._parent = parent
         self._path = path
-
-    @property
-    def parts(self) -> tuple[DFPattern, ...]:
-        return (self._parent,)
-
-    @property
-    def has_choice(self) -> bool:
-        return True
+        self.parts = (parent,)
 
     def alternatives(self, value: ir.Value, search: Search) -> Iterator[Subgoals]:
         seen: set[ir.Value] = set()

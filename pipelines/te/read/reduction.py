@@ -3,7 +3,6 @@
 from typing import Any
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.operations import last_operation
 from relayc.pipelines.te.read.body import Body
 from relayc.pipelines.te.read.graph import Structured
 
@@ -24,6 +23,7 @@ COMBINERS = {
     "arith.andi": ("and", None),
     "arith.ori": ("or", None),
 }
+_PRODUCTS = ("arith.mulf", "arith.muli")
 
 
 def combiners(structured: Structured) -> list[str] | None:
@@ -41,31 +41,15 @@ def combiners(structured: Structured) -> list[str] | None:
 
 def multiply_add_casts(structured: Structured) -> list[list[tuple[str, ir.Type]]] | None:
     """For a body acc + cast(x) * cast(y), the conversions of x and of y; None for any other body."""
-    block = structured.block
-    x, y, acc = list(block.arguments)
-    owner = last_operation(block).operands[0].owner
-    if not isinstance(owner, (ir.OpView, ir.Operation)) or owner.operation.name not in ("arith.addf", "arith.addi"):
+    body, accumulator = structured.body, 2
+    total = body.makes(body.yielded[0]) if body.arguments == 3 else None
+    if total is None or total.name not in ("arith.addf", "arith.addi") or accumulator not in total.operands:
         return None
-    terms = list(owner.operation.operands)
-    if acc not in terms:
+    product = body.makes(total.operands[1 - total.operands.index(accumulator)])
+    if product is None or product.name not in _PRODUCTS:
         return None
-    product = terms[1 - terms.index(acc)].owner
-    if not isinstance(product, (ir.OpView, ir.Operation)) or product.operation.name not in ("arith.mulf", "arith.muli"):
-        return None
-    casts: dict[int, list[tuple[str, ir.Type]]] = {}
-    for factor in product.operation.operands:
-        chain: list[tuple[str, ir.Type]] = []
-        while isinstance(factor.owner, (ir.OpView, ir.Operation)) and factor.owner.operation.name in (
-            "arith.extf",
-            "arith.extsi",
-            "arith.extui",
-        ):
-            chain.insert(0, (factor.owner.operation.name, factor.type))
-            factor = factor.owner.operation.operands[0]
-        if factor not in (x, y):
-            return None
-        casts[0 if factor == x else 1] = chain
-    return [casts[0], casts[1]] if len(casts) == 2 else None
+    casts = dict(_before_widening(body, factor) for factor in product.operands)
+    return [casts[0], casts[1]] if casts.keys() == {0, 1} else None
 
 
 def is_neutral(structured: Structured, position: int, pad_value: ir.Attribute) -> bool:
@@ -87,12 +71,14 @@ def _is_linear(structured: Structured, position: int) -> bool:
     assert joined is not None, "expected a body that combines two values"
     term = next(v for v in joined.operands if v != accumulator)
     product = body.makes(term)
-    factors = product.operands if product is not None and product.name in ("arith.mulf", "arith.muli") else ()
-    return any(_comes_from(body, v, position) for v in (term, *factors))
+    factors = product.operands if product is not None and product.name in _PRODUCTS else ()
+    return any(_before_widening(body, v)[0] == position for v in (term, *factors))
 
 
-def _comes_from(body: Body, operand: Any, argument: int) -> bool:
-    """Whether an operand is an argument, or a widening conversion of it."""
+def _before_widening(body: Body, operand: Any) -> tuple[Any, list[tuple[str, ir.Type]]]:
+    """What an operand was before widening conversions, and the conversions with their result types, in order."""
+    chain: list[tuple[str, ir.Type]] = []
     while (made := body.makes(operand)) is not None and made.name in ("arith.extf", "arith.extsi", "arith.extui"):
+        chain.insert(0, (made.name, made.type))
         operand = made.operands[0]
-    return operand == argument
+    return operand, chain

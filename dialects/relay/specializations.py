@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from relayc.dialects.discardable import KNOWN_AS, SIZES, SPECIALIZE, SPECIALIZED
 from relayc.dialects.functions import Function, symbol_name
 from relayc.dialects.mlir import ir
+from relayc.dialects.size_attribute import i64_attribute
 
 
 def sizes_attribute(sizes: Mapping[str, int]) -> ir.DictAttr:
     """Sizes by symbol as an attribute; they are below 2^63."""
-    i64 = ir.IntegerType.get_signless(64)
-    return ir.DictAttr.get({name: ir.IntegerAttr.get(i64, size) for name, size in sizes.items()})
+    return ir.DictAttr.get({name: i64_attribute(size) for name, size in sizes.items()})
 
 
 def read_sizes(attribute: ir.Attribute) -> dict[str, int] | None:

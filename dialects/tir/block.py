@@ -84,14 +84,13 @@ def make_block(
     guards: Sequence[tuple[ir.Value, ir.Value]] = (),
 ) -> ir.Operation:
     """A block at the ambient insertion point, whose body is empty and whose init has no block; see Block for the arguments."""
-    i64 = ir.IntegerType.get_signless(64)
     operation = ir.Operation.create(
         "tir.block",
         operands=[*points, *(v for pair in guards for v in pair)],
         attributes={
             "name": ir.StringAttr.get(name),
             "iterators": ir.ArrayAttr.get([ir.StringAttr.get(i) for i in iterators]),
-            "extents": ir.ArrayAttr.get([ir.IntegerAttr.get(i64, e) if isinstance(e, int) else size_attribute(e) for e in extents]),
+            "extents": ir.ArrayAttr.get(list(map(size_attribute, extents))),
         },
         regions=2,
     )

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from relayc.dialects.mlir import arith, ir
-from relayc.dialects.operations import last_operation
 from relayc.pipelines.emission.index import Index, Var, affine_index, reshape
 from relayc.pipelines.te.read.access import split_exactly
+from relayc.pipelines.te.read.body import Constant, LoopIndex
 from relayc.pipelines.te.read.graph import Kernel, Node, NotStructured, Structured, behind_views, same_order
 from relayc.pipelines.te.read.reduction import combiners, multiply_add_casts
 from relayc.symbolic import Dim, Size
@@ -241,28 +241,18 @@ def _is_of_rows(node: Node, largest: Node, total: Node) -> bool:
 
 def _causal(structured: Structured) -> Size | None:
     """c for a body that keeps its argument where key <= query + c and otherwise gives -inf; None for any other body."""
-    operations = {op.operation.results[0]: op.operation for op in structured.block.operations if op.operation.results}
-    yielded = last_operation(structured.block).operands[0]
-
-    def operands(value: ir.Value, name: str) -> list[ir.Value] | None:
-        found = operations.get(value)
-        return list(found.operands) if found is not None and found.name == name else None
-
-    def constant(value: ir.Value) -> float | int | None:
-        found = operations.get(value)
-        return found.attributes["value"].value if found is not None and found.name == "arith.constant" else None
-
-    def loop(value: ir.Value) -> int | None:
-        found = operations.get(value)
-        return ir.IntegerAttr(found.attributes["dim"]).value if found is not None and found.name == "linalg.index" else None
-
-    chosen = operands(yielded, "arith.select")
-    if chosen is None or chosen[1] != structured.block.arguments[0] or constant(chosen[2]) != float("-inf"):
+    body = structured.body
+    try:
+        condition, kept, masked = body.operands_of(body.yielded[0], "arith.select")
+        key, last = body.operands_of(condition, "arith.cmpi")
+        query, offset = body.operands_of(last, "arith.addi")
+    except NotStructured:
         return None
-    compared = operands(chosen[0], "arith.cmpi")
-    if compared is None or ir.IntegerAttr(operations[chosen[0]].attributes["predicate"]).value != arith.CmpIPredicate.sle:
+    compared = body.makes(condition)
+    assert compared is not None, "expected the comparison whose operands were read"
+    is_last = ir.IntegerAttr(compared.attributes["predicate"]).value == arith.CmpIPredicate.sle
+    mask = masked.attribute if isinstance(masked, Constant) else None
+    is_masked = kept == 0 and isinstance(mask, ir.FloatAttr) and mask.value == float("-inf")
+    if not (is_last and is_masked) or (key, query) != (LoopIndex(KEY), LoopIndex(QUERY)):
         return None
-    last = operands(compared[1], "arith.addi")
-    if loop(compared[0]) != KEY or last is None or loop(last[0]) != QUERY:
-        return None
-    return structured.sizes[last[1]] if last[1] in structured.sizes else constant(last[1])  # type: ignore[return-value]
+    return offset.const if isinstance(offset, Index) else None

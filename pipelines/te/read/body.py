@@ -71,6 +71,13 @@ class Body:
         """The operation whose result an operand is; None if no operation computes it."""
         return self.operations[operand - self.arguments] if isinstance(operand, int) and operand >= self.arguments else None
 
+    def operands_of(self, operand: Any, name: str) -> tuple[Any, ...]:
+        """The operands of the operation that computes an operand. Raises NotStructured unless it has the given name."""
+        made = self.makes(operand)
+        if made is None or made.name != name:
+            raise NotStructured(f"expected {name}, found {operand if made is None else made.name}")
+        return made.operands
+
 
 def read_body(block: ir.Block, tensors: Mapping[ir.Value, Any], sizes: Mapping[ir.Value, Size]) -> Body:
     """The body of a linalg operation.

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 from relayc.dialects.discardable import ACCURACY_LEVEL
 from relayc.dialects.mlir import ir
-from relayc.dialects.operations import last_operation
-from relayc.pipelines.te.read.graph import Kernel, Node, NotStructured, Structured
+from relayc.pipelines.te.read.body import Body, Constant, LoopIndex
+from relayc.pipelines.te.read.graph import Kernel, Node, NotStructured
 from relayc.pipelines.te.read.reduction import multiply_add_casts
 from relayc.symbolic import Size, proves
 
@@ -65,7 +66,7 @@ def match(kernel: Kernel) -> DenseBlocks | None:
             return None
         root = root.inputs[0]
     try:
-        return DenseBlocks(product, root, data, weights, _bits(weights.structured), ACCURACY_LEVEL.get(structured.op, 0))
+        return DenseBlocks(product, root, data, weights, _bits(weights.structured.body), ACCURACY_LEVEL.get(structured.op, 0))
     except NotStructured:
         return None
 
@@ -77,37 +78,25 @@ def _has_rows(node: Node, rows: Size, strips: int, lanes: int) -> bool:
     return is_whole and proves(lambda: prod(node.shape[:-1]) == rows)
 
 
-def _bits(structured: Structured) -> int:
+def _bits(body: Body) -> int:
     """Bits of a number if a body is (number - zero) * scale, number = (word >> bits * place) & mask; otherwise raises NotStructured."""
-    word, scale, zero, *_ = structured.block.arguments
-    centred, factor = _operands(last_operation(structured.block).operands[0], "arith.mulf")
-    number, centre = _operands(centred, "arith.subf")
-    if zero.type != number.type:
-        [centre] = _operands(centre, "arith.uitofp")
-    shifted, mask = _operands(_operands(number, "arith.uitofp")[0], "arith.andi")
-    source, shift = _operands(shifted, "arith.shrui")
-    place, step = _operands(shift, "arith.muli")
+    word, scale, zero = range(3)
+    centred, factor = body.operands_of(body.yielded[0], "arith.mulf")
+    number, centre = body.operands_of(centred, "arith.subf")
+    if centre != zero:
+        [centre] = body.operands_of(centre, "arith.uitofp")
+    shifted, mask = body.operands_of(body.operands_of(number, "arith.uitofp")[0], "arith.andi")
+    source, shift = body.operands_of(shifted, "arith.shrui")
+    place, step = body.operands_of(shift, "arith.muli")
     for conversion in ("arith.trunci", "arith.index_cast"):
-        [place] = _operands(place, conversion)
-    loop = ir.IntegerAttr(_operation(place, "linalg.index").attributes["dim"]).value
+        [place] = body.operands_of(place, conversion)
     bits = _integer(step)
-    if [source, factor, centre, loop, _integer(mask)] != [word, scale, zero, _NUMBER_OF_WEIGHT, (1 << bits) - 1]:
+    if (source, factor, centre, place, _integer(mask)) != (word, scale, zero, LoopIndex(_NUMBER_OF_WEIGHT), (1 << bits) - 1):
         raise NotStructured("a body that is no weight of a few bits")
     return bits
 
 
-def _operation(value: ir.Value, name: str) -> ir.Operation:
-    """The operation of the given name that defines a value. Raises NotStructured for another one."""
-    owner = value.owner
-    operation = owner.operation if isinstance(owner, (ir.OpView, ir.Operation)) else None
-    if operation is None or operation.name != name:
-        raise NotStructured(f"expected {name}, found {value}")
-    return operation
-
-
-def _operands(value: ir.Value, name: str) -> list[ir.Value]:
-    return list(_operation(value, name).operands)
-
-
-def _integer(value: ir.Value) -> int:
-    return ir.IntegerAttr(_operation(value, "arith.constant").attributes["value"]).value
+def _integer(operand: Any) -> int:
+    if not isinstance(operand, Constant):
+        raise NotStructured(f"expected arith.constant, found {operand}")
+    return ir.IntegerAttr(operand.attribute).value

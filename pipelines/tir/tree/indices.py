@@ -56,8 +56,8 @@ def divide(index: Index, divisor: Size) -> tuple[Index, Index]:
     whole = {v: times for v, c in index.terms.items() if (times := exact(c, divisor)) is not None}
     if whole and len(whole) < len(index.terms):
         rest = Index(index.const, {v: c for v, c in index.terms.items() if v not in whole})
-        quotient, left = divide(rest, divisor)
-        return Index(0, whole) + quotient, left
+        parts, left = divide(rest, divisor)
+        return Index(0, whole) + parts, left
     return Index.of(Divided(QUOTIENT, index, divisor)), Index.of(Divided(REMAINDER, index, divisor))
 
 

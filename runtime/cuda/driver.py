@@ -6,10 +6,8 @@ it must not) every later call on the device fails, in this process, until it end
 """
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from relayc.runtime.device import DeviceError, DeviceMemoryError
@@ -69,21 +67,30 @@ class DeviceAttributes:
     bus_bits: int = 0
 
 
-class Driver(ABC):
-    """The interface to the driver. All methods except those about devices act on the thread's current context (`push`, `pop`)."""
+class Driver:
+    """The calls of the driver. All methods except those about devices act on the thread's current context (`push`, `pop`).
 
-    @cached_property
-    def _usable(self) -> dict[int, DeviceAttributes]:
-        return {}
+    Args:
+      bindings: the module cuda.bindings.driver.
+    """
 
-    @cached_property
-    def _marks(self) -> dict[tuple[int, int], int]:
+    def __init__(self, bindings: Any) -> None:
+        self._cuda = bindings
+        self._contexts: dict[int, int] = {}
+        self._usable: dict[int, DeviceAttributes] = {}
+        self._marks: dict[tuple[int, int], int] = {}
         """By device and stream the event behind the last work that relayc gave to the stream."""
-        return {}
+        self._release_streams: dict[int, int] = {}
 
-    @cached_property
-    def _release_streams(self) -> dict[int, int]:
-        return {}
+    def _call(self, name: str, *arguments: Any) -> Any:
+        """The results of a driver function after its status. Raises DeviceMemoryError or RuntimeError if the status is an error."""
+        result, *found = getattr(self._cuda, name)(*arguments)
+        if result != self._cuda.CUresult.CUDA_SUCCESS:
+            if result == self._cuda.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+                raise DeviceMemoryError(f"device cuda: {name}: expected free memory, found none left ({_name(result)})")
+            kind = ImageRefused if int(result) in IMAGE_REFUSALS else RuntimeError
+            raise kind(f"device cuda: {name}: the driver says {_name(result)}")
+        return found[0] if len(found) == 1 else found
 
     def mark(self, index: int, stream: int) -> None:
         """Notes that relayc gave work to a stream, which is one that exists; see `follow_mark`."""
@@ -113,163 +120,12 @@ class Driver(ABC):
             self._usable[index] = found
         return self._usable[index]
 
-    @abstractmethod
     def count(self) -> int:
         """How many devices there are."""
-
-    @abstractmethod
-    def attributes(self, index: int) -> DeviceAttributes:
-        """The attributes of a device."""
-
-    @abstractmethod
-    def context(self, index: int) -> int:
-        """The primary context of a device, which all libraries of the process share; it is kept until the process ends."""
-
-    @abstractmethod
-    def push(self, context: int) -> None:
-        """Makes a context the thread's current one, until `pop`."""
-
-    @abstractmethod
-    def pop(self) -> None:
-        """Makes the context current that was so before the last `push`."""
-
-    @abstractmethod
-    def allocate(self, num_bytes: int, stream: int) -> int:
-        """Address of memory of the device's pool, which work that is given to `stream` from now on may use. Raises DeviceMemoryError."""
-
-    @abstractmethod
-    def free(self, address: int, stream: int) -> None:
-        """Frees memory after the work submitted so far to `stream`."""
-
-    @abstractmethod
-    def trim(self, index: int) -> None:
-        """Waits for a device, and gives the memory of its pool that nobody has back to the system."""
-
-    @abstractmethod
-    def free_bytes(self) -> int:
-        """Bytes of the current context's device that nobody has."""
-
-    @abstractmethod
-    def copy(self, destination: int, source: int, num_bytes: int, stream: int) -> None:
-        """Copies between devices, or within one."""
-
-    @abstractmethod
-    def copy_in(self, destination: int, source: int, num_bytes: int, stream: int) -> None:
-        """Copies from the host's memory, which may change once the stream is done."""
-
-    @abstractmethod
-    def copy_out(self, destination: int, source: int, num_bytes: int, stream: int) -> None:
-        """Copies to the host's memory, which has it once the stream is done."""
-
-    @abstractmethod
-    def make_stream(self) -> int:
-        """A new stream, which does not wait for the default one."""
-
-    @abstractmethod
-    def destroy_stream(self, stream: int) -> None: ...
-
-    @abstractmethod
-    def wait(self, stream: int) -> None:
-        """Waits for all work submitted to a stream."""
-
-    @abstractmethod
-    def synchronize(self) -> None:
-        """Waits for all work submitted to the device of the current context."""
-
-    @abstractmethod
-    def make_event(self) -> int:
-        """A new event, which notes its time."""
-
-    @abstractmethod
-    def destroy_event(self, event: int) -> None: ...
-
-    @abstractmethod
-    def record(self, event: int, stream: int) -> None:
-        """Lets an event be over when the work given to a stream so far is done."""
-
-    @abstractmethod
-    def follow(self, stream: int, event: int) -> None:
-        """Makes later work on a stream wait for an event."""
-
-    @abstractmethod
-    def elapsed(self, first: int, second: int) -> float:
-        """Seconds between two events that are over."""
-
-    @abstractmethod
-    def load_module(self, image: bytes) -> int:
-        """Loads a cubin, or PTX closed by a zero byte, which the driver compiles. Raises ImageRefused (see IMAGE_REFUSALS)."""
-
-    @abstractmethod
-    def unload_module(self, module: int) -> None: ...
-
-    @abstractmethod
-    def function(self, module: int, name: str, dynamic_shared_bytes: int = 0) -> int:
-        """A kernel of a module, which may be launched with so much dynamic shared memory."""
-
-    @abstractmethod
-    def begin_capture(self, stream: int) -> None:
-        """Starts recording the work that this thread submits to a stream, instead of running it."""
-
-    @abstractmethod
-    def end_capture(self, stream: int) -> int:
-        """A graph of the recorded work of a stream."""
-
-    @abstractmethod
-    def instantiate(self, graph: int) -> int:
-        """A launchable graph; the source graph is destroyed."""
-
-    @abstractmethod
-    def launch_graph(self, graph: int, stream: int) -> None: ...
-
-    @abstractmethod
-    def destroy_graph(self, graph: int) -> None:
-        """Destroys a graph that `instantiate` gave."""
-
-    @abstractmethod
-    def entry_points(self) -> Mapping[str, int]:
-        """Addresses of the functions in ENTRY_POINTS."""
-
-
-class CudaDriver(Driver):
-    """The driver of this machine.
-
-    Raises:
-      DeviceError: the package cuda-bindings or the driver is not there, or the driver has no device.
-    """
-
-    def __init__(self) -> None:
-        try:
-            from cuda.bindings import driver
-        except ImportError as error:
-            raise DeviceError(
-                f"device cuda: expected the package cuda-bindings (pip install 'relayc[cuda]'), found none ({error})"
-            ) from None
-        self._cuda: Any = driver
-        try:
-            (result,) = driver.cuInit(0)
-        except (RuntimeError, OSError) as error:
-            # cuda-bindings imports without a driver, and raises when it is first called.
-            raise DeviceError(f"device cuda: expected NVIDIA's driver (libcuda.so.1), found none ({str(error).splitlines()[0]})") from None
-        if result == driver.CUresult.CUDA_ERROR_NO_DEVICE:
-            raise DeviceError("device cuda: expected a GPU, found a driver without one")
-        if result != driver.CUresult.CUDA_SUCCESS:
-            raise DeviceError(f"device cuda: expected a driver that starts, found {_name(result)}")
-        self._contexts: dict[int, int] = {}
-
-    def _call(self, name: str, *arguments: Any) -> Any:
-        """The results of a driver function after its status. Raises DeviceMemoryError or RuntimeError if the status is an error."""
-        result, *found = getattr(self._cuda, name)(*arguments)
-        if result != self._cuda.CUresult.CUDA_SUCCESS:
-            if result == self._cuda.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
-                raise DeviceMemoryError(f"device cuda: {name}: expected free memory, found none left ({_name(result)})")
-            kind = ImageRefused if int(result) in IMAGE_REFUSALS else RuntimeError
-            raise kind(f"device cuda: {name}: the driver says {_name(result)}")
-        return found[0] if len(found) == 1 else found
-
-    def count(self) -> int:
         return int(self._call("cuDeviceGetCount"))
 
     def attributes(self, index: int) -> DeviceAttributes:
+        """The attributes of a device."""
         device = self._call("cuDeviceGet", index)
         names = self._cuda.CUdevice_attribute
 
@@ -295,6 +151,7 @@ class CudaDriver(Driver):
         )
 
     def context(self, index: int) -> int:
+        """The primary context of a device, which all libraries of the process share; it is kept until the process ends."""
         if index not in self._contexts:
             device = self._call("cuDeviceGet", index)
             self._contexts[index] = int(self._call("cuDevicePrimaryCtxRetain", device))
@@ -305,67 +162,85 @@ class CudaDriver(Driver):
         return self._contexts[index]
 
     def push(self, context: int) -> None:
+        """Makes a context the thread's current one, until `pop`."""
         self._call("cuCtxPushCurrent", context)
 
     def pop(self) -> None:
+        """Makes the context current that was so before the last `push`."""
         self._call("cuCtxPopCurrent")
 
     def allocate(self, num_bytes: int, stream: int) -> int:
+        """Address of memory of the device's pool, which work that is given to `stream` from now on may use. Raises DeviceMemoryError."""
         return int(self._call("cuMemAllocAsync", max(num_bytes, 1), stream))
 
     def free(self, address: int, stream: int) -> None:
+        """Frees memory after the work submitted so far to `stream`."""
         self._call("cuMemFreeAsync", address, stream)
 
     def trim(self, index: int) -> None:
+        """Waits for a device, and gives the memory of its pool that nobody has back to the system."""
         self.synchronize()
         self._call("cuMemPoolTrimTo", self._call("cuDeviceGetDefaultMemPool", self._call("cuDeviceGet", index)), 0)
 
     def free_bytes(self) -> int:
+        """Bytes of the current context's device that nobody has."""
         return int(self._call("cuMemGetInfo")[0])
 
     def copy(self, destination: int, source: int, num_bytes: int, stream: int) -> None:
+        """Copies between devices, or within one."""
         self._call("cuMemcpyAsync", destination, source, num_bytes, stream)
 
     def copy_in(self, destination: int, source: int, num_bytes: int, stream: int) -> None:
+        """Copies from the host's memory, which may change once the stream is done."""
         self._call("cuMemcpyHtoDAsync", destination, source, num_bytes, stream)
 
     def copy_out(self, destination: int, source: int, num_bytes: int, stream: int) -> None:
+        """Copies to the host's memory, which has it once the stream is done."""
         self._call("cuMemcpyDtoHAsync", destination, source, num_bytes, stream)
 
     def make_stream(self) -> int:
+        """A new stream, which does not wait for the default one."""
         return int(self._call("cuStreamCreate", self._cuda.CUstream_flags.CU_STREAM_NON_BLOCKING))
 
     def destroy_stream(self, stream: int) -> None:
         self._call("cuStreamDestroy", stream)
 
     def wait(self, stream: int) -> None:
+        """Waits for all work submitted to a stream."""
         self._call("cuStreamSynchronize", stream)
 
     def synchronize(self) -> None:
+        """Waits for all work submitted to the device of the current context."""
         self._call("cuCtxSynchronize")
 
     def make_event(self) -> int:
+        """A new event, which notes its time."""
         return int(self._call("cuEventCreate", self._cuda.CUevent_flags.CU_EVENT_DEFAULT))
 
     def destroy_event(self, event: int) -> None:
         self._call("cuEventDestroy", event)
 
     def record(self, event: int, stream: int) -> None:
+        """Lets an event be over when the work given to a stream so far is done."""
         self._call("cuEventRecord", event, stream)
 
     def follow(self, stream: int, event: int) -> None:
+        """Makes later work on a stream wait for an event."""
         self._call("cuStreamWaitEvent", stream, event, 0)
 
     def elapsed(self, first: int, second: int) -> float:
+        """Seconds between two events that are over."""
         return float(self._call("cuEventElapsedTime", first, second)) / 1e3
 
     def load_module(self, image: bytes) -> int:
+        """Loads a cubin, or PTX closed by a zero byte, which the driver compiles. Raises ImageRefused (see IMAGE_REFUSALS)."""
         return int(self._call("cuModuleLoadData", image))
 
     def unload_module(self, module: int) -> None:
         self._call("cuModuleUnload", module)
 
     def function(self, module: int, name: str, dynamic_shared_bytes: int = 0) -> int:
+        """A kernel of a module, which may be launched with so much dynamic shared memory."""
         found = self._call("cuModuleGetFunction", module, name.encode())
         if dynamic_shared_bytes:
             attribute = self._cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -373,12 +248,15 @@ class CudaDriver(Driver):
         return int(found)
 
     def begin_capture(self, stream: int) -> None:
+        """Starts recording the work that this thread submits to a stream, instead of running it."""
         self._call("cuStreamBeginCapture", stream, self._cuda.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
 
     def end_capture(self, stream: int) -> int:
+        """A graph of the recorded work of a stream."""
         return int(self._call("cuStreamEndCapture", stream))
 
     def instantiate(self, graph: int) -> int:
+        """A launchable graph; the source graph is destroyed."""
         try:
             return int(self._call("cuGraphInstantiate", graph, 0))
         finally:
@@ -388,9 +266,11 @@ class CudaDriver(Driver):
         self._call("cuGraphLaunch", graph, stream)
 
     def destroy_graph(self, graph: int) -> None:
+        """Destroys a graph that `instantiate` gave."""
         self._call("cuGraphExecDestroy", graph)
 
     def entry_points(self) -> Mapping[str, int]:
+        """Addresses of the functions in ENTRY_POINTS."""
         return {name: int(self._call("cuGetProcAddress", name.encode(), _CUDA_VERSION, 0)[0]) for name in ENTRY_POINTS}
 
 
@@ -400,6 +280,29 @@ def _name(result: Any) -> str:
 
 
 # ---- the driver of the process ------------------------------------------------------------------------------------------------------
+
+
+def machine_driver() -> Driver:
+    """The driver of this machine.
+
+    Raises:
+      DeviceError: the package cuda-bindings or the driver is not there, or the driver has no device.
+    """
+    try:
+        from cuda.bindings import driver
+    except ImportError as error:
+        raise DeviceError(f"device cuda: expected the package cuda-bindings (pip install 'relayc[cuda]'), found none ({error})") from None
+    try:
+        (result,) = driver.cuInit(0)
+    except (RuntimeError, OSError) as error:
+        # cuda-bindings imports without a driver, and raises when it is first called.
+        raise DeviceError(f"device cuda: expected NVIDIA's driver (libcuda.so.1), found none ({str(error).splitlines()[0]})") from None
+    if result == driver.CUresult.CUDA_ERROR_NO_DEVICE:
+        raise DeviceError("device cuda: expected a GPU, found a driver without one")
+    if result != driver.CUresult.CUDA_SUCCESS:
+        raise DeviceError(f"device cuda: expected a driver that starts, found {_name(result)}")
+    return Driver(driver)
+
 
 _found: list[tuple[Driver, int]] = []
 """The driver, and the number of the process that uses it."""
@@ -412,7 +315,7 @@ def driver() -> Driver:
       DeviceError: there is none (raised on each request), or this process was forked from a process that used it.
     """
     if not _found:
-        replace_driver(CudaDriver())
+        replace_driver(machine_driver())
     if is_forked():
         raise DeviceError(
             f"device cuda: expected the process that began to use the driver ({_found[0][1]}), found one that was forked from it: "

@@ -87,6 +87,7 @@ class FakeDriver(Driver):
     def __init__(
         self, devices: int = 1, capability: tuple[int, int] = (8, 0), memory_bytes: int = 1 << 30, multiprocessors: int = 4
     ) -> None:
+        super().__init__(None)
         self._devices, self._capability, self._memory_bytes, self._multiprocessors = devices, capability, memory_bytes, multiprocessors
         self.refuses: dict[str, int] = {}
         self.dead: set[int] = set()

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from relayc.runtime.cuda import driver as cuda_driver
-from relayc.runtime.cuda.driver import ENTRY_POINTS, IMAGE_REFUSALS, CudaDriver, DeviceAttributes, ImageRefused
+from relayc.runtime.cuda.driver import ENTRY_POINTS, IMAGE_REFUSALS, DeviceAttributes, Driver, ImageRefused, machine_driver
 from relayc.runtime.device import Device, DeviceError, DeviceMemoryError
 
 CALLS = {
@@ -43,7 +43,7 @@ CALLS = {
 
 
 def test_work_of_a_stream_is_that_of_its_device():
-    driver, calls, events = object.__new__(CudaDriver), [], iter((10, 11))
+    driver, calls, events = Driver(None), [], iter((10, 11))
     driver.make_event = lambda: next(events)
     driver.record = lambda event, stream: calls.append(("record", event, stream))
     driver.follow = lambda stream, event: calls.append(("follow", stream, event))
@@ -55,7 +55,7 @@ def test_work_of_a_stream_is_that_of_its_device():
 
 
 def test_times_are_in_seconds():
-    driver = object.__new__(CudaDriver)
+    driver = Driver(None)
     driver._call = lambda name, *events: 1500.0  # milliseconds
     assert driver.elapsed(1, 2) == 1.5
 
@@ -65,8 +65,7 @@ def test_arguments_reach_the_driver(name):
     bindings = pytest.importorskip("cuda.bindings.driver")
     if Device("cuda").exists:
         pytest.skip("this machine has a GPU")
-    driver = object.__new__(CudaDriver)
-    driver._cuda, driver._contexts = bindings, {}
+    driver = Driver(bindings)
     # Arguments that do not fit are a TypeError, before the driver is looked for.
     with pytest.raises(RuntimeError, match="NVIDIA driver library"):
         getattr(driver, name)(*CALLS[name])
@@ -104,8 +103,7 @@ class Bindings:
 
 
 def recorded(**given):
-    driver = object.__new__(CudaDriver)
-    driver._cuda, driver._contexts = Bindings(**given), {}
+    driver = Driver(Bindings(**given))
     return driver, driver._cuda.calls
 
 
@@ -215,14 +213,14 @@ def test_a_driver_that_does_not_start(monkeypatch, status, message):
     monkeypatch.setitem(sys.modules, "cuda", SimpleNamespace(bindings=SimpleNamespace(driver=bindings)))
     monkeypatch.setitem(sys.modules, "cuda.bindings", SimpleNamespace(driver=bindings))
     with pytest.raises(DeviceError, match=f"^{message}$"):
-        CudaDriver()
+        machine_driver()
     bindings.given["cuInit"] = (0,)
-    assert CudaDriver()._cuda is bindings and bindings.calls[-1] == ("cuInit", 0)
+    assert machine_driver()._cuda is bindings and bindings.calls[-1] == ("cuInit", 0)
     monkeypatch.setitem(sys.modules, "cuda.bindings", None)
     with pytest.raises(
         DeviceError, match=r"^device cuda: expected the package cuda-bindings \(pip .*'relayc\[cuda\]'\), found none \(.+\)$"
     ):
-        CudaDriver()
+        machine_driver()
 
 
 def test_a_driver_belongs_to_its_process(monkeypatch):

@@ -1,6 +1,6 @@
 """Programs with data types, references and functions as values, as plain data: types, constructors, functions, what code is linked to."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,28 +115,3 @@ class NativeInfo:
     links: tuple[Link, ...]
     has_closures: bool
     is_pure: bool
-
-
-def native_info(record: Mapping[str, Any] | None) -> NativeInfo | None:
-    """The NativeInfo in a record (runtime.records). Raises KeyError, TypeError for an invalid record."""
-    if record is None:
-        return None
-    functions = [
-        NativeFunctionInfo(row["name"], tuple((name, _type(type_)) for name, type_ in row["params"]), _type(row["result"]), row["is_deep"])
-        for row in record["functions"]
-    ]
-    data = [DataType(row["name"], tuple(row["params"]), tuple(map(_constructor, row["constructors"]))) for row in record["data"]]
-    links = [Link(row["kind"], row["name"], row["tag"], _types(row["types"])) for row in record["links"]]
-    return NativeInfo(tuple(functions), tuple(data), tuple(links), record["has_closures"], record["is_pure"])
-
-
-def _type(row: Mapping[str, Any]) -> ValueType:
-    return ValueType(row["kind"], row["name"], tuple(row["shape"]), _types(row["parts"]))
-
-
-def _types(rows: Sequence[Mapping[str, Any]]) -> tuple[ValueType, ...]:
-    return tuple(map(_type, rows))
-
-
-def _constructor(row: Mapping[str, Any]) -> Constructor:
-    return Constructor(row["name_hint"], row["tag"], _types(row["inputs"]))

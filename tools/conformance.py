@@ -15,6 +15,7 @@ from onnx.backend.test.loader import load_model_tests
 from onnx.reference.ops import op_pool_common
 
 import relayc
+from relayc.tools.onnx_graphs import subgraphs
 
 KINDS = ("node", "simple", "pytorch-operator", "pytorch-converted")
 
@@ -88,9 +89,8 @@ def operators_of(model: onnx.ModelProto) -> set[tuple[str, str]]:
     def visit(graph: onnx.GraphProto) -> None:
         for node in graph.node:
             found.add(("" if node.domain == "ai.onnx" else node.domain, node.op_type))
-            for attribute in node.attribute:
-                if attribute.type == onnx.AttributeProto.GRAPH:
-                    visit(attribute.g)
+            for inner in subgraphs(node):
+                visit(inner)
 
     visit(model.graph)
     return found

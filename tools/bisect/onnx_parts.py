@@ -1,13 +1,15 @@
 """Parts of ONNX models."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from copy import deepcopy
 from functools import partial
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, helper, numpy_helper
 
 from relayc.tools.bisect.parts import NoPart, Part
+from relayc.tools.onnx_graphs import reads
 
 _OF_SHAPES = {"Shape", "Size"}
 _RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
@@ -49,12 +51,11 @@ class OnnxSource:
 
     def all_tensors(self) -> Part:
         names = tuple(self.producers)
-        model = ModelProto()
-        model.CopyFrom(self.model)
+        model = deepcopy(self.model)
         del model.graph.node[:], model.graph.output[:]
         model.graph.node.extend(self.nodes)
         model.graph.output.extend(self.types.get(name) or onnx.ValueInfoProto(name=name) for name in names)
-        return Part(tuple(range(len(self.nodes))), partial(_copy, model), self.inputs, names)
+        return Part(tuple(range(len(self.nodes))), partial(deepcopy, model), self.inputs, names)
 
     def part(self, nodes: Collection[int], values: Mapping[str, np.ndarray], outputs: Collection[str] | None = None) -> Part:
         chosen = set(nodes)
@@ -91,7 +92,7 @@ class OnnxSource:
         model = ModelProto(ir_version=self.model.ir_version, producer_name="relayc bisect", graph=graph)
         model.opset_import.extend(self.model.opset_import)
         model.functions.extend(self.model.functions)
-        return Part(tuple(sorted(chosen)), partial(_copy, model), inputs, tuple(given))
+        return Part(tuple(sorted(chosen)), partial(deepcopy, model), inputs, tuple(given))
 
     def _given(self, chosen: Collection[int]) -> list[str]:
         """The tensors of some nodes that other nodes or the caller use."""
@@ -121,35 +122,8 @@ class OnnxSource:
         return needed
 
 
-def reads(node: NodeProto) -> list[str]:
-    """The tensors that a node takes, and those that the graphs in it take from around them."""
-    found = [name for name in node.input if name]
-    for graph in _graphs(node):
-        own = {t.name for t in graph.initializer} | {i.name for i in graph.input}
-        for inner in graph.node:
-            found += [name for name in reads(inner) if name not in own]
-            own.update(inner.output)
-        found += [output.name for output in graph.output if output.name not in own]
-    return found
-
-
-def _graphs(node: NodeProto) -> Iterator[GraphProto]:
-    for attribute in node.attribute:
-        if attribute.type == AttributeProto.GRAPH:
-            yield attribute.g
-        elif attribute.type == AttributeProto.GRAPHS:
-            yield from attribute.graphs
-
-
 def _named(node: NodeProto, index: int) -> NodeProto:
     """The node under the name that errors and profiles call it by."""
-    found = NodeProto()
-    found.CopyFrom(node)
+    found = deepcopy(node)
     found.name = node.name or f"{node.op_type}#{index}"
     return found
-
-
-def _copy(model: ModelProto) -> ModelProto:
-    made = ModelProto()
-    made.CopyFrom(model)
-    return made

@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, inliner, numpy_helper, version_converter
 from onnx.reference import ReferenceEvaluator
+
+from relayc.tools.onnx_graphs import reads
 
 OLDEST = 13
 """The first opset whose DequantizeLinear takes a scale for each channel."""
@@ -29,7 +32,7 @@ class Graph:
         self.producers = {name: node for node in self.nodes for name in node.output if name}
         self.readers: dict[str, list[NodeProto]] = {}
         for node in self.nodes:
-            for name in _reads(node):
+            for name in reads(node):
                 self.readers.setdefault(name, []).append(node)
 
     @property
@@ -61,21 +64,12 @@ class Graph:
         made.opset_import.extend(helper.make_opsetid(domain, 1) for domain in domains if domain not in present)
         made.graph.name = self.model.graph.name or "main"
         made.graph.node.extend(nodes)
-        read = {name for node in nodes for name in _reads(node)} | set(self.outputs)
+        read = {name for node in nodes for name in reads(node)} | set(self.outputs)
         every = {**self.constants, **constants}
         made.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in every.items() if name in read)
         made.graph.input.extend([*self.inputs, *inputs])
         made.graph.output.extend([*self.model.graph.output, *(ValueInfoProto(name=name) for name in outputs)])
         return made
-
-
-def _reads(node: NodeProto) -> list[str]:
-    """The tensors that a node takes, and those that the graphs in it may take from around them."""
-    found = [name for name in node.input if name]
-    for attribute in node.attribute:
-        for graph in [*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])]:
-            found += [name for inner in graph.node for name in _reads(inner)] + [output.name for output in graph.output]
-    return found
 
 
 def attributes(node: NodeProto) -> dict[str, Any]:
@@ -114,9 +108,7 @@ def prepare(model: Any) -> Graph:
 
 def _load(model: Any) -> ModelProto:
     if isinstance(model, ModelProto):
-        found = ModelProto()
-        found.CopyFrom(model)
-        return found
+        return deepcopy(model)
     if isinstance(model, bytes):
         return onnx.load_from_string(model)
     if not isinstance(model, (str, os.PathLike)):
@@ -141,7 +133,7 @@ def _fold_constants(model: ModelProto) -> None:
             left.append(node)
     del graph.node[:], graph.initializer[:]
     graph.node.extend(left)
-    read = {name for node in left for name in _reads(node)} | {value.name for value in graph.output}
+    read = {name for node in left for name in reads(node)} | {value.name for value in graph.output}
     graph.initializer.extend(tensor for name, tensor in known.items() if name in read)
     inputs = [value for value in graph.input if value.name not in known]
     del graph.input[:]

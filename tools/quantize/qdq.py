@@ -1,6 +1,7 @@
 """Models with QuantizeLinear and DequantizeLinear around operators (QDQ), and with MatMulNBits."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -161,8 +162,7 @@ def write(graph: Graph, layers: Sequence[Layer], steps: Mapping[str, Steps], how
         if layer is not None:
             writer.nodes.extend(_layer_node(writer, layer, steps))
         else:
-            copied = NodeProto()
-            copied.CopyFrom(node)
+            copied = deepcopy(node)
             quantised = [name for name in node.input if name in steps and (node.name in how.through or name in how.shared)]
             reads = {name: f"{name}.dequantized" for name in quantised}
             adder = by_adder.get(node.name)
@@ -200,8 +200,7 @@ def _layer_node(writer: Writer, layer: Layer, steps: Mapping[str, Steps]) -> Ite
         number, scale = bias_steps(layer, bias)
         parts = [writer.constant(f"{name}.bias.integers", number), writer.constant(f"{name}.bias.scales", scale.astype(np.float32))]
         inputs.append(writer.emit("DequantizeLinear", parts, f"{name}.bias.dequantized", axis=0))
-    copied = NodeProto()
-    copied.CopyFrom(layer.node)
+    copied = deepcopy(layer.node)
     _replace(copied, inputs)
     yield copied
 

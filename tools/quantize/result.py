@@ -2,6 +2,7 @@
 
 import math
 import os
+from copy import deepcopy
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -75,9 +76,7 @@ class Quantized:
         if self.model.ByteSize() < _LARGEST_FILE:
             onnx.save(self.model, path)
             return
-        copy = ModelProto()
-        copy.CopyFrom(self.model)
-        onnx.save(copy, path, save_as_external_data=True, location=f"{Path(path).name}.data")
+        onnx.save(deepcopy(self.model), path, save_as_external_data=True, location=f"{Path(path).name}.data")
 
     def table(self) -> Table:
         """The report as a table of rich."""

@@ -5,6 +5,7 @@ One compilation answers what each layer loses by itself, how that shows in the r
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -148,8 +149,7 @@ class Twin:
     def _model(self) -> ModelProto:
         writer, by_name = Writer(self.graph), {layer.name: i for i, layer in enumerate(self.layers)}
         for node in self.graph.nodes:
-            copied = NodeProto()
-            copied.CopyFrom(node)
+            copied = deepcopy(node)
             writer.nodes.append(copied)
             if node.name in by_name:
                 self._add(writer, copied, by_name[node.name])
@@ -163,8 +163,7 @@ class Twin:
         assert layer.weights is not None
         node.output[0] = floats = f"{name}.floats"
         data = layer.data if layer.steps is None else writer.through_steps(layer.data, layer.steps, f"{name}.data")
-        other = NodeProto()
-        other.CopyFrom(node)
+        other = deepcopy(node)
         other.name, other.input[0], other.output[0] = f"{name}.twin", data, f"{name}.product"
         other.input[1] = writer.constant(f"{name}.weight.twin", layer.weights)
         writer.nodes.append(other)

@@ -197,6 +197,8 @@ def _nodes(model: Path | None) -> dict[str, tuple[str, list[str], list[str]]]:
         return {}
     import onnx
 
+    from relayc.tools.onnx_graphs import subgraphs
+
     found: dict[str, tuple[str, list[str], list[str]]] = {}
 
     def read(graph: onnx.GraphProto, path: str) -> None:
@@ -204,9 +206,8 @@ def _nodes(model: Path | None) -> dict[str, tuple[str, list[str], list[str]]]:
         for number, node in enumerate(graph.node):
             label = f"{path}{node.name or f'{node.op_type}#{number}'}"
             found[label] = (node.op_type, list(node.input), list(node.output))
-            for attribute in node.attribute:
-                for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                    read(inner, f"{label}/")
+            for inner in subgraphs(node):
+                read(inner, f"{label}/")
 
     read(onnx.load(model, load_external_data=False).graph, "")
     return found

@@ -28,10 +28,11 @@ from relayc.runtime.params import load_param_dict_from_file
 from relayc.tools import cli
 from relayc.tools.bisect import command
 from relayc.tools.bisect.compiling import Compiler
-from relayc.tools.bisect.onnx_parts import OnnxSource, reads
+from relayc.tools.bisect.onnx_parts import OnnxSource
 from relayc.tools.bisect.parts import NoPart
 from relayc.tools.bisect.search import Search, first_failing
 from relayc.tools.bisect.symptoms import HANGS, symptom, symptom_of
+from relayc.tools.onnx_graphs import reads
 from relayc.tools.reference import compare
 from relayc.tools.tables import plain_console
 

@@ -75,12 +75,6 @@ class Cluster(Measurer):
             self._client.close()
             raise
 
-    def __enter__(self) -> "Cluster":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
     def _refuse_wrong_workers(self, target: Target) -> None:
         deadline = time.monotonic() + FIRST_SECONDS
         while not self._find_workers() and not self._others() and time.monotonic() < deadline:

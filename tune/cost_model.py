@@ -74,17 +74,3 @@ class CostModel:
             data = self._library.Dataset(np.array(self._features), np.array(self._costs), params={"verbose": -1, "min_data_in_bin": 1})
             self._fitted = self._library.train({**_PARAMETERS, "seed": self._seed}, data, _ROUNDS)
         return list(self._fitted.predict(np.array(candidates), num_threads=1))
-
-
-def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
-    """Spearman's rank correlation of two lists: 1 for equal ranks, 0 for no correlation."""
-    ranks = [_ranks(np.asarray(values, float)) for values in (first, second)]
-    if min(np.ptp(ranks[0]), np.ptp(ranks[1])) == 0:
-        return 0.0
-    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
-
-
-def _ranks(values: np.ndarray) -> np.ndarray:
-    """Positions in order; equal values share the mean of theirs."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - (counts - 1) / 2)[inverse]

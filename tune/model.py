@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from relayc.interrupts import deferred
 from relayc.pipelines.context.instruments import PassInstrument
@@ -30,9 +30,6 @@ from relayc.tune.search import AskSpace
 from relayc.tune.session import Session, State, Status
 from relayc.tune.tasks import KernelTexts, Task, model_tasks
 from relayc.tune.worker import clock_of
-
-if TYPE_CHECKING:
-    from relayc.tune.cluster import Cluster
 
 GRAPH_SHARE = 0.3
 """Of the time, or of the trials, for choices of the graph at most."""
@@ -74,10 +71,6 @@ class Options:
         """The limit of time; None where only the number of trials is a limit."""
         minutes = MINUTES if self.minutes is None and self.trials is None else self.minutes
         return None if minutes is None else minutes * 60
-
-    def open_database(self) -> Database:
-        """The database. Raises ValueError if there is none."""
-        return open_database(self.database)
 
     def session(self, tasks: Sequence[Task], database: Database, measurer: Measurer, **more: Any) -> Session:
         """A session over some kernels."""
@@ -206,7 +199,7 @@ def tune(
         return search(build, lambda module: inputs_of(module, inputs, sizes, seed), measurer, how)
 
 
-def local_or_cluster(scheduler: str | None, target: Target) -> "WorkerProcess | Cluster":
+def local_or_cluster(scheduler: str | None, target: Target) -> Measurer:
     """What measures: a process of this machine, or the workers of a scheduler."""
     if scheduler is None:
         return WorkerProcess()
@@ -231,7 +224,7 @@ def search(
     start, config = time.perf_counter(), {**build.context.get("config", {}), DATABASE: ""}
     build = replace(build, context={**build.context, "config": config})
     target, threads = build.target, build.threads or num_threads()
-    found = options.open_database()
+    found = open_database(options.database)
     texts, key = KernelTexts(target), ProgramKey(target)
     module = _observed(build, texts, key)
     if module.lacking or target.emulate:

@@ -10,9 +10,11 @@ from abc import ABC, abstractmethod
 from concurrent.futures import Future
 from dataclasses import replace
 from multiprocessing.connection import Connection
-from types import TracebackType
 from typing import IO, Any
 
+from typing_extensions import Self
+
+from relayc.runtime import Device
 from relayc.tune.tasks import Task
 from relayc.tune.worker import Candidate, Measured
 
@@ -21,7 +23,13 @@ COMPILE_SECONDS = 60.0
 
 
 class Measurer(ABC):
-    """What measures candidates."""
+    """What measures candidates. A `with` statement closes it at the end."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     @property
     def slots(self) -> int:
@@ -46,22 +54,17 @@ class WorkerProcess(Measurer):
     """Measures in a separate process.
 
     Args:
-      memory: most bytes of memory of the process; 0 for no limit.
+      memory: most bytes of memory of the process, by default half of the memory of this machine; 0 for no limit.
       seconds: most seconds of a measurement in addition to the timed calls.
       module: the module that the process runs.
     """
 
     def __init__(self, memory: int | None = None, seconds: float = COMPILE_SECONDS, module: str = "relayc.tune.worker") -> None:
-        self.memory, self.seconds, self.module = half_of_memory() if memory is None else memory, seconds, module
+        self.memory = Device("cpu").memory_bytes // 2 if memory is None else memory
+        self.seconds, self.module = seconds, module
         self._process: subprocess.Popen | None = None
         self._connection: Connection | None = None
         self._errors: IO[bytes]
-
-    def __enter__(self) -> "WorkerProcess":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        self.close()
 
     def measure(self, task: Task, base: Candidate, candidate: Candidate, seconds: float) -> Measured:
         """See Measurer; if the process dies or takes too long, the candidate has failed."""
@@ -115,11 +118,3 @@ class WorkerProcess(Measurer):
             self._process.wait()
             self._errors.close()
         self._process = self._connection = None
-
-
-def half_of_memory() -> int:
-    """Half of the bytes of memory of this machine; 0 if unknown."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    except (ValueError, OSError, AttributeError):
-        return 0

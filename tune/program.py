@@ -20,7 +20,7 @@ from relayc.tools.build import Build
 from relayc.tune.process import Measurer
 from relayc.tune.search import AskSpace
 from relayc.tune.tasks import Task
-from relayc.tune.worker import Bench, Candidate, Measured
+from relayc.tune.worker import Bench, Candidate
 
 
 class ProgramKey(PassInstrument):
@@ -67,21 +67,13 @@ def _settings(task: Task, candidate: Candidate) -> dict[str, dict[str, Any]]:
     return {task.key: {"strategy": GRAPH, **chosen}} if chosen else {}
 
 
-class ProgramMeasurer(Measurer):
+class ProgramMeasurer(Bench, Measurer):
     """Measures choices in calls of the whole program, in this process: passes that relayc has need no other one.
 
     Args:
       inputs: of a call, by name.
     """
 
-    def __init__(self, build: Build, inputs: Mapping[str, Any]) -> None:
-        self._bench = _ProgramBench(build, inputs)
-
-    def measure(self, task: Task, base: Candidate, candidate: Candidate, seconds: float) -> Measured:
-        return self._bench.measure(task, base, candidate, seconds)
-
-
-class _ProgramBench(Bench):
     def __init__(self, build: Build, inputs: Mapping[str, Any]) -> None:
         super().__init__()
         self._build, self._inputs = build, inputs

@@ -20,7 +20,7 @@ from relayc.pipelines.tir.strategy.choice import operators_of
 from relayc.runtime import num_threads as current_threads
 from relayc.tools.inputs import symbol_sizes
 from relayc.tune.generated import with_sketches
-from relayc.tune.model import Options, Tuning
+from relayc.tune.model import Options, Tuning, open_database
 from relayc.tune.process import Measurer, WorkerProcess
 from relayc.tune.session import Status
 from relayc.tune.tasks import Task, module_text, params_of
@@ -67,7 +67,7 @@ def tune_kernel(
         raise ValueError("tune.kernel: expected a schedule or sketches, found both")
     options = Options(minutes, trials, "*", database, all_strategies, sampler, seed, report)
     target = Target(target, num_threads=num_threads) if num_threads is not None or not isinstance(target, Target) else target
-    found = options.open_database()
+    found = open_database(options.database)
     task = kernel_task(kernel, target, schedule, name, sizes or {}, params, num_threads or current_threads())
     if schedule is None and sketches is not False:
         task = with_sketches(task, target, only_general=sketches is None)

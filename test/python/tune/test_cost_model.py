@@ -10,13 +10,27 @@ from relayc.pipelines.driver.tuning_space import TuningSpace, tuning_space
 from relayc.pipelines.history.database import Database
 from relayc.pipelines.history.record import Trial
 from relayc.pipelines.tir.analysis.features import FEATURES, features_of
-from relayc.tune.cost_model import FEWEST_EXAMPLES, CostModel, rank_correlation
+from relayc.tune.cost_model import FEWEST_EXAMPLES, CostModel
 from relayc.tune.search import Search
 from relayc.tune.session import Session
 from relayc.tune.sketch import sketches
 from relayc.tune.tasks import Task
 
 pytest.importorskip("lightgbm")
+
+
+def rank_correlation(first, second):
+    """Spearman's rank correlation of two lists: 1 for equal ranks, 0 for no correlation."""
+    ranks = [_ranks(np.asarray(values, float)) for values in (first, second)]
+    if min(np.ptp(ranks[0]), np.ptp(ranks[1])) == 0:
+        return 0.0
+    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
+
+
+def _ranks(values):
+    """Positions in order; equal values share the mean of theirs."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[inverse]
 
 
 def features(kernel, schedule=None):

@@ -16,15 +16,15 @@ STAGES = ("ptx", "sass")
 """Forms of device code that are texts."""
 
 
-def is_device(target: str) -> bool:
-    """Whether programs for a target are code of NVIDIA's GPUs, not of this machine in their place.
+def _device_target(target: str) -> Any:
+    """The target of a text if its programs are code of NVIDIA's GPUs, not of this machine in their place; None for another one.
 
     Raises ValueError for a target that is none.
     """
     from relayc.pipelines.context.target import Target
 
     found: Any = Target(target)
-    return found.kind == "cuda" and not found.emulate
+    return found if found.kind == "cuda" and not found.emulate else None
 
 
 def device_code(lower: Callable[..., Any], target: str) -> "DeviceCode":
@@ -38,24 +38,28 @@ def device_code(lower: Callable[..., Any], target: str) -> "DeviceCode":
       ValueError: the target has no device code, or a kernel has none.
       ModuleNotFoundError: the code generator is not installed.
     """
-    from relayc.pipelines.context.target import Target
     from relayc.pipelines.targets.cuda.device.code import compile_kernels
 
-    if not is_device(target):
+    found = _device_target(target)
+    if found is None:
         raise ValueError(f"target {target}: expected one with device code, such as 'cuda -arch=sm_90a', found one without")
-    found: Any = Target(target)
     return compile_kernels(lower("llvm").module, found)
+
+
+def _kept_code(module: Module) -> "DeviceCode | None":
+    """The device code of a compiled module for its architecture; None for a module that is not for NVIDIA's GPUs."""
+    target = _device_target(module.target)
+    if target is None or not module.device_code:
+        return None
+    from relayc.pipelines.targets.cuda.device.code import kept_code
+
+    return kept_code(module.device_code, target.arch)
 
 
 def figures_of(module: Module) -> "list[KernelFigures]":
     """What the kernels of a compiled module need of a multiprocessor; nothing for a module that is not for NVIDIA's GPUs."""
-    if not is_device(module.target) or not module.device_code:
-        return []
-    from relayc.pipelines.context.target import Target
-    from relayc.pipelines.targets.cuda.device.code import kept_code
-
-    found: Any = Target(module.target)
-    return kept_code(module.device_code, found.arch).figures()
+    code = _kept_code(module)
+    return [] if code is None else code.figures()
 
 
 def device_text(code: "DeviceCode", stage: str) -> str:
@@ -78,20 +82,18 @@ def device_text(code: "DeviceCode", stage: str) -> str:
     return "\n".join(texts)
 
 
-def figures_table(figures: "Sequence[KernelFigures]", schedules: Mapping[str, str] | None) -> Table:
+def figures_table(figures: "Sequence[KernelFigures]", schedules: Mapping[str, str]) -> Table:
     """One line per kernel: what it needs of a multiprocessor of the architecture.
 
     Args:
       schedules: how the functions are scheduled that launch the kernels, by name.
     """
-    columns: dict[str, dict[str, Any]] = {"kernel": {"overflow": "fold"}}
-    if schedules is not None:
-        columns["strategy"] = {"overflow": "fold"}
+    columns: dict[str, dict[str, Any]] = {"kernel": {"overflow": "fold"}, "strategy": {"overflow": "fold"}}
     arch = figures[0].arch if figures else ""
     table = make_table(f"kernels on {arch}", **columns, **dict.fromkeys(FIGURES[:-1], NUMBER), warnings={"overflow": "fold"})
     for row in figures:
-        names = [row.name] if schedules is None else [row.name, schedule_of(row.name, schedules).partition(" ")[0]]
-        table.add_row(*names, *figure_texts(row))
+        strategy = schedules.get(function_of(row.name, schedules), "").partition(" ")[0]
+        table.add_row(row.name, strategy, *figure_texts(row))
     return table
 
 
@@ -100,21 +102,10 @@ def function_of(kernel: str, functions: Collection[str]) -> str:
     return next((name for name in (kernel, kernel.rpartition("_")[0]) if name in functions), "")
 
 
-def schedule_of(kernel: str, schedules: Mapping[str, str]) -> str:
-    """The schedule of the function that launches a kernel."""
-    return schedules.get(function_of(kernel, schedules), "")
-
-
 def ptx_of(module: Module) -> dict[str, str]:
     """The PTX of the kernels of a compiled module for its architecture, by kernel; nothing for a module not for NVIDIA's GPUs."""
-    if not is_device(module.target) or not module.device_code:
-        return {}
-    from relayc.pipelines.context.target import Target
-    from relayc.pipelines.targets.cuda.device.code import kept_code
-
-    found: Any = Target(module.target)
-    code = kept_code(module.device_code, found.arch)
-    return {kernel.name: kernel.of(code.arch).ptx for kernel in code.images.kernels.values()}
+    code = _kept_code(module)
+    return {} if code is None else {kernel.name: kernel.of(code.arch).ptx for kernel in code.images.kernels.values()}
 
 
 FIGURES = ("threads", "registers", "spilled", "shared", "blocks", "occupancy", "instructions", "tensor cores", "warnings")

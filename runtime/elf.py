@@ -22,7 +22,8 @@ class ElfError(ValueError):
 
 @dataclass(frozen=True)
 class SectionHeader:
-    """A row of the table of sections: `name` is where its name is in the section of names, `offset` and `size` where its bytes are."""
+    """A row of the table of sections: `name` is where its name is in the section of names, `offset` and `size` where its bytes are, and
+    `address` where they will be in memory."""
 
     name: int
     kind: int
@@ -43,15 +44,6 @@ class Headers:
     machine: int
     sections: tuple[SectionHeader, ...]
     names: int
-
-
-@dataclass(frozen=True)
-class Section:
-    """Where the bytes of a section are in the file, and at which address of the library they will be in memory."""
-
-    offset: int
-    size: int
-    address: int
 
 
 def read_headers(content: bytes | memoryview, what: str) -> Headers:
@@ -82,7 +74,7 @@ def section_name(content: bytes | memoryview, headers: Headers, section: Section
     return text.partition(b"\0")[0].decode(errors="replace")
 
 
-def shared_sections(content: memoryview) -> dict[str, Section]:
+def shared_sections(content: memoryview) -> dict[str, SectionHeader]:
     """The sections of a shared library by name.
 
     Raises:
@@ -94,4 +86,4 @@ def shared_sections(content: memoryview) -> dict[str, Section]:
         raise ElfError(f"expected a library for {here}, found one for {found}")
     if headers.kind != SHARED:
         raise ElfError(f"expected a shared library, found an ELF file of type {headers.kind}")
-    return {section_name(content, headers, s): Section(s.offset, s.size, s.address) for s in headers.sections}
+    return {section_name(content, headers, s): s for s in headers.sections}

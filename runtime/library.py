@@ -25,7 +25,7 @@ from relayc.files import open_file
 from relayc.runtime.artifact import Artifact, ObjectCode, aligned_empty
 from relayc.runtime.cache import checksums
 from relayc.runtime.device import HOST, DeviceError, device_kind
-from relayc.runtime.elf import ElfError, Section, shared_sections
+from relayc.runtime.elf import ElfError, SectionHeader, shared_sections
 from relayc.runtime.module import Module
 from relayc.runtime.records import program_fields
 from relayc.runtime.safetensors import data_bytes, read_safetensors
@@ -132,7 +132,7 @@ class _Mapped:
             self._memory.close()
 
 
-def _file_digest(content: memoryview, sections: Mapping[str, Section]) -> bytes:
+def _file_digest(content: memoryview, sections: Mapping[str, SectionHeader]) -> bytes:
     """SHA-256 of a library as described above."""
     left_out = {name: place for name, place in sections.items() if name == SECTIONS.digest or name.startswith(SECTIONS.params)}
     holes = sorted((place.offset, place.offset + place.size, name == SECTIONS.digest) for name, place in left_out.items())
@@ -155,7 +155,7 @@ def seal(path: Path) -> None:
         file.write(digest)
 
 
-def _checked(path: Path, content: memoryview) -> tuple[dict[str, Any], dict[str, Section]]:
+def _checked(path: Path, content: memoryview) -> tuple[dict[str, Any], dict[str, SectionHeader]]:
     """The metadata and the sections of a library, of which all but the parameters is as it was written."""
     sections = shared_sections(content)
     if SECTIONS.metadata not in sections or SECTIONS.digest not in sections:
@@ -250,7 +250,7 @@ def _with_imports(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return list(found.values())
 
 
-def _params_seen(program: Mapping[str, Any], content: memoryview, sections: Mapping[str, Section], file: Path | None) -> np.ndarray:
+def _params_seen(program: Mapping[str, Any], content: memoryview, sections: Mapping[str, SectionHeader], file: Path | None) -> np.ndarray:
     """The parameters as stored: in the library, or mapped from the file beside it."""
     if file is not None:
         return _mapped_params(file, program)
@@ -260,7 +260,7 @@ def _params_seen(program: Mapping[str, Any], content: memoryview, sections: Mapp
     return np.frombuffer(content, np.uint8, place.size, place.offset)
 
 
-def _device_code(program: Mapping[str, Any], content: memoryview, sections: Mapping[str, Section]) -> ObjectCode:
+def _device_code(program: Mapping[str, Any], content: memoryview, sections: Mapping[str, SectionHeader]) -> ObjectCode:
     """The code for devices in a library, if there is any."""
     place = sections.get(images_section(program["identity"]))
     images = b"" if place is None else bytes(content[place.offset : place.offset + place.size])

@@ -1,7 +1,6 @@
 """Times of a program's calls one by one, and of whole calls: what a profile is made of."""
 
 import statistics
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from relayc.runtime.function import Function
 from relayc.runtime.profile import Peak, Profile, make_profile
 from relayc.runtime.program_code import ProgramCode
 from relayc.runtime.stepwise import Stepwise
+from relayc.runtime.timing import timed
 
 _Rounds = list[list[tuple[float, int]]]
 """Seconds and calls of each call site in each round."""
@@ -41,11 +41,7 @@ def profile_steps(
             arrays = program.check(given)
             steps, rounds, threads = _on_host(code, program, arrays, params, repeat)
         taken = given if program.has_host_values else arrays
-        whole = []
-        for _ in range(repeat):
-            start = time.perf_counter()
-            program(*taken)
-            whole.append(time.perf_counter() - start)
+        whole = list(timed(lambda: program(*taken), 1, repeat).results)
     times = [(statistics.median(s for s, _ in site), statistics.median_low(n for _, n in site)) for site in zip(*rounds, strict=True)]
     return make_profile(steps.sites, times, statistics.median(whole), threads, measure_peak, steps.work)
 

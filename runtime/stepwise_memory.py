@@ -3,7 +3,6 @@
 import ctypes
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
 
 import numpy as np
 import tvm_ffi
@@ -13,61 +12,42 @@ from relayc.runtime.device import DeviceKind, LoadedProgram
 from relayc.runtime.tensor import to_tensor
 
 
-class StepwiseMemory(Protocol):
-    """Tensors, and calls of kernels on them."""
-
-    def allocate(self, num_bytes: int) -> Any:
-        """Memory, as a tensor of uint8 and one dimension."""
-
-    def part(self, memory: Any, offset: int, shape: tuple[int, ...], dtype: str) -> Any:
-        """A tensor in the memory of another one, from a byte on."""
-
-    def rest(self, memory: Any, offset: int) -> Any:
-        """Memory from a byte on."""
-
-    def element(self, tensor: Any, position: int) -> int:
-        """An element of a tensor of integers, counted in row-major order."""
-
-    def argument(self, tensor: Any) -> tvm_ffi.Tensor:
-        """A tensor as the argument of a packed function."""
-
-    def time(self, packed: tvm_ffi.Function, arguments: Sequence[tvm_ffi.Tensor | int]) -> Callable[[], float]:
-        """Calls a packed function; returns a function that gives, after `wait`, the duration in seconds."""
-
-    def wait(self) -> None:
-        """Waits until all calls are done."""
-
-
 class HostMemory:
-    """Arrays."""
+    """Arrays of the host, and calls of kernels on them."""
 
     def allocate(self, num_bytes: int) -> np.ndarray:
+        """Memory, as a tensor of uint8 and one dimension."""
         return aligned_empty(num_bytes)
 
     def part(self, memory: np.ndarray, offset: int, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+        """A tensor in the memory of another one, from a byte on."""
         return np.ndarray(shape, numpy_dtype(dtype), memory, offset)
 
     def rest(self, memory: np.ndarray, offset: int) -> np.ndarray:
+        """Memory from a byte on."""
         return memory[offset:]
 
     def element(self, tensor: np.ndarray, position: int) -> int:
+        """An element of a tensor of integers, counted in row-major order."""
         return int(tensor.reshape(-1)[position])
 
     def argument(self, tensor: np.ndarray) -> tvm_ffi.Tensor:
+        """A tensor as the argument of a packed function."""
         return to_tensor(tensor)
 
     def time(self, packed: tvm_ffi.Function, arguments: Sequence[tvm_ffi.Tensor | int]) -> Callable[[], float]:
+        """Calls a packed function; returns a function that gives, after `wait`, the duration in seconds."""
         start = time.perf_counter()
         packed(*arguments)
         seconds = time.perf_counter() - start
         return lambda: seconds
 
     def wait(self) -> None:
-        """Nothing to wait for: calls return when their work is done."""
+        """Waits until all calls are done; calls on the host return when their work is done."""
 
 
 class DeviceMemory:
-    """Tensors of a device, to be used inside of `DeviceKind.within`."""
+    """The same with tensors of a device, to be used inside of `DeviceKind.within`."""
 
     def __init__(self, kind: DeviceKind, index: int, program: LoadedProgram) -> None:
         self._kind, self._index, self._program = kind, index, program
@@ -93,3 +73,6 @@ class DeviceMemory:
 
     def wait(self) -> None:
         self._kind.synchronize(self._index)
+
+
+StepwiseMemory = HostMemory | DeviceMemory

@@ -12,7 +12,7 @@ import hashlib
 import json
 import mmap
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,7 +102,7 @@ def library_metadata(path: _File) -> dict[str, Any]:
     """The metadata of an exported module; none of its code is run. Raises OSError and LibraryError as `load_module` does."""
     path = Path(path)
     try:
-        with _Mapped(path) as content:
+        with _mapped(path) as content:
             return _checked(path, content)[0]
     except ElfError as error:
         raise LibraryError(f"{path}: {error}") from None
@@ -111,25 +111,21 @@ def library_metadata(path: _File) -> dict[str, Any]:
 # ---- checks -------------------------------------------------------------------------------------------------------------------------
 
 
-class _Mapped:
+@contextlib.contextmanager
+def _mapped(path: Path) -> Iterator[memoryview]:
     """The contents of a file while they are looked at."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> memoryview:
-        with open_file(self._path) as file:
-            if not os.fstat(file.fileno()).st_size:
-                raise ElfError("expected a shared library (ELF), found an empty file")
-            self._memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        self._view = memoryview(self._memory)
-        return self._view
-
-    def __exit__(self, *_: object) -> None:
+    with open_file(path) as file:
+        if not os.fstat(file.fileno()).st_size:
+            raise ElfError("expected a shared library (ELF), found an empty file")
+        memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    view = memoryview(memory)
+    try:
+        yield view
+    finally:
         # What is still referred to, such as by the frames of an error, goes later.
         with contextlib.suppress(BufferError):
-            self._view.release()
-            self._memory.close()
+            view.release()
+            memory.close()
 
 
 def _file_digest(content: memoryview, sections: Mapping[str, SectionHeader]) -> bytes:
@@ -147,7 +143,7 @@ def _file_digest(content: memoryview, sections: Mapping[str, SectionHeader]) -> 
 
 def seal(path: Path) -> None:
     """Writes the digest of a library that was just linked into it."""
-    with _Mapped(path) as content:
+    with _mapped(path) as content:
         sections = shared_sections(content)
         digest = _file_digest(content, sections)
     with path.open("r+b") as file:
@@ -206,7 +202,7 @@ def file_sha256(path: Path) -> str:
 
 
 def _load(path: Path, model: Path | None, given: Path | None) -> Module:
-    with _Mapped(path) as content, ThreadPoolExecutor(1) as pool:
+    with _mapped(path) as content, ThreadPoolExecutor(1) as pool:
         metadata, sections = _checked(path, content)
         _check_versions(path, metadata)
         if model is not None:

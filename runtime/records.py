@@ -63,7 +63,8 @@ def _fields_reader(of: Any) -> Callable[[Mapping[str, Any]], Any]:
 
 def _union_reader(parts: tuple[Any, ...]) -> Callable[[Any], Any]:
     """The function for one of several types: of the dataclasses the one with the fields of a record; a text is an expression of sizes."""
-    by_fields = {frozenset(f.name for f in dataclasses.fields(part)): _reader(part) for part in parts if dataclasses.is_dataclass(part)}
+    classes: list[Any] = [part for part in parts if dataclasses.is_dataclass(part)]
+    by_fields = {frozenset(f.name for f in dataclasses.fields(part)): _reader(part) for part in classes}
 
     def read(value: Any) -> Any:
         if isinstance(value, dict):

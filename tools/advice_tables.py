@@ -11,7 +11,7 @@ from relayc.runtime.profile import COMPUTE, LATENCY, MEMORY, OVERHEAD, THREADS, 
 from relayc.runtime.threads import usable_cpus
 from relayc.tools.advise import Advice, Trial
 from relayc.tools.inputs import sizes_text
-from relayc.tools.tables import NUMBER, OneLine, make_table, parts_text, shortened
+from relayc.tools.tables import NUMBER, OneLine, make_table, shortened
 from relayc.tools.timing import SAME, SLOWER
 
 _PAGE = "docs/why-slow.md"
@@ -25,11 +25,6 @@ _MEANING = {
 """Descriptions of the bounds for the user."""
 _SHOWN = 8
 """Kernels in the table, of more the slowest ones."""
-
-
-def advice_text(advice: Advice) -> str:
-    """All that is known, as text."""
-    return parts_text(advice_parts(advice))
 
 
 def advice_parts(advice: Advice) -> Iterator[RenderableType]:

@@ -144,9 +144,10 @@ class Advice:
         }
 
     def __str__(self) -> str:
-        from relayc.tools.advice_tables import advice_text
+        from relayc.tools.advice_tables import advice_parts
+        from relayc.tools.tables import parts_text
 
-        return advice_text(self)
+        return parts_text(advice_parts(self))
 
 
 def advise(

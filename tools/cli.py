@@ -298,9 +298,7 @@ def bisect(arguments: argparse.Namespace, console: Console) -> None:
     from relayc.tools.bisect import command
     from relayc.tools.bisect.compiling import Compiler
 
-    def report(line: str) -> None:
-        print_parts(console, line)
-
+    report = partial(print_parts, console)
     parts = {"target": arguments.target, "opt_level": arguments.opt_level, "precision": arguments.precision}
     whole = {**parts, "shapes": dict(arguments.shape), "dims": dict(arguments.dim), "specialize": arguments.specialize}
     folder = arguments.out or Path(f"bisect-{arguments.model.stem}")

@@ -12,10 +12,10 @@ from relayc.frontend import suffixes
 from relayc.pipelines import DEFAULT_OPT_LEVEL, MAX_OPT_LEVEL
 from relayc.pipelines.driver.compile import PRECISIONS
 from relayc.runtime import Module, load_module, set_num_threads
-from relayc.symbolic import Range
 from relayc.tools.inputs import (
     FILLS,
     load_inputs,
+    module_sizes,
     parse_dim,
     parse_seed,
     parse_shape,
@@ -23,7 +23,6 @@ from relayc.tools.inputs import (
     parse_specialize,
     random_inputs,
     sizes_text,
-    symbol_sizes,
 )
 from relayc.tools.progress import import_progress
 from relayc.tools.settings import add_pass_options
@@ -48,19 +47,18 @@ def compile_with_progress(model: Any, quiet: bool = False, **options: Any) -> Mo
         return compile_(model, progress=progress, **options)
 
 
+def compile_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The options of `relayc.compile` that a command has, but the number of threads."""
+    found = {name: getattr(arguments, name) for name in ("target", "precision", "opt_level", "specialize", "dump_ir")}
+    return {**found, "shapes": dict(arguments.shape), "dims": dict(arguments.dim), "cache": False if arguments.no_cache else None}
+
+
 def compile_model(arguments: argparse.Namespace, **changes: Any) -> Module:
     """Compiles the model of a command with its options, of which `changes` replace some."""
     if arguments.threads is not None:
         set_num_threads(arguments.threads)
-    shapes, dims = dict(arguments.shape), dict(arguments.dim)
-    options = {"opt_level": arguments.opt_level, "dump_ir": arguments.dump_ir, "cache": False if arguments.no_cache else None}
-    options |= {
-        "num_threads": arguments.threads,
-        "precision": arguments.precision,
-        "specialize": arguments.specialize,
-        "quiet": arguments.quiet,
-    }
-    return compile_with_progress(arguments.model, target=arguments.target, shapes=shapes, dims=dims, **{**options, **changes})
+    options = {**compile_options(arguments), "num_threads": arguments.threads, "quiet": arguments.quiet}
+    return compile_with_progress(arguments.model, **{**options, **changes})
 
 
 def module_of(arguments: argparse.Namespace) -> Module:
@@ -83,7 +81,7 @@ def inputs_of(module: Module, arguments: argparse.Namespace, console: Console) -
     if arguments.inputs is not None:
         return load_inputs(arguments.inputs, module.inputs)
     given = dict(arguments.size)
-    sizes = symbol_sizes(module.inputs, given, {name: Range(low, high) for name, (low, high) in module.ranges.items()})
+    sizes = module_sizes(module, given)
     if sizes:
         typical = [name for name in sizes if name not in given]
         chosen = f" (typical sizes for {', '.join(typical)}: --size says others)" if typical else ""

@@ -1,13 +1,12 @@
 """The demonstration of `make demo`: ResNet-50 from the onnx package, compiled (every time anew), run, checked, and its numbers."""
 
-import statistics
 import sys
-import time
 
 import onnx
 from rich.table import Table
 
 from relayc.runtime import Module, num_threads
+from relayc.runtime.timing import timed
 from relayc.tools.commands import compile_with_progress, make_console
 from relayc.tools.inputs import random_inputs
 from relayc.tools.light import light_path, random_light, stored_case
@@ -36,12 +35,7 @@ def check_stored() -> tuple[Module, Agreement]:
 def latency(module: Module) -> float:
     """Median seconds of a call."""
     inputs = random_inputs(module.inputs)
-    seconds = []
-    for _ in range(REPEAT):
-        start = time.perf_counter()
-        module.run(inputs)
-        seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds)
+    return timed(lambda: module.run(inputs), 1, REPEAT).median
 
 
 def main() -> int:

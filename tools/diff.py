@@ -109,9 +109,10 @@ class Diff:
         }
 
     def __str__(self) -> str:
-        from relayc.tools.diff_tables import diff_text
+        from relayc.tools.diff_tables import diff_parts
+        from relayc.tools.tables import parts_text
 
-        return diff_text(self)
+        return parts_text(diff_parts(self, texts=False))
 
 
 def diff(

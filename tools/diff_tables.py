@@ -8,15 +8,10 @@ from rich.table import Table
 
 from relayc.tools.diff import Change, Diff, seconds_of
 from relayc.tools.record import Call
-from relayc.tools.tables import NUMBER, make_table, parts_text, scaled
+from relayc.tools.tables import NUMBER, make_table, scaled
 
 _SHOWN = 30
 """Changes in the table."""
-
-
-def diff_text(found: Diff) -> str:
-    """All that changed, as text."""
-    return parts_text(diff_parts(found, texts=False))
 
 
 def diff_parts(found: Diff, texts: bool) -> Iterator[RenderableType]:

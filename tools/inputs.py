@@ -25,7 +25,7 @@ def parse_shape(text: str) -> tuple[str, list[int | str]]:
     """NAME=D0,D1,... as a name and a shape of sizes and names; NAME= is a scalar. For argparse: raises ArgumentTypeError."""
     name, equals, dims = text.rpartition("=")
     try:
-        shape = [_size(d) for d in _fields(dims)]
+        shape = [_size(d) for d in split_fields(dims)]
     except ValueError:
         shape = [-1]
     if not equals or not name or any(isinstance(d, int) and d < 0 for d in shape):
@@ -33,11 +33,11 @@ def parse_shape(text: str) -> tuple[str, list[int | str]]:
     return name, shape
 
 
-def _fields(text: str) -> list[str]:
-    """Parts between commas that stand in no parentheses."""
+def split_fields(text: str, opening: str = "(", closing: str = ")") -> list[str]:
+    """Parts between commas that stand in no brackets; empty ones are left out."""
     found, depth = [""], 0
     for c in text:
-        depth += (c == "(") - (c == ")")
+        depth += (c in opening) - (c in closing)
         if c == "," and depth == 0:
             found.append("")
         else:
@@ -149,6 +149,11 @@ def symbol_sizes(specs: Sequence[TensorSpec], given: Mapping[str, int], ranges: 
     return found
 
 
+def module_sizes(module: Module, given: Mapping[str, int]) -> dict[str, int]:
+    """As `symbol_sizes`, for the symbols in the inputs of `main`."""
+    return symbol_sizes(module.inputs, given, {name: Range(low, high) for name, (low, high) in module.ranges.items()})
+
+
 def sizes_of_call(module: Module, inputs: Mapping[str, Any]) -> Mapping[str, int]:
     """The values of the symbols in a call of `main` with these inputs."""
     main = module[module.function_names()[0]]
@@ -186,8 +191,7 @@ def inputs_of(module: Module, given: Mapping[str, Any] | None, sizes: Mapping[st
     """The inputs of a module: `given`, otherwise random ones, of typical sizes unless sizes are given. Raises as `symbol_sizes`."""
     if given is not None:
         return given
-    ranges = {name: Range(low, high) for name, (low, high) in module.ranges.items()}
-    return random_inputs(module.inputs, seed, symbol_sizes(module.inputs, sizes or {}, ranges))
+    return random_inputs(module.inputs, seed, module_sizes(module, sizes or {}))
 
 
 def _values(rng: np.random.Generator | None, number: int, dtype: str, shape: tuple[int, ...]) -> Any:

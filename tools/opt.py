@@ -20,21 +20,10 @@ from relayc.pipelines import DEFAULT_OPT_LEVEL, MAX_OPT_LEVEL
 from relayc.pipelines.context.instruments import DumpIR, ir_text
 from relayc.pipelines.context.passes import PASSES, PassContext, find_pass, load_passes
 from relayc.pipelines.context.upstream import run_upstream
-from relayc.tools.inputs import output_file
+from relayc.tools.inputs import output_file, split_fields
 from relayc.tools.settings import add_pass_options, pass_context
 
 _SPLIT = re.compile(r"^// -----.*$\n?", re.MULTILINE)
-
-
-def split_pipeline(text: str) -> list[str]:
-    """The names of a textual pipeline: split at the commas that are outside brackets."""
-    parts, depth, start = [], 0, 0
-    for i, c in enumerate(text):
-        depth += (c in "({") - (c in ")}")
-        if c == "," and depth == 0:
-            parts.append(text[start:i])
-            start = i + 1
-    return [part.strip() for part in (*parts, text[start:]) if part.strip()]
 
 
 def _is_upstream(name: str) -> bool:
@@ -89,7 +78,7 @@ class _ListPasses(argparse.Action):
 
 def _outputs(text: str, arguments: argparse.Namespace, ctx: PassContext) -> Iterator[tuple[str, bool]]:
     """(text, success) for every program in the input; errors are printed on stderr as they occur."""
-    names = split_pipeline(arguments.passes)
+    names = split_fields(arguments.passes, "({", ")}")
     for name in names:
         _known(name)  # imports the pass, and with it the dialects that it needs, before anything is parsed
     for part in _SPLIT.split(text) if arguments.split_input_file else [text]:

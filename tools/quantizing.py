@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from relayc.runtime import set_num_threads
-from relayc.tools.commands import CommandError, parse_count, say
+from relayc.tools.commands import CommandError, compile_options, parse_count, say
 from relayc.tools.inputs import output_file, parse_seconds, written
 from relayc.tools.progress import progress_bar
 from relayc.tools.tables import scaled
@@ -52,8 +52,6 @@ def quantize(arguments: argparse.Namespace, console: Console) -> None:
         raise CommandError("expected a file for the model, found -")
     if arguments.threads is not None:
         set_num_threads(arguments.threads)
-    options = {name: getattr(arguments, name) for name in ("target", "precision", "opt_level", "specialize", "dump_ir")}
-    options |= {"shapes": dict(arguments.shape), "dims": dict(arguments.dim), "cache": False if arguments.no_cache else None}
     names = ("samples", "method", "percentile", "activations", "reduce_range", "smooth", "keep", "max_drop")
     in_blocks = ("weight_only", "block_size", "accuracy_level", "gptq")
     given = {name: getattr(arguments, name) for name in (*names, *in_blocks, "times")}
@@ -63,7 +61,7 @@ def quantize(arguments: argparse.Namespace, console: Console) -> None:
             arguments.data,
             progress=progress,
             correct_bias=not arguments.no_bias_correction,
-            compile_options=options,
+            compile_options=compile_options(arguments),
             **given,
         )
     found.save(arguments.out)

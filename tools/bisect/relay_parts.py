@@ -62,7 +62,7 @@ class RelaySource:
             names_of = {
                 result: name for op, names in zip(ops, self.outputs, strict=True) for result, name in zip(op.results, names, strict=True)
             }
-            arguments = dict(zip(_main(mod).regions[0].blocks[0].arguments, _argument_names(mod), strict=True))
+            arguments = dict(zip(mod.main.regions[0].blocks[0].arguments, _argument_names(mod), strict=True))
             needed, left = set[int](), [producer[name] for name in given]
             taken: dict[str, None] = {}
             while left:
@@ -82,7 +82,7 @@ class RelaySource:
         """A new module of these nodes."""
         mod = IRModule.parse(self.text, self.params)
         with mod.context, mod.ranges, ir.Location.unknown():
-            function, ops = _main(mod), _operations(mod)
+            function, ops = mod.main, _operations(mod)
             block = function.regions[0].blocks[0]
             names = _argument_names(mod)
             attributes = value_attributes(function)
@@ -118,18 +118,14 @@ class RelaySource:
         return made
 
 
-def _main(mod: IRModule) -> ir.OpView:
-    return mod.main
-
-
 def _operations(mod: IRModule) -> list[ir.Operation]:
     """The nodes: operations of main but constants and the return."""
-    operations = list(_main(mod).regions[0].blocks[0].operations)[:-1]
+    operations = list(mod.main.regions[0].blocks[0].operations)[:-1]
     return [op.operation for op in operations if not isinstance(op, Constant)]
 
 
 def _argument_names(mod: IRModule) -> list[str]:
-    attributes = value_attributes(_main(mod))
+    attributes = value_attributes(mod.main)
     return [NAME.get(a, f"input{i}") for i, a in enumerate(attributes)]
 
 

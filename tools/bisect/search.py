@@ -23,7 +23,7 @@ from relayc.runtime.graph_executor_debug import GraphExecutorDebug
 from relayc.tools.bisect.compiling import Compiler
 from relayc.tools.bisect.parts import NoPart, Part, Source
 from relayc.tools.bisect.symptoms import symptom_of
-from relayc.tools.inputs import tensors_of
+from relayc.tools.inputs import sizes_of_call, tensors_of
 from relayc.tools.reference import Agreement, compare
 
 REFUSED = (ValueError, TypeError, NotImplementedError, RuntimeError, ir.MLIRError)
@@ -194,9 +194,9 @@ class Search:
         """The first kernel that differs from its plain loops on the same arguments; None if the program is not a graph, or no kernel
         differs."""
         try:
-            given = GraphExecutorDebug(module, sizes=_sizes(module, part))
+            given = GraphExecutorDebug(module, sizes=sizes_of_call(module, part.inputs))
             plain_module = self.compiler.compile(part.make(), plain=True)
-            plain = GraphExecutorDebug(plain_module, sizes=_sizes(plain_module, part))
+            plain = GraphExecutorDebug(plain_module, sizes=sizes_of_call(plain_module, part.inputs))
             given.run(**part.inputs)
             plain.set_input(None, None, **part.inputs)
         except REFUSED:
@@ -221,10 +221,3 @@ class Search:
                 if "sym_name" in op.attributes and ir.StringAttr(op.attributes["sym_name"]).value == kernel:
                     return op.operation.get_asm() + "\n"
         return ""
-
-
-def _sizes(module: Module, part: Part) -> dict[str, int]:
-    """The values of the symbols of a program for the inputs of a part."""
-    main = module[module.function_names()[0]]
-    arrays = main.check([part.inputs[spec.name] for spec in main.inputs])
-    return dict(main.call_shapes(arrays)[1])

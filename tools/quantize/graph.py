@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, inliner, numpy_helper, version_converter
+from onnx import ModelProto, NodeProto, ValueInfoProto, helper, inliner, numpy_helper, version_converter
 from onnx.reference import ReferenceEvaluator
 
 from relayc.tools.onnx_graphs import reads
@@ -164,9 +164,3 @@ def _fold_normalisations(model: ModelProto) -> None:
         conv.input.extend([data, *names])
         conv.output.append(output)
         model.graph.node.remove(norm)
-
-
-def tensor_info(name: str, array_type: Any, shape: Sequence[int | str]) -> ValueInfoProto:
-    """An input of a numpy type."""
-    element: TensorProto.DataType = helper.np_dtype_to_tensor_dtype(np.dtype(array_type))
-    return helper.make_tensor_value_info(name, element, shape)

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, NodeProto
+from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from relayc.tools.quantize.data import Samples
-from relayc.tools.quantize.graph import Graph, tensor_info
+from relayc.tools.quantize.graph import Graph
 from relayc.tools.quantize.layers import Layer, decibels
 from relayc.tools.quantize.qdq import Writer
 
@@ -154,8 +154,9 @@ class Twin:
             if node.name in by_name:
                 self._add(writer, copied, by_name[node.name])
         outputs = [f"{layer.name}.{part}" for layer in self.layers for part in ("sums", "size")]
-        inputs = [tensor_info(SWITCHES, bool, [len(self.layers)]), tensor_info(CORRECTIONS, np.float32, [sum(self.channels)])]
-        return self.graph.copy(writer.nodes, writer.constants, outputs, inputs)
+        switches = helper.make_tensor_value_info(SWITCHES, TensorProto.BOOL, [len(self.layers)])
+        corrections = helper.make_tensor_value_info(CORRECTIONS, TensorProto.FLOAT, [sum(self.channels)])
+        return self.graph.copy(writer.nodes, writer.constants, outputs, [switches, corrections])
 
     def _add(self, writer: Writer, node: NodeProto, index: int) -> None:
         """The quantised form of a node, the choice, and the sums of the difference."""

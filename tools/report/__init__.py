@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from relayc.pipelines.context.passes import PassContext
 from relayc.runtime import Module
-from relayc.symbolic import Range
-from relayc.tools.inputs import random_inputs, sizes_of_call, symbol_sizes
+from relayc.tools.inputs import inputs_of, module_sizes, sizes_of_call
 from relayc.tools.visualize import require_graphviz
 
 if TYPE_CHECKING:
@@ -44,31 +43,23 @@ def report(
     """
     if not Path(path).absolute().parent.is_dir():
         raise FileNotFoundError(f"report: expected a path in a folder that is there, found {str(path)!r}")
+
+    def find_inputs(module: Module) -> Mapping[str, Any]:
+        if inputs is None or isinstance(inputs, Mapping):
+            return inputs_of(module, inputs, None, 0)
+        return dict(zip(module.input_names, inputs, strict=True))
+
     if isinstance(program, Module):
         if program.recompile is None or options:
             found = f"options for it ({', '.join(options)})" if options else "one without a compiler"
             raise ValueError(f"report: expected a module that relayc.compile gave, found {found}")
         again, file = program.recompile, None if program.source is None else program.source()["name"]
-        page = make_report(lambda: again(program.specialized, model), _inputs_of(inputs), model, str(file))
+        page = make_report(lambda: again(program.specialized, model), find_inputs, model, str(file))
     else:
         from relayc.pipelines.driver.compile import compile as compile_
 
-        page = make_report(lambda: compile_(program, **options), _inputs_of(inputs), program)
+        page = make_report(lambda: compile_(program, **options), find_inputs, program)
     Path(path).write_bytes(page)
-
-
-def _inputs_of(inputs: Mapping[str, Any] | Sequence[Any] | None) -> Callable[[Module], Mapping[str, Any]]:
-    def find(module: Module) -> Mapping[str, Any]:
-        if inputs is None:
-            return random_inputs(module.inputs, 0, typical_sizes(module))
-        return inputs if isinstance(inputs, Mapping) else dict(zip(module.input_names, inputs, strict=True))
-
-    return find
-
-
-def typical_sizes(module: Module) -> dict[str, int]:
-    """A typical value for each symbol in the inputs of `main`."""
-    return symbol_sizes(module.inputs, {}, {name: Range(low, high) for name, (low, high) in module.ranges.items()})
 
 
 def environment() -> "jinja2.Environment":
@@ -108,7 +99,7 @@ def make_report(compile_: Callable[[], Module], find_inputs: Callable[[Module], 
     if not isinstance(module, Module):
         raise ValueError("report: expected a program that is compiled to the end, found one with stop_after")
     if module.lacking or not module.device.exists:
-        profile, sizes = None, typical_sizes(module)
+        profile, sizes = None, module_sizes(module, {})
     else:
         inputs = find_inputs(module)
         profile, sizes = module.profile(inputs), dict(sizes_of_call(module, inputs))

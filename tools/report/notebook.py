@@ -8,7 +8,8 @@ from relayc.dialects.mlir import func
 from relayc.dialects.operations import find_operations
 from relayc.dialects.relay.module import IRModule
 from relayc.runtime import Module
-from relayc.tools.report import environment, typical_sizes
+from relayc.tools.inputs import module_sizes
+from relayc.tools.report import environment
 from relayc.tools.tables import scaled
 from relayc.tools.visualize import visualize
 
@@ -46,7 +47,7 @@ def _of_program(program: IRModule) -> dict[str, Any]:
 
 def _picture(program: Module | IRModule) -> str:
     try:
-        picture = visualize(program, sizes=typical_sizes(program) if isinstance(program, Module) else None)
+        picture = visualize(program, sizes=module_sizes(program, {}) if isinstance(program, Module) else None)
         return picture._repr_svg_() if len(picture.drawing.boxes) <= MOST_BOXES else ""
     except (ValueError, ModuleNotFoundError):  # no graph, or no Graphviz
         return ""

@@ -118,7 +118,8 @@ def _graph(drawing: Drawing) -> "AGraph":
     graph.edge_attr.update(color="#606878", fontname="Helvetica", fontsize="9", arrowsize="0.6")
     slowest = max((box.seconds or 0.0 for box in drawing.boxes), default=0.0)
     for number, box in enumerate(drawing.boxes):
-        graph.add_node(number, label=_label(box), tooltip=_tooltip(box), **_style(number, box, slowest))
+        style = {"fillcolor": _colour(box, slowest), "class": f"box{number}"}  # a page finds a box by its class
+        graph.add_node(number, label=_label(box), tooltip=_tooltip(box), **style)
     for arrow in drawing.arrows:
         style = {"style": "dashed", "constraint": "false"} if arrow.is_back else {}
         graph.add_edge(arrow.source, arrow.target, tooltip=arrow.text, **style)
@@ -148,11 +149,6 @@ def _label(box: Box) -> str:
 def _tooltip(box: Box) -> str:
     more = f" and {len(box.sources) - 4} more" if len(box.sources) > 5 else ""
     return f"{', '.join(box.sources[: 4 if more else 5])}{more}" or box.name
-
-
-def _style(number: int, box: Box, slowest: float) -> dict[str, str]:
-    """The colour of a box, and the SVG class by which a page finds it."""
-    return {"fillcolor": _colour(box, slowest), "class": f"box{number}"}
 
 
 def _colour(box: Box, slowest: float) -> str:

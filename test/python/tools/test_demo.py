@@ -7,6 +7,7 @@ import numpy as np
 import onnx
 import pytest
 
+from relayc.runtime import timing
 from relayc.tools import demo
 
 MODEL = """
@@ -38,13 +39,13 @@ def test_the_demonstration_checks_and_times_a_network(has_onnxruntime, error, co
         "stored_case": {"resnet50": (x, np.full((1, 2), 0.5 * x.sum() + error, np.float32))}.get,
         "random_inputs": lambda inputs: {inputs[0].name: x},
         "REPEAT": 3,
-        "time": SimpleNamespace(perf_counter=Mock(side_effect=[0, 0.75, 1, 1.5, 2, 2.25])),
         "num_threads": lambda: 7,
     }
     if not has_onnxruntime:
         given["run_onnxruntime"] = Mock(side_effect=ModuleNotFoundError)
     for name, value in given.items():
         monkeypatch.setattr(demo, name, value)
+    monkeypatch.setattr(timing, "time", SimpleNamespace(perf_counter=Mock(side_effect=[0, 0.75, 1, 1.5, 2, 2.25])))
     monkeypatch.setenv("RELAYC_CACHE", "1")
     monkeypatch.setenv("RELAYC_CACHE_DIR", str(tmp_path / "cache"))
     assert demo.main() == code and not (tmp_path / "cache").exists()  # the seconds are those of a compilation

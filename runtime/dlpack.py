@@ -8,7 +8,8 @@ import tvm_ffi
 
 from relayc.runtime.artifact import DLPACK_CODES, SUB_BYTE, numpy_dtype
 
-_VERSION = (1, 0)
+VERSION = (1, 0)
+"""Of DLPack, from which on a producer can say that memory is read-only instead of refusing."""
 _CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
 """DLDataTypeCode by numpy's kind of a dtype."""
 _NAME = b"dltensor_versioned"
@@ -57,6 +58,24 @@ def _delete(address: int) -> None:
 _DELETER = ctypes.cast(_delete, ctypes.c_void_p).value
 
 
+def imported(value: Any, **options: Any) -> tvm_ffi.Tensor:
+    """A tensor that speaks DLPack as one of tvm-ffi, without a copy.
+
+    Args:
+      options: of `value.__dlpack__`, such as the stream.
+
+    Raises TypeError if it cannot be exported.
+    """
+    try:
+        try:
+            capsule = value.__dlpack__(max_version=VERSION, **options)
+        except TypeError:  # a producer of before version 1
+            capsule = value.__dlpack__(**options)
+        return tvm_ffi.from_dlpack(capsule)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise TypeError(f"found a {type(value).__name__} that cannot be exported through DLPack ({error})") from error
+
+
 def tensor_at(address: int, shape: Sequence[int], dtype: str, device: tuple[int, int], release: Callable[[], None]) -> tvm_ffi.Tensor:
     """The memory at an address as a tensor, contiguous in row-major order.
 
@@ -72,7 +91,7 @@ def tensor_at(address: int, shape: Sequence[int], dtype: str, device: tuple[int,
     places = ctypes.addressof(extents)
     code = _CODES["u"] if dtype in SUB_BYTE else DLPACK_CODES.get(dtype, _CODES.get(element.kind, _CODES["u"]))
     tensor = _Tensor(address, *device, rank, code, 8 * element.itemsize, 1, places, places + 8 * rank, 0)
-    managed = _Managed(*_VERSION, None, _DELETER, 0, tensor)
+    managed = _Managed(*VERSION, None, _DELETER, 0, tensor)
     place = ctypes.addressof(managed)
     _alive[place] = (managed, extents), release
     return tvm_ffi.from_dlpack(_new_capsule(place, _NAME, None))

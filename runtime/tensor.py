@@ -12,8 +12,8 @@ import tvm_ffi
 
 from relayc.runtime.artifact import DLPACK_CODES, SUB_BYTE, is_numpys, numpy_dtype
 from relayc.runtime.device import Device, DeviceError, device_kind, device_of
+from relayc.runtime.dlpack import VERSION, imported
 
-_DLPACK_VERSION = (1, 0)  # from here on a producer can say that memory is read-only instead of refusing
 _DTYPE_CODE_OFFSET = 32 + 20  # of DLManagedTensorVersioned.dl_tensor.dtype.code
 _HOST = 1  # kDLCPU: memory that numpy can see
 _LEGACY_STREAM, _NO_WAIT = 1, -1
@@ -27,9 +27,9 @@ _capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 def to_tensor(array: np.ndarray) -> tvm_ffi.Tensor:
     """The memory of `array` as a tvm-ffi tensor, which keeps the array alive."""
     if is_numpys(array.dtype):
-        return tvm_ffi.from_dlpack(array.__dlpack__(max_version=_DLPACK_VERSION))
+        return tvm_ffi.from_dlpack(array.__dlpack__(max_version=VERSION))
     # numpy exports only its own dtypes: export the bits, then set the dtype.
-    capsule = array.view(f"u{array.dtype.itemsize}").__dlpack__(max_version=_DLPACK_VERSION)
+    capsule = array.view(f"u{array.dtype.itemsize}").__dlpack__(max_version=VERSION)
     code = DLPACK_CODES.get(array.dtype.name)
     if code is not None:
         address = _capsule_pointer(capsule, b"dltensor_versioned")
@@ -40,14 +40,6 @@ def to_tensor(array: np.ndarray) -> tvm_ffi.Tensor:
 def to_argument(array: np.ndarray) -> np.ndarray | tvm_ffi.Tensor:
     """`array` as an argument of a packed function: itself if tvm-ffi accepts it, which is faster than a tensor."""
     return array if is_numpys(array.dtype) and array.flags.writeable else to_tensor(array)
-
-
-def _export(value: Any) -> Any:
-    """The DLPack capsule of a tensor."""
-    try:
-        return value.__dlpack__(max_version=_DLPACK_VERSION)
-    except TypeError:  # a producer of before version 1
-        return value.__dlpack__()
 
 
 def _place(tensor: tvm_ffi.Tensor) -> str:
@@ -171,10 +163,7 @@ def as_array(value: Any) -> np.ndarray:
 
 
 def _from_dlpack(value: Any) -> np.ndarray:
-    try:
-        tensor = value if isinstance(value, tvm_ffi.Tensor) else tvm_ffi.from_dlpack(_export(value))
-    except (BufferError, RuntimeError, TypeError, ValueError) as error:
-        raise TypeError(f"found a {type(value).__name__} that cannot be exported through DLPack ({error})") from error
+    tensor = value if isinstance(value, tvm_ffi.Tensor) else imported(value)
     if tensor.device.dlpack_device_type() != _HOST:
         raise ValueError(f"found a tensor on {_place(tensor)}")
     try:

@@ -25,7 +25,7 @@ from relayc.runtime.cuda.driver import Driver, driver, is_forked
 from relayc.runtime.cuda.images import ARGUMENT_ALIGNMENT
 from relayc.runtime.cuda.program import CudaProgram, LoadedCudaProgram
 from relayc.runtime.device import DeviceError, DeviceFacts, DeviceKind, DeviceMemoryError, device_kind, register_device_kind
-from relayc.runtime.dlpack import tensor_at
+from relayc.runtime.dlpack import imported, tensor_at
 
 _DLPACK_TYPE = 2  # kDLCUDA
 _VECTOR_BYTES = 16
@@ -195,14 +195,7 @@ class Cuda(DeviceKind):
             return value
         # The producer makes this stream wait for its own, unless they are equal.
         wanted = _NO_WAIT if _framework_stream(index, value) == stream else stream or _LEGACY_STREAM
-        try:
-            try:
-                capsule = value.__dlpack__(stream=wanted, max_version=(1, 0))
-            except TypeError:  # a producer of before version 1
-                capsule = value.__dlpack__(stream=wanted)
-            return tvm_ffi.from_dlpack(capsule)
-        except (BufferError, RuntimeError, TypeError, ValueError) as error:
-            raise TypeError(f"found a {type(value).__name__} that cannot be exported through DLPack ({error})") from error
+        return imported(value, stream=wanted)
 
     # ---- programs
 

@@ -56,8 +56,13 @@ class Entry:
     offset: int = 0
 
     @property
+    def spec(self) -> TensorSpec:
+        """Its shape and dtype, without a name."""
+        return TensorSpec("", self.shape, self.dtype)
+
+    @property
     def num_bytes(self) -> int:
-        return int(TensorSpec("", self.shape, self.dtype).num_bytes)
+        return int(self.spec.num_bytes)
 
 
 @dataclass(frozen=True, slots=True)

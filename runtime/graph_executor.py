@@ -153,7 +153,7 @@ class GraphExecutor:
         return found if np.array_equal(found, value) else value
 
     def _fitting(self, where: str, entry: Entry, value: Any) -> np.ndarray:
-        spec = TensorSpec("", entry.shape, entry.dtype)
+        spec = entry.spec
         try:
             array = value.numpy() if isinstance(value, Tensor) and value.device.kind != "cpu" else as_array(value)
         except (TypeError, ValueError) as error:

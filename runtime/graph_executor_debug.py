@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from relayc.runtime.artifact import TensorSpec, is_numpys
+from relayc.runtime.artifact import is_numpys
 from relayc.runtime.graph import NOP, GraphNode
 from relayc.runtime.graph_executor import GraphExecutor
 from relayc.runtime.module import Module
@@ -229,9 +229,7 @@ class GraphExecutorDebug(GraphExecutor):
         return {"traceEvents": [process, *events], "displayTimeUnit": "ms"}
 
     def _known_of(self, node: GraphNode) -> dict[str, Any]:
-        def words(entries: Any) -> list[str]:
-            return [str(TensorSpec("", entry.shape, entry.dtype)) for entry in entries]
-
-        tensors = {"inputs": words(self.graph.entry(place) for place in node.inputs), "outputs": words(node.outputs)}
+        entries = {"inputs": [self.graph.entry(place) for place in node.inputs], "outputs": node.outputs}
+        tensors = {name: [str(entry.spec) for entry in found] for name, found in entries.items()}
         about = {name: node.attrs[name] for name in ("ops", "schedule") if name in node.attrs}
         return {"function": node.function, **about, "sources": list(node.sources), **tensors}

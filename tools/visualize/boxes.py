@@ -173,7 +173,7 @@ def kernel_boxes(graph: Graph, inputs: int, profile: Profile | None) -> Drawing:
         times.setdefault(row.kernel.name, []).append(row.seconds)
     shown = set(graph.arguments[:inputs])
     for number, node in enumerate(graph.nodes):
-        shapes = tuple(f"{e.dtype}[{', '.join(map(str, e.shape))}]" for e in node.outputs)
+        shapes = tuple(str(entry.spec) for entry in node.outputs)
         if node.op == "null":
             if number in shown:
                 numbers[number] = drawing.add(Box(node.name, shapes, "input"), [])
@@ -183,13 +183,8 @@ def kernel_boxes(graph: Graph, inputs: int, profile: Profile | None) -> Drawing:
         lines = (*([schedule] if schedule else []), *shapes, *([f"{seconds * 1e6:.1f} us"] if seconds is not None else []))
         name = "view" if node.function == NOP else node.function
         box = Box(name, lines, "kernel", sources=node.sources, seconds=seconds)
-        given = [(numbers[n], _shape_text(graph, (n, i))) for n, i in node.inputs if n in numbers]
+        given = [(numbers[n], str(graph.entry((n, i)).spec)) for n, i in node.inputs if n in numbers]
         numbers[number] = drawing.add(box, given)
     for name, place in zip(graph.output_names, graph.heads, strict=True):
-        drawing.add(Box(name, (_shape_text(graph, place),), "output"), [(numbers[place[0]], "")] if place[0] in numbers else [])
+        drawing.add(Box(name, (str(graph.entry(place).spec),), "output"), [(numbers[place[0]], "")] if place[0] in numbers else [])
     return drawing
-
-
-def _shape_text(graph: Graph, place: tuple[int, int]) -> str:
-    entry = graph.entry(place)
-    return f"{entry.dtype}[{', '.join(map(str, entry.shape))}]"

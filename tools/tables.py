@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -233,12 +234,15 @@ def _slowest(profile: Profile) -> list[int]:
     return [i for i in worst if lost[i] > profile.seconds / 20]
 
 
+def common_beginning(sequences: Iterable[Sequence[object]]) -> int:
+    """How many elements some sequences have in common at their beginnings."""
+    return sum(1 for _ in takewhile(lambda elements: len(set(elements)) == 1, zip(*sequences, strict=False)))
+
+
 def shortened(sources: Sequence[Sequence[str]]) -> list[str]:
     """Names of nodes by call, without the folders that all begin with; of several nodes the first one, and how many more."""
     folders = [name.split("/")[:-1] for names in sources for name in names]
-    common = 0
-    while folders and all(len(f) > common and f[common] == folders[0][common] for f in folders):
-        common += 1
+    common = common_beginning(folders)
     found = []
     for names in sources:
         short = ["/".join(name.split("/")[common:]) for name in names]

@@ -1,5 +1,6 @@
 """A search in words, and as a page."""
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 
@@ -111,11 +112,7 @@ def kernel_chart(state: State) -> str:
     """The gain of each trial, and of the best so far."""
     gains = [0.0 if trial.relative is None else 1 / trial.relative for trial in state.trials]
     best = state.previous.ratio if state.previous is not None else 1.0
-    found = []
-    for gain in gains:
-        best = max(best, gain)
-        found.append(best)
-    return chart(found, gains)
+    return chart(list(itertools.accumulate(gains, max, initial=best))[1:], gains)
 
 
 def chart(line: Sequence[float], points: Sequence[float] = ()) -> str:

@@ -10,6 +10,7 @@ loops and without the optional passes, a pass is wrong: the first one with which
 step: the conversion of the operators, their definitions, or the lowering.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,14 +51,7 @@ class Fault:
 
 def first_failing(count: int, fails: Callable[[int], bool]) -> int:
     """A number from 1 to `count` that fails while its predecessor does not; `count` is known to fail, and 0 to pass."""
-    low, high = 0, count
-    while high - low > 1:
-        middle = (low + high) // 2
-        if fails(middle):
-            high = middle
-        else:
-            low = middle
-    return high
+    return bisect_left(range(count), True, 1, key=fails)
 
 
 class Search:

@@ -4,6 +4,7 @@ One compilation answers what each layer loses by itself, how that shows in the r
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -238,10 +239,7 @@ def choose(
         switches = np.isin(np.arange(len(order)), order[:count])
         return score(samples, floats, twin.call(samples, switches), metric, f"trying {count} of {len(order)} layers", progress).drop <= most
 
-    low, high = 0, len(order) + 1
-    if fits(len(order)):
-        low = len(order)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return sorted(order[:low]), sensitivity
+    chosen = len(order)
+    if order and not fits(chosen):
+        chosen = bisect_left(range(chosen), True, 1, key=lambda count: not fits(count)) - 1
+    return sorted(order[:chosen]), sensitivity

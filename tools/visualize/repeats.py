@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from relayc.tools.tables import common_beginning
 from relayc.tools.visualize.boxes import Arrow, Box, Drawing
 
 FEWEST = 3
@@ -13,14 +14,10 @@ FEWEST = 3
 
 def collapsed(drawing: Drawing) -> Drawing:
     """A drawing without repetitions, the longest removed first; a group around the first occurrence shows their number."""
-    while (found := _repetition(drawing)) is not None:
+    # The first repetition that leaves out most boxes.
+    while (found := max(_repetitions(drawing.boxes), key=lambda found: found[1] * (found[2] - 1), default=None)) is not None:
         drawing = _collapse(drawing, *found)
     return drawing
-
-
-def _repetition(drawing: Drawing) -> tuple[int, int, int] | None:
-    """The first repetition that leaves out most boxes; None if there are none."""
-    return max(_repetitions(drawing.boxes), key=lambda found: found[1] * (found[2] - 1), default=None)
 
 
 def _repetitions(boxes: Sequence[Box]) -> Iterator[tuple[int, int, int]]:
@@ -52,7 +49,7 @@ def _collapse(drawing: Drawing, first: int, period: int, times: int) -> Drawing:
 
     inside = drawing.boxes[first : first + period]
     group = (-1 - first - period, f"{times} times")
-    outer = _shared(inside)
+    outer = common_beginning(box.groups for box in inside)
     boxes = []
     for k, box in enumerate(inside):
         alike = [drawing.boxes[first + k + period * i] for i in range(times)]
@@ -97,11 +94,3 @@ def _one(boxes: Sequence[Box]) -> Box:
 def _sum(seconds: Sequence[float | None]) -> float | None:
     known = [s for s in seconds if s is not None]
     return sum(known) if known else None
-
-
-def _shared(boxes: Sequence[Box]) -> int:
-    """How many groups are around all of some boxes."""
-    shared = 0
-    while all(len(box.groups) > shared and box.groups[shared] == boxes[0].groups[shared] for box in boxes):
-        shared += 1
-    return shared

@@ -190,16 +190,12 @@ def _class_of(name: str) -> Any:
     return found
 
 
-def _number(i: int, outputs: Sequence[Any]) -> Any:
-    return outputs[i].item()
-
-
 _VALUES = {
     "result": lambda where, leaves, outputs: outputs[where],
     "complex": lambda where, leaves, outputs: of_parts(outputs[where]),
     "input": lambda where, leaves, outputs: leaves[where],
     "constant": lambda where, leaves, outputs: where,
-    **dict.fromkeys(("int", "float", "bool"), lambda where, leaves, outputs: _number(where, outputs)),
+    **dict.fromkeys(("int", "float", "bool"), lambda where, leaves, outputs: outputs[where].item()),
 }
 
 

@@ -22,15 +22,12 @@ def disassemble(code: ObjectCode, function: str | None = None) -> str:
       ModuleNotFoundError: the disassembler is not installed.
       LoadError: an object file is damaged.
     """
-    found = [text for content in (code.root, *(c for _, c in code.parts)) for text in _functions(content, function)]
+    found = []
+    for content in (code.root, *(content for _, content in code.parts)):
+        for name, instructions, references in read_object(content).functions():
+            if function is None or name == function or name.startswith(f"{function}.."):
+                found.append("\n".join([f"{name}:", *_lines(instructions, references), ""]))
     return "\n".join(found)
-
-
-def _functions(content: bytes, wanted: str | None) -> Iterator[str]:
-    parsed = read_object(content)
-    for name, code, references in parsed.functions():
-        if wanted is None or name == wanted or name.startswith(f"{wanted}.."):
-            yield "\n".join([f"{name}:", *_lines(code, references), ""])
 
 
 def _lines(code: bytes, references: Sequence[tuple[int, str]]) -> Iterator[str]:

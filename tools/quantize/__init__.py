@@ -20,7 +20,7 @@ from relayc.pipelines.driver.compile import compile as compile_
 from relayc.runtime import Module
 from relayc.tools.quantize.data import Samples, open_samples, script_names
 from relayc.tools.quantize.graph import Graph, prepare
-from relayc.tools.quantize.layers import Layer, decibels, find_layers, quantize_weights
+from relayc.tools.quantize.layers import OPERATORS, Layer, decibels, find_layers, quantize_weights
 from relayc.tools.quantize.qdq import plan, write
 from relayc.tools.quantize.result import LayerReport, Quantized
 from relayc.tools.quantize.smooth import smooth, smoothable
@@ -168,7 +168,7 @@ class _Work:
             raise ValueError(f"quantize: expected layers with constant weights in f32 ({', '.join(self._operators())}), found none")
 
     def _operators(self) -> tuple[str, ...]:
-        return ("Gemm", "MatMul") if self.settings.weight_only is not None else ("Conv", "ConvTranspose", "Gemm", "MatMul")
+        return ("Gemm", "MatMul") if self.settings.weight_only is not None else OPERATORS
 
     def run(self) -> Quantized:
         settings = self.settings

@@ -13,6 +13,7 @@ from relayc.runtime import Module, Profile
 from relayc.runtime.profile import ProfileRow, make_profile
 from relayc.symbolic import evaluate
 from relayc.tools.device_code import FIGURES, figure_texts, figures_of, function_of, ptx_of
+from relayc.tools.inputs import sizes_text
 from relayc.tools.report.recorder import Recording
 from relayc.tools.report.texts import Texts
 from relayc.tools.visualize import Picture
@@ -58,7 +59,7 @@ def _facts(module: Module, profile: Profile | None, sizes: Mapping[str, int]) ->
         ("precision", module.precision),
         ("inputs", ", ".join(f"{spec.name}: {spec}" for spec in module.inputs)),
         ("outputs", ", ".join(f"{spec.name}: {spec}" for spec in module.outputs)),
-        ("sizes", ", ".join(f"{name} = {size}" for name, size in sizes.items())),
+        ("sizes", sizes_text(sizes)),
         ("kernels", f"{len(module.kernels)}, called in {len(module.call_sites())} places"),
         ("compilation", f"{sum(module.stats.values()):.2f} s"),
     ]

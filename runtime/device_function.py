@@ -78,6 +78,8 @@ class DeviceFunction(Function):
         """
         super().__init__(name, packed, inputs, outputs, None, device, shapes, late)
         self._kind, self._memory, self._owner, self._is_kernel = device_kind(device.kind), arenas, owner, is_kernel
+        self._known = shapes.outputs
+        """The outputs whose sizes are known before the call."""
         self.can_record = self.records = can_record
         self._recordings: OrderedDict[tuple, _Recorded] = OrderedDict()
         self._calls: OrderedDict[tuple, int] = OrderedDict()
@@ -360,9 +362,8 @@ class DeviceFunction(Function):
 
     def _copied_bytes(self, given: Sequence[Value], made: Sequence[Made]) -> int:
         """Bytes of the inputs and outputs of a call."""
-        shapes = [(value.shape, spec) for value, spec in zip(given, self.inputs, strict=True)]
-        shapes += [(shape, self._known[i]) for i, (shape, _, _) in enumerate(made)]
-        return sum(prod(shape) * numpy_dtype(spec.dtype).itemsize for shape, spec in shapes)
+        of_inputs = sum(prod(value.shape) * numpy_dtype(spec.dtype).itemsize for value, spec in zip(given, self.inputs, strict=True))
+        return of_inputs + sum(num_bytes for _, _, num_bytes in made)
 
     def _replay(
         self, index: int, recorded: "_Recorded", given: Sequence[Value], targets: Sequence[Value] | None, to_host: bool
@@ -386,12 +387,6 @@ class DeviceFunction(Function):
             kind.copy(output, target)
             results.append(target)
         return results
-
-    @property
-    def _known(self) -> list[TensorSpec]:
-        """The outputs whose sizes are known before the call."""
-        late = () if self._late is None else self._late.positions
-        return [spec for i, spec in enumerate(self.outputs) if i not in late]
 
 
 @dataclass(frozen=True)

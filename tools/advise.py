@@ -15,7 +15,7 @@ from relayc.runtime import Module, Profile
 from relayc.runtime.profile import BOUNDS, ProfileRow
 from relayc.runtime.threads import usable_cpus
 from relayc.tools.build import Build
-from relayc.tools.inputs import inputs_of, sizes_of_call, tensors_of
+from relayc.tools.inputs import inputs_of, sizes_of_call, sizes_text, tensors_of
 from relayc.tools.reference import Difference, difference
 from relayc.tools.timing import FASTER, WORTH, Comparison, compare_times, is_decided
 
@@ -344,7 +344,7 @@ def _of_shapes(module: Module, sizes: Mapping[str, int]) -> Iterator[Candidate]:
     if not sizes:
         return
     at = {name: int(sizes[name]) for name in sorted(sizes)}
-    text = ", ".join(f"{name} = {size}" for name, size in at.items())
+    text = sizes_text(at)
     yield Candidate("shapes", f"fixed sizes: {text}", partial(_with_dims, dims=at, fixed=list(at)), "runs at these sizes only")
     if at not in module.specialized:
         special = [*module.specialized, at]
@@ -362,7 +362,7 @@ def _of_cpus(build: Build) -> Iterator[Candidate]:
     for count in sorted({1 << i for i in range(cpus.bit_length())} & set(range(1, cpus + 1)) | {cpus}):
         if count != build.called_on:
             cost = f"uses {count} cores" if count > build.called_on else ""
-            yield Candidate("threads", f"{count} thread{'s' * (count > 1)}", partial(Build.on_threads, count=count), cost)
+            yield Candidate("threads", f"{count} thread{'s' * (count > 1)}", partial(replace, threads=count), cost)
     if build.target != Target("cpu", num_threads=build.target.num_threads):
         cost = "runs on CPUs with the instructions of this one only"
         yield Candidate("target", "the instructions of this CPU", _native, cost)

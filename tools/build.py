@@ -65,10 +65,6 @@ class Build:
         """The same with some other options of `relayc.compile`."""
         return replace(self, options={**self.options, **options})
 
-    def on_threads(self, count: int) -> "Build":
-        """The same, planned for a number of threads and run on them."""
-        return replace(self, threads=count)
-
     @property
     def target(self) -> Target:
         return Target(self.options.get("target", "cpu"), num_threads=self.threads)

@@ -32,17 +32,14 @@ def _scales(graph: Graph, name: str, depth: int) -> list[tuple[NodeProto, int]] 
     if node.op_type == "LayerNormalization":
         places = [(node, i) for i in range(1, len(node.input)) if node.input[i]]
         return places if attributes(node).get("axis", -1) == -1 and _are_channels(graph, places, depth) else None
+    places = [(node, i) for i, operand in enumerate(node.input) if operand in graph.constants]
+    if node.op_type not in ("Mul", "Add") or len(places) != 1 or not _are_channels(graph, places, depth):
+        return None
     if node.op_type == "Mul":
-        places = [(node, i) for i, operand in enumerate(node.input) if operand in graph.constants]
-        return places if len(places) == 1 and _are_channels(graph, places, depth) else None
-    if node.op_type == "Add":
-        places = [(node, i) for i, operand in enumerate(node.input) if operand in graph.constants]
-        if len(places) != 1 or not _are_channels(graph, places, depth):
-            return None
-        before = node.input[1 - places[0][1]]
-        rest = _scales(graph, before, depth) if graph.only_reader(before) is node and graph.producers[before].op_type == "Mul" else None
-        return None if rest is None else [*places, *rest]
-    return None
+        return places
+    before = node.input[1 - places[0][1]]
+    rest = _scales(graph, before, depth) if graph.only_reader(before) is node and graph.producers[before].op_type == "Mul" else None
+    return None if rest is None else [*places, *rest]
 
 
 def _are_channels(graph: Graph, places: Sequence[tuple[NodeProto, int]], depth: int) -> bool:

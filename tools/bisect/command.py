@@ -80,8 +80,9 @@ def bisect(question: Question, reference: str, report: Any = lambda line: None) 
       ModuleNotFoundError: ONNX Runtime is to be the reference, and is not installed.
       ValueError: what the reference is to compute is no ONNX model.
     """
-    source = _source(question)
-    values, words = _reference(question, source, reference)
+    model = _onnx_model(question.model)
+    source = _relay_source(question) if model is None else OnnxSource(model, question.inputs)
+    values, words = _reference(question, source, model, reference)
     outputs = tuple(name for name in question.module.output_names if name in values)
     whole = Part(tuple(range(len(source.names))), lambda: question.model, question.inputs, outputs)
     search = Search(question.parts, question.precision, report)
@@ -152,13 +153,6 @@ def _shapes(mod: IRModule) -> dict[str, tuple[int | str, ...]]:
     return {name: tuple(d if isinstance(d, int) else str(d) for d in type_.shape) for name, type_ in types.items()}
 
 
-def _source(question: Question) -> Source:
-    model = _onnx_model(question.model)
-    if model is None:
-        return _relay_source(question)
-    return OnnxSource(model, question.inputs)
-
-
 def _relay_source(question: Question) -> Source:
     from relayc.tools.bisect.relay_parts import RelaySource
 
@@ -176,22 +170,17 @@ def _onnx_model(model: Any) -> Any:
     return None
 
 
-def _reference(question: Question, source: Source, reference: str) -> tuple[dict[str, np.ndarray], str]:
-    """Every tensor of a model as computed by the reference, and a description of the reference."""
+def _reference(question: Question, source: Source, model: Any, reference: str) -> tuple[dict[str, np.ndarray], str]:
+    """Every tensor of a model as computed by the reference, and a description of the reference. `model` is the ONNX model, if it is one."""
     every = source.all_tensors()
     if reference == ONNXRUNTIME:
-        if _onnx_model(question.model) is None:
+        if model is None:
             raise ValueError("bisect: expected an ONNX model for ONNX Runtime, found another one (--reference opt0 needs none)")
-        model = _with_types(every.make(), _onnx_model(question.model))
-        found, words = run_onnxruntime(model, question.inputs, optimised=False), "ONNX Runtime"
+        found, words = run_onnxruntime(_with_types(every.make(), model), question.inputs, optimised=False), "ONNX Runtime"
     else:
-        shapes = {name: list(array.shape) for name, array in question.inputs.items()}
-        is_onnx = _onnx_model(question.model) is not None
-        found, words = (
-            _simplest(question.parts, every, question.inputs, **({"shapes": shapes} if is_onnx else {})),
-            "the program at opt_level 0",
-        )
-        if not is_onnx:
+        fixed = {} if model is None else {"shapes": {name: list(array.shape) for name, array in question.inputs.items()}}
+        found, words = _simplest(question.parts, every, question.inputs, **fixed), "the program at opt_level 0"
+        if model is None:
             # The outputs under their own names, too.
             found |= question.compiler.compile(question.model, question.compiler.first(0)).run(question.inputs)
     return {**question.inputs, **tensors_of(found)}, words
@@ -207,7 +196,7 @@ def _with_types(every: Any, model: Any) -> bytes:
 def _simplest(compiler: Compiler, part: Part, inputs: Mapping[str, np.ndarray], **options: Any) -> dict[str, Any]:
     """The results of a part compiled with as few transformations as possible."""
     try:
-        return compiler.simplest(part.make(), **options).run(inputs)
+        return compiler.compile(part.make(), compiler.first(0), plain=True, **options).run(inputs)
     except REFUSED:
         # Not every kernel of symbolic sizes can be plain loops.
         return compiler.compile(part.make(), compiler.first(0), **options).run(inputs)

@@ -9,7 +9,6 @@ from relayc.pipelines.context.instruments import PassInfo, PassInstrument, flag_
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.driver.compile import compile as compile_
 from relayc.pipelines.tir.strategy.table import FALLBACK, FUNCTIONS
-from relayc.runtime import Module
 
 _NEEDED = frozenset({"infer-type", "fuse-ops", "outline-groups"})
 """Passes of the relay stage without which there is nothing to lower."""
@@ -100,7 +99,3 @@ class Compiler:
         """Runs only the first of the optional passes."""
         added = [added.info.flag for _, added in PassContext.current().get("pipelines.add_pass")]
         return FirstPasses(limit, {flag_of(flag) for flag in added}, texts)
-
-    def simplest(self, model: Any, **options: Any) -> Module:
-        """The program with as little done to it as there can be: no pass that may be left out, kernels as plain loops."""
-        return self.compile(model, self.first(0), plain=True, **options)

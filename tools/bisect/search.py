@@ -84,13 +84,9 @@ class Search:
 
     # ---- the part
 
-    def symptom(self, part: Part) -> str | None:
-        """How compiling and running a part fails, in a separate process (see symptom_of); None if it succeeds."""
-        return symptom_of(lambda: self.compiler.compile(part.make()).run(part.inputs))
-
     def least_that_fails(self, source: Source, values: Mapping[str, np.ndarray], how: str) -> Part | None:
-        """The least part that fails in a way."""
-        return self._least(source, values, lambda part: self.symptom(part) == how)
+        """The least part whose compilation or run fails in a way (see symptom_of)."""
+        return self._least(source, values, lambda part: symptom_of(lambda: self.compiler.compile(part.make()).run(part.inputs)) == how)
 
     def least(self, source: Source, values: Mapping[str, np.ndarray]) -> Part | None:
         """The smallest part that differs from the reference: without any of its nodes it does not. None if no part differs."""

@@ -374,7 +374,7 @@ def test_the_reference_of_a_command(name, check, given, is_installed, expected, 
 def test_onnxruntime_is_a_reference_of_onnx_models(tmp_path):
     question = SimpleNamespace(model=tmp_path / "m.relay.mlir")
     with pytest.raises(ValueError, match="bisect: expected an ONNX model for ONNX Runtime, found another one"):
-        command._reference(question, SimpleNamespace(all_tensors=lambda: None), "onnxruntime")
+        command._reference(question, SimpleNamespace(all_tensors=lambda: None), None, "onnxruntime")
 
 
 @pytest.mark.parametrize(

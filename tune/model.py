@@ -36,8 +36,6 @@ GRAPH_SHARE = 0.3
 _CHECK_ROUNDS = 8
 _CHECK_SECONDS = 10.0
 
-Checker = Callable[[Build, Module, Mapping[str, Any], Mapping[str, Mapping[str, Any]]], "Check"]
-
 
 @dataclass(frozen=True)
 class Check:
@@ -213,13 +211,11 @@ def search(
     make_inputs: Callable[[Module], Mapping[str, Any]],
     measurer: Measurer,
     options: Options,
-    check: "Checker | None" = None,
 ) -> Tuning:
     """Implements `tune`.
 
     Args:
       make_inputs: returns the inputs of the module.
-      check: checks records by timing the whole model.
     """
     start, config = time.perf_counter(), {**build.context.get("config", {}), DATABASE: ""}
     build = replace(build, context={**build.context, "config": config})
@@ -264,7 +260,7 @@ def search(
         if records:
             seconds = time.perf_counter() - start
             options.report(Status("the whole model", "", (tuning.trials, options.trials), (seconds, options.seconds), session.gain))
-            tuning.check = (check or whole_model)(build, module, inputs, records)
+            tuning.check = whole_model(build, module, inputs, records)
             session.settle(tuning.check.refused, tuning.check.kept)
     except KeyboardInterrupt:
         tuning.interrupted = True

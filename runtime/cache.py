@@ -24,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -355,11 +356,7 @@ def _read(handle: int, key: str, digest_of: Callable[[str], str | None], runs_he
     params = _map(handle, params_at, meta["params"]["bytes"])
     if checksums(params) != meta["params"]["crc32"]:
         raise ValueError("damaged parameters")
-    contents, at = [], 0
-    for size in meta["objects"]:
-        contents.append(objects[at : at + size])
-        at += size
-    root, *parts, images = contents
+    root, *parts, images = [objects[begin:end] for begin, end in pairwise(accumulate(meta["objects"], initial=0))]
     named = tuple((tuple(names), content) for names, content in zip(meta["parts"], parts, strict=True))
     code = ObjectCode(root, named, images, tuple(meta["kernels"]))
     device, functions, owner = device_kind(meta["program"]["device"]), dict.fromkeys(meta["functions"], 0), None

@@ -13,6 +13,7 @@ after the other as one. Tensors of the same `storage_id` share memory; a tensor 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from relayc.runtime.artifact import (
@@ -126,9 +127,7 @@ class Graph:
     def json(self) -> str:
         """The graph in TVM's JSON."""
         entries = [entry for node in self.nodes for entry in node.outputs]
-        pointers = [0]
-        for node in self.nodes:
-            pointers.append(pointers[-1] + len(node.outputs))
+        pointers = list(accumulate((len(node.outputs) for node in self.nodes), initial=0))
         graph = {
             "nodes": [_node_data(node) for node in self.nodes],
             "arg_nodes": list(self.arguments),

@@ -397,12 +397,9 @@ def _without_sizes(words: Sequence[str] | None, names: Collection[str]) -> list[
 
 def _best_by_kind(trials: Sequence[Trial]) -> list[Trial]:
     """Of each kind but batches, the change that helps most."""
-    best: dict[str, Trial] = {}
-    for trial in trials:
-        known = best.get(trial.candidate.kind)
-        if trial.helps and trial.candidate.kind != "batch" and (known is None or _ratio(trial) > _ratio(known)):
-            best[trial.candidate.kind] = trial
-    return list(best.values())
+    helpful = [trial for trial in trials if trial.helps and trial.candidate.kind != "batch"]
+    kinds = dict.fromkeys(trial.candidate.kind for trial in helpful)
+    return [max((trial for trial in helpful if trial.candidate.kind == kind), key=_ratio) for kind in kinds]
 
 
 def _ratio(trial: Trial) -> float:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from dataclasses import fields
 from pathlib import Path
 
 from rich.console import Console
@@ -46,15 +47,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def quantize(arguments: argparse.Namespace, console: Console) -> None:
     """`relayc quantize`: writes a quantised model, and prints what each layer lost."""
+    from relayc.tools.quantize import Settings
     from relayc.tools.quantize import quantize as make
 
     if str(arguments.out) == "-":
         raise CommandError("expected a file for the model, found -")
     if arguments.threads is not None:
         set_num_threads(arguments.threads)
-    names = ("samples", "method", "percentile", "activations", "reduce_range", "smooth", "keep", "max_drop")
-    in_blocks = ("weight_only", "block_size", "accuracy_level", "gptq")
-    given = {name: getattr(arguments, name) for name in (*names, *in_blocks, "times")}
+    given = {one.name: getattr(arguments, one.name) for one in fields(Settings) if one.name in arguments}
     with progress_bar("reading the model", arguments.quiet) as progress:
         found = make(
             arguments.model,

@@ -4,7 +4,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 FASTER, SLOWER, SAME, UNCLEAR = "faster", "slower", "same", "unclear"
@@ -55,8 +55,7 @@ class Comparison:
     def as_data(self) -> dict[str, Any]:
         """The comparison as plain data; an end of the interval that is not known is None."""
         high = self.high if math.isfinite(self.high) else None
-        names = {"base_seconds": self.base_seconds, "seconds": self.seconds, "ratio": self.ratio}
-        return {**names, "low": self.low or None, "high": high, "rounds": self.rounds, "verdict": self.verdict}
+        return {**asdict(self), "low": self.low or None, "high": high, "verdict": self.verdict}
 
 
 def is_decided(found: Comparison) -> bool:

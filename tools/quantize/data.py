@@ -6,6 +6,7 @@ import runpy
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial, wraps
 from inspect import signature
 from io import BytesIO
@@ -27,21 +28,17 @@ BATCH = 16
 Sample = Mapping[str, np.ndarray]
 
 
+@dataclass
 class Samples:
     """Samples that can be read as often as there is something to measure; they are never all in memory at once."""
 
-    def __init__(
-        self,
-        read: Callable[[], Iterable[Sample]],
-        inputs: Sequence[ValueInfoProto],
-        shapes: Mapping[str, Sequence[Any]],
-        extra: bool,
-        where: str,
-        limit: int | None,
-    ) -> None:
-        self.inputs = {value.name: value for value in inputs}
-        self.read, self.shapes, self.extra, self.where, self.limit = read, shapes, extra, where, limit
-        self.count: int | None = None
+    read: Callable[[], Iterable[Sample]]
+    inputs: Mapping[str, ValueInfoProto]
+    shapes: Mapping[str, Sequence[Any]]
+    extra: bool
+    where: str
+    limit: int | None
+    count: int | None = None
 
     def __iter__(self) -> Iterator[dict[str, np.ndarray]]:
         count, found = 0, self.read()
@@ -125,7 +122,7 @@ def open_samples(
     Raises:
       TypeError, ValueError: the data are none of these; as do the samples when they are read, with what was expected.
     """
-    make = partial(Samples, inputs=inputs, shapes=shapes or {}, extra=extra, limit=limit)
+    make = partial(Samples, inputs={value.name: value for value in inputs}, shapes=shapes or {}, extra=extra, limit=limit)
     if isinstance(data, (str, os.PathLike)):
         path = Path(data)
         if not path.exists():

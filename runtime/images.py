@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from relayc.packages import optional_package
 from relayc.runtime.host import HOST_PREFIX, current
 from relayc.runtime.kept import keep
 from relayc.runtime.registry import register_func
@@ -39,11 +40,9 @@ def _eight_bits(image: Any) -> Any:
 
 
 def _decoded(encoded: np.ndarray, pixel_format: str) -> np.ndarray:
-    try:
-        from PIL import Image
-    except ModuleNotFoundError:
-        message = "ImageDecoder: expected the package Pillow (pip install 'relayc[image]'), found none"
-        raise ModuleNotFoundError(message, name="PIL") from None
+    optional_package("PIL", "ImageDecoder: expected the package Pillow (pip install 'relayc[image]'), found none")
+    from PIL import Image
+
     channels, pixels = _PIXELS[pixel_format]
     try:
         with Image.open(io.BytesIO(encoded.tobytes()), formats=FORMATS) as image:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from relayc.packages import optional_package
 from relayc.runtime.host import HOST_PREFIX, current
 from relayc.runtime.kept import keep
 from relayc.runtime.registry import register_func
@@ -131,11 +132,8 @@ def normalize(
 
 @lru_cache(maxsize=64)
 def _compiled(pattern: str) -> Any:
-    try:
-        import re2
-    except ModuleNotFoundError:
-        message = "regular expressions: expected the package google-re2 (pip install 'relayc[text]'), found none"
-        raise ModuleNotFoundError(message, name="re2") from None
+    message = "regular expressions: expected the package google-re2 (pip install 'relayc[text]'), found none"
+    re2 = optional_package("re2", message)
     options = re2.Options()
     options.log_errors = False
     try:

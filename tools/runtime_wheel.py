@@ -31,6 +31,7 @@ def runtime_files() -> list[Path]:
         _ROOT / "files.py",
         _ROOT / "interrupts.py",
         _ROOT / "nearest.py",
+        _ROOT / "packages.py",
         *(path for name in ("runtime", "serve", "symbolic") for path in (_ROOT / name).rglob("*.py")),
     ]
     return sorted(file.relative_to(_ROOT) for file in files)

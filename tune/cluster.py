@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
+from relayc.packages import optional_package
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile_cache import source_digest
 from relayc.pipelines.history.database import this_machine
@@ -57,10 +58,7 @@ class Cluster(Measurer):
     """
 
     def __init__(self, address: str, target: Target) -> None:
-        try:
-            import distributed
-        except ModuleNotFoundError as error:
-            raise ModuleNotFoundError("workers need Dask: pip install 'relayc[distributed]'", name="distributed") from error
+        distributed = optional_package("distributed", "workers need Dask: pip install 'relayc[distributed]'")
         self._address, self._resource, self._asked, self._seen = address, resource_of(target), 0.0, time.monotonic()
         self._killed = distributed.scheduler.KilledWorker
         self._workers: tuple[str, ...] = ()

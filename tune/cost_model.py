@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from relayc.packages import optional_package
+
 Features = tuple[float, ...]
 
 FEWEST_EXAMPLES = 8
@@ -41,12 +43,8 @@ class CostModel:
     """
 
     def __init__(self, examples: Iterable[tuple[Features, float]] = (), seed: int = 0) -> None:
-        try:
-            import lightgbm
-        except ModuleNotFoundError as error:
-            what = "the sampler model needs LightGBM: pip install 'relayc[tune]' (or sampler='random')"
-            raise ModuleNotFoundError(what, name="lightgbm") from error
-        self._library, self._seed = lightgbm, seed
+        what = "the sampler model needs LightGBM: pip install 'relayc[tune]' (or sampler='random')"
+        self._library, self._seed = optional_package("lightgbm", what), seed
         self._features: list[Features] = []
         self._costs: list[float] = []
         self._fitted: Any = None

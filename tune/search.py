@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from relayc.packages import optional_package
 from relayc.pipelines.driver.tuning_space import TuningSpace
 from relayc.tune import SAMPLERS
 from relayc.tune.cost_model import CostModel, Features
@@ -250,10 +251,6 @@ def _value(relative: float | None) -> float:
 
 
 def _study(seed: int) -> Any:
-    try:
-        import optuna
-    except ModuleNotFoundError as error:
-        what = "the sampler tpe needs Optuna: pip install 'relayc[tune]' (or sampler='random')"
-        raise ModuleNotFoundError(what, name="optuna") from error
+    optuna = optional_package("optuna", "the sampler tpe needs Optuna: pip install 'relayc[tune]' (or sampler='random')")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed, n_startup_trials=8))

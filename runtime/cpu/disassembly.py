@@ -5,8 +5,8 @@ The disassembler is iced-x86, which is installed with `pip install relayc[asm]`.
 
 import bisect
 from collections.abc import Iterator, Sequence
-from typing import Any
 
+from relayc.packages import optional_package
 from relayc.runtime.artifact import ObjectCode
 from relayc.runtime.cpu.objects import read_object
 
@@ -32,7 +32,7 @@ def disassemble(code: ObjectCode, function: str | None = None) -> str:
 
 def _lines(code: bytes, references: Sequence[tuple[int, str]]) -> Iterator[str]:
     """A line per instruction; `references` are (byte, symbol), in order."""
-    iced = _iced()
+    iced = optional_package("iced_x86", "assembly is shown by iced-x86, which is not installed: pip install 'relayc[asm]'")
     formatter = iced.Formatter(iced.FormatterSyntax.GAS)
     places = [at for at, _ in references]
     for instruction in iced.Decoder(64, code, ip=0):
@@ -41,11 +41,3 @@ def _lines(code: bytes, references: Sequence[tuple[int, str]]) -> Iterator[str]:
         last = bisect.bisect_left(places, at + instruction.len)
         symbols = "".join(f"  # {symbol}" for _, symbol in references[first:last])
         yield f"{at:6x}  {formatter.format(instruction)}{symbols}"
-
-
-def _iced() -> Any:
-    try:
-        import iced_x86
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError("assembly is shown by iced-x86, which is not installed: pip install 'relayc[asm]'") from error
-    return iced_x86

@@ -5,13 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from relayc.packages import optional_package
 from relayc.pipelines.context.passes import PassContext
 from relayc.runtime import Module
 from relayc.tools.inputs import inputs_of, module_sizes, sizes_of_call
 from relayc.tools.visualize import require_graphviz
 
 if TYPE_CHECKING:
-    import jinja2
+    from jinja2 import Environment
 
 _PAGE = Path(__file__).parent / "page"
 _LIBRARIES = Path(__file__).parent / "libraries"
@@ -62,12 +63,9 @@ def report(
     Path(path).write_bytes(page)
 
 
-def environment() -> "jinja2.Environment":
+def environment() -> "Environment":
     """The templates of pages. Raises ModuleNotFoundError if jinja2 is not installed."""
-    try:
-        import jinja2
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError("report needs jinja2: pip install 'relayc[report]'", name="jinja2") from error
+    jinja2 = optional_package("jinja2", "report needs jinja2: pip install 'relayc[report]'")
     return jinja2.Environment(loader=jinja2.FileSystemLoader(_PAGE), autoescape=True, trim_blocks=True, lstrip_blocks=True)
 
 

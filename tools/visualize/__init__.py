@@ -11,14 +11,13 @@ from rich.text import Text
 from rich.tree import Tree
 
 from relayc.dialects.relay.module import IRModule
+from relayc.packages import optional_package
 from relayc.runtime import Module, Profile
 from relayc.tools.tables import plain_console
 from relayc.tools.visualize.boxes import Box, Drawing, kernel_boxes, program_boxes
 from relayc.tools.visualize.repeats import collapsed
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from pygraphviz import AGraph
 
 FORMATS = ("svg", "png", "pdf", "dot")
@@ -103,13 +102,9 @@ def visualize(program: Any, *, profile: Profile | None = None, sizes: Mapping[st
     return Picture(collapsed(drawing) if collapse else drawing)
 
 
-def require_graphviz() -> "ModuleType":
+def require_graphviz() -> Any:
     """pygraphviz. Raises ModuleNotFoundError if it is not installed."""
-    try:
-        import pygraphviz
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError("visualize needs Graphviz: pip install pygraphviz", name="pygraphviz") from error
-    return pygraphviz
+    return optional_package("pygraphviz", "visualize needs Graphviz: pip install pygraphviz")
 
 
 def _graph(drawing: Drawing) -> "AGraph":

@@ -373,4 +373,4 @@ def test_what_the_system_says_of_its_memory(monkeypatch, tmp_path):
 def test_assembly_needs_a_disassembler(monkeypatch):
     monkeypatch.setitem(sys.modules, "iced_x86", None)
     with pytest.raises(ModuleNotFoundError, match=r"iced-x86, which is not installed: pip install 'relayc\[asm\]'"):
-        disassembly._iced()
+        list(disassembly._lines(b"", []))

@@ -298,22 +298,19 @@ class _Made:
     attrs: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass
 class _Reader:
     """Follows the calls of a program, and which tensor each byte of memory holds."""
 
-    def __init__(
-        self,
-        function: str,
-        programs: Mapping[str, ProgramInfo],
-        kernels: Mapping[str, KernelInfo],
-        parameters: Sequence[ParameterInfo],
-    ) -> None:
-        self.function, self.programs, self.kernels, self.parameters = function, programs, kernels, parameters
-        self.nodes: list[_Made] = []
-        self.args: list[int] = []
-        self.names: dict[str, int] = {}
-        self.held: dict[tuple[str, int], list[_Written]] = {}
-        self.storages: dict[tuple[str, int, int], int] = {}
+    function: str
+    programs: Mapping[str, ProgramInfo]
+    kernels: Mapping[str, KernelInfo]
+    parameters: Sequence[ParameterInfo]
+    nodes: list[_Made] = field(default_factory=list)
+    args: list[int] = field(default_factory=list)
+    names: dict[str, int] = field(default_factory=dict)
+    held: dict[tuple[str, int], list[_Written]] = field(default_factory=dict)
+    storages: dict[tuple[str, int, int], int] = field(default_factory=dict)
 
     def arguments(self, program: ProgramInfo, sizes: Mapping[str, int]) -> None:
         """Creates the nodes of the inputs, and of the parameters that the program and its callees read."""

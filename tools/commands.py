@@ -16,6 +16,7 @@ from relayc.tools.inputs import (
     FILLS,
     load_inputs,
     module_sizes,
+    parse_count,
     parse_dim,
     parse_seed,
     parse_shape,
@@ -93,13 +94,6 @@ def say(text: str, arguments: argparse.Namespace, console: Console) -> None:
     """Prints information that is not requested by an option; --quiet suppresses it."""
     if not arguments.quiet:
         print_parts(console, text)
-
-
-def parse_count(text: str) -> int:
-    """A number of 1 or more, for argparse."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a number of 1 or more, found {text!r}")
-    return int(text)
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:

@@ -5,6 +5,7 @@ import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 from zipfile import BadZipFile
@@ -91,11 +92,15 @@ def parse_tolerance(text: str) -> tuple[float, float]:
     return found[0], found[-1] if len(found) == 2 else 0.0
 
 
-def parse_seed(text: str) -> int:
-    """A seed. For argparse: raises ArgumentTypeError."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected a number of 0 or more, found {text!r}")
+def parse_count(text: str, least: int = 1) -> int:
+    """A number of `least` or more. For argparse: raises ArgumentTypeError."""
+    if not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"expected a number of {least} or more, found {text!r}")
     return int(text)
+
+
+parse_seed = partial(parse_count, least=0)
+"""A seed, or a count that may be 0."""
 
 
 def parse_seconds(text: str) -> float:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from relayc.dialects.mlir import gpu, ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.targets.gpu.emulate.pointers import to_word, word
-from relayc.pipelines.targets.gpu.emulate.positions import WARP, product
+from relayc.pipelines.targets.gpu.emulate.positions import AXES, NUMBERS
 from relayc.pipelines.targets.gpu.emulate.registry import instruction
 from relayc.pipelines.targets.gpu.emulate.thread import Thread, WaitingThread
 
@@ -16,50 +16,16 @@ def _axis(op: ir.Operation) -> int:
     return gpu.Dimension[str(op.attributes["dimension"]).rstrip(">").split()[-1]].value
 
 
-@instruction("gpu.thread_id")
-def thread_id(op: ir.Operation, thread: Thread) -> Sequence[ir.Value]:
-    return [thread.position.thread_id[_axis(op)]]
-
-
-@instruction("gpu.block_id")
-def block_id(op: ir.Operation, thread: Thread) -> Sequence[ir.Value]:
-    return [thread.position.block_id[_axis(op)]]
-
-
-@instruction("gpu.block_dim")
-def block_dim(op: ir.Operation, thread: Thread) -> Sequence[ir.Value]:
-    return [thread.position.block[_axis(op)]]
-
-
-@instruction("gpu.grid_dim")
-def grid_dim(op: ir.Operation, thread: Thread) -> Sequence[ir.Value]:
-    return [thread.position.grid[_axis(op)]]
+@instruction(*[f"gpu.{name}" for name in [*AXES, *NUMBERS]])
+def number(op: ir.Operation, thread: Thread) -> Sequence[ir.Value]:
+    name = op.name.removeprefix("gpu.")
+    return [AXES[name](thread.position)[_axis(op)] if name in AXES else NUMBERS[name](thread.position)]
 
 
 @instruction("gpu.global_id")
 def global_id(op: ir.Operation, thread: Thread) -> Sequence[ir.Value]:
     axis, at = _axis(op), thread.position
     return [emit.arith("addi", emit.arith("muli", at.block_id[axis], at.block[axis]), at.thread_id[axis])]
-
-
-@instruction("gpu.lane_id")
-def lane_id(op: ir.Operation, thread: Thread) -> Sequence[ir.Value]:
-    return [emit.arith("remui", thread.position.linear, emit.index_constant(WARP))]
-
-
-@instruction("gpu.subgroup_id")
-def subgroup_id(op: ir.Operation, thread: Thread) -> Sequence[ir.Value]:
-    return [emit.arith("divui", thread.position.linear, emit.index_constant(WARP))]
-
-
-@instruction("gpu.subgroup_size")
-def subgroup_size(op: ir.Operation, thread: Thread) -> Sequence[ir.Value]:
-    return [emit.index_constant(WARP)]
-
-
-@instruction("gpu.num_subgroups")
-def num_subgroups(op: ir.Operation, thread: Thread) -> Sequence[ir.Value]:
-    return [emit.arith("ceildivui", product(thread.position.block), emit.index_constant(WARP))]
 
 
 # ---- memory

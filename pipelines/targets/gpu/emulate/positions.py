@@ -1,6 +1,6 @@
 """The indices of the current block and thread, as values."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -31,6 +31,23 @@ class Position:
 def product(sizes: Sequence[ir.Value]) -> ir.Value:
     """How many blocks a grid has, or threads a block."""
     return emit.arith("muli", emit.arith("muli", sizes[0], sizes[1]), sizes[2])
+
+
+AXES: Mapping[str, Callable[[Position], Sequence[ir.Value]]] = {
+    "thread_id": lambda at: at.thread_id,
+    "block_id": lambda at: at.block_id,
+    "block_dim": lambda at: at.block,
+    "grid_dim": lambda at: at.grid,
+}
+"""The numbers of a position that have an axis, by the names of the gpu dialect."""
+
+NUMBERS: Mapping[str, Callable[[Position], ir.Value]] = {
+    "lane_id": lambda at: emit.arith("remui", at.linear, emit.index_constant(WARP)),
+    "subgroup_id": lambda at: emit.arith("divui", at.linear, emit.index_constant(WARP)),
+    "subgroup_size": lambda at: emit.index_constant(WARP),
+    "num_subgroups": lambda at: emit.arith("ceildivui", product(at.block), emit.index_constant(WARP)),
+}
+"""The other ones."""
 
 
 def linear_thread(block: Sequence[ir.Value], thread_id: Sequence[ir.Value]) -> ir.Value:

@@ -12,3 +12,14 @@ def mlir_texts(python_file: str) -> dict[str, Template]:
     parts = Path(python_file).with_suffix(".mlir").read_text().split("// ==== ")
     named = (part.partition("\n") for part in parts[1:])
     return {name: Template(text) for name, _, text in named}
+
+
+def constants(*values: int) -> str:
+    """Lines that define numbers of type i64, which are named %c0, %c1 and so on."""
+    return "\n".join(f"  %c{value} = arith.constant {value} : i64" for value in values)
+
+
+def loaded_word(result: str, record: str, at: int, type_: str = "i64") -> str:
+    """Lines that load the word of a record at a number."""
+    return f"""  %p{result} = llvm.getelementptr {record}[{at}] : (!llvm.ptr) -> !llvm.ptr, i64
+  %{result} = llvm.load %p{result} : !llvm.ptr -> {type_}"""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
-from relayc.pipelines.emission.mlir_text import mlir_texts
+from relayc.pipelines.emission.mlir_text import constants, loaded_word, mlir_texts
 from relayc.pipelines.targets.cuda.emulate.mbarriers import UPDATE, UPDATE_TEXT
 from relayc.pipelines.targets.gpu.emulate.pointers import to_word, word
 from relayc.pipelines.targets.gpu.emulate.registry import instruction
@@ -63,19 +63,13 @@ def _pair(low: ir.Value, high: ir.Value, bits: int) -> ir.Value:
 
 def _begin(name: str, rank: int, words: int, boxes: int) -> list[str]:
     """The beginning of a function of (destination, map, barrier, further words): it loads these, and the fields of the map."""
-    lines = [f"func.func private @{name}(%words: !llvm.ptr) {{", *(f"  %c{i} = arith.constant {i} : i64" for i in range(2))]
+    lines = [f"func.func private @{name}(%words: !llvm.ptr) {{", constants(0, 1)]
     for i, what in enumerate(("to", "map", "barrier")):
-        lines += [f"  %p{what} = llvm.getelementptr %words[{i}] : (!llvm.ptr) -> !llvm.ptr, i64"]
-        lines += [f"  %{what} = llvm.load %p{what} : !llvm.ptr -> !llvm.ptr"]
+        lines.append(loaded_word(what, "%words", i, "!llvm.ptr"))
     lines += ["  %base = llvm.load %map : !llvm.ptr -> i64", "  %first = llvm.ptrtoint %to : !llvm.ptr to i64"]
-    for i in range(words):
-        lines += [f"  %pword{i} = llvm.getelementptr %words[{3 + i}] : (!llvm.ptr) -> !llvm.ptr, i64"]
-        lines += [f"  %word{i} = llvm.load %pword{i} : !llvm.ptr -> i64"]
+    lines += [loaded_word(f"word{i}", "%words", 3 + i) for i in range(words)]
     facts = [("size", d) for d in range(rank)] + [("stride", d) for d in range(rank)] + [("box", d) for d in range(boxes)]
-    for what, d in facts:
-        lines += [f"  %p{what}{d} = llvm.getelementptr %map[{map_word(rank, what, d)}] : (!llvm.ptr) -> !llvm.ptr, i64"]
-        lines += [f"  %{what}{d} = llvm.load %p{what}{d} : !llvm.ptr -> i64"]
-    return lines
+    return lines + [loaded_word(f"{what}{d}", "%map", map_word(rank, what, d)) for what, d in facts]
 
 
 def _signed(result: str, word: str, shift: int, bits: int) -> list[str]:
@@ -145,10 +139,7 @@ def _pixels_text(name: str, rank: int) -> str:
     lines = _begin(name, rank, 3, 2)
     for result, at, shift in (("at0", 0, 0), ("image", 0, 32), ("x", 1, 0), ("y", 1, 32)):
         lines += _signed(result, f"%word{at}", shift, 32)
-    lines += [
-        f"  %pwindow = llvm.getelementptr %map[{map_word(rank, 'window')}] : (!llvm.ptr) -> !llvm.ptr, i64",
-        "  %window = llvm.load %pwindow : !llvm.ptr -> i64",
-    ]
+    lines.append(loaded_word("window", "%map", map_word(rank, "window")))
     for i, result in enumerate(("lower_x", "lower_y", "upper_x", "upper_y", "step_x", "step_y")):
         lines += _signed(result, "%window", i * _CORNER_BITS, _CORNER_BITS)
     lines += [

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from relayc.dialects.mlir import ir, scf
 from relayc.pipelines.emission import emit
-from relayc.pipelines.emission.mlir_text import mlir_texts
+from relayc.pipelines.emission.mlir_text import constants, loaded_word, mlir_texts
 from relayc.pipelines.targets.cuda.emulate.mbarriers import poll_until
 from relayc.pipelines.targets.cuda.emulate.tensor_copies import COPIES
 from relayc.pipelines.targets.gpu.emulate.pointers import call, load, load_word, store, to_word, word
@@ -55,11 +55,7 @@ _LINE_TEXTS = {
 // eight where the stride of the descriptor says.
 func.func private @{_LINE}.0(%base: i64, %descriptor: i64, %line: i64) -> vector<{_LINE_BYTES}xi8> {{
   %mask = arith.constant 16383 : i64
-  %c3 = arith.constant 3 : i64
-  %c4 = arith.constant 4 : i64
-  %c7 = arith.constant 7 : i64
-  %c16 = arith.constant 16 : i64
-  %c32 = arith.constant 32 : i64
+{constants(3, 4, 7, 16, 32)}
   %high = arith.shrui %descriptor, %c32 : i64
   %stride0 = arith.andi %high, %mask : i64
   %stride = arith.shli %stride0, %c4 : i64
@@ -82,15 +78,7 @@ func.func private @{_LINE}.0(%base: i64, %descriptor: i64, %line: i64) -> vector
 // side. After eight steps the next eight come where the stride of the descriptor says, and the next 64 lines where its leading offset says.
 func.func private @{_LINE}.1(%base: i64, %descriptor: i64, %line: i64) -> vector<{_LINE_BYTES}xi8> {{
   %mask = arith.constant 16383 : i64
-  %c0 = arith.constant 0 : i64
-  %c1 = arith.constant 1 : i64
-  %c3 = arith.constant 3 : i64
-  %c4 = arith.constant 4 : i64
-  %c6 = arith.constant 6 : i64
-  %c7 = arith.constant 7 : i64
-  %c16 = arith.constant 16 : i64
-  %c32 = arith.constant 32 : i64
-  %c63 = arith.constant 63 : i64
+{constants(0, 1, 3, 4, 6, 7, 16, 32, 63)}
   %high = arith.shrui %descriptor, %c32 : i64
   %stride0 = arith.andi %high, %mask : i64
   %stride = arith.shli %stride0, %c4 : i64
@@ -148,8 +136,7 @@ def _hash(is_across: bool) -> _Function:
     )
     text = f"""
 func.func private @{name}(%base: i64, %descriptor: i64, %lines: i64, %begin: i64) -> i64 {{
-  %c0 = arith.constant 0 : i64
-  %c1 = arith.constant 1 : i64
+{constants(0, 1)}
   %factor = arith.constant 6364136223846793005 : i64
   %found = scf.for %line = %c0 to %lines step %c1 iter_args(%s0 = %begin) -> (i64) : i64 {{
     %bytes = func.call @{line}(%base, %descriptor, %line) : (i64, i64, i64) -> vector<{_LINE_BYTES}xi8>
@@ -167,21 +154,14 @@ def _check(are_across: tuple[bool, bool]) -> _Function:
     operands at the product, and the address of the note."""
     name = f"{_CHECK}.{int(are_across[0])}{int(are_across[1])}"
     (hash_a, texts_a), (hash_b, texts_b) = map(_hash, are_across)
+    fields = "\n".join(loaded_word(field, "%words", i) for i, field in enumerate(("a", "b", "columns", "was"), 1))
     text = f"""
 func.func private @{name}(%words: !llvm.ptr) {{
   %rows = arith.constant {_ROWS} : i64
   %c1 = arith.constant 1 : i64
   %base = llvm.load %words : !llvm.ptr -> i64
-  %p1 = llvm.getelementptr %words[1] : (!llvm.ptr) -> !llvm.ptr, i64
-  %a = llvm.load %p1 : !llvm.ptr -> i64
-  %p2 = llvm.getelementptr %words[2] : (!llvm.ptr) -> !llvm.ptr, i64
-  %b = llvm.load %p2 : !llvm.ptr -> i64
-  %p3 = llvm.getelementptr %words[3] : (!llvm.ptr) -> !llvm.ptr, i64
-  %columns = llvm.load %p3 : !llvm.ptr -> i64
-  %p4 = llvm.getelementptr %words[4] : (!llvm.ptr) -> !llvm.ptr, i64
-  %was = llvm.load %p4 : !llvm.ptr -> i64
-  %p5 = llvm.getelementptr %words[5] : (!llvm.ptr) -> !llvm.ptr, i64
-  %note = llvm.load %p5 : !llvm.ptr -> !llvm.ptr
+{fields}
+{loaded_word("note", "%words", 5, "!llvm.ptr")}
   %h0 = func.call @{hash_a}(%base, %a, %rows, %c1) : (i64, i64, i64, i64) -> i64
   %h1 = func.call @{hash_b}(%base, %b, %columns, %h0) : (i64, i64, i64, i64) -> i64
   %other = arith.cmpi ne, %h1, %was : i64
@@ -249,14 +229,7 @@ def _product(kinds: tuple[str, str], are_across: tuple[bool, bool], columns: int
     name = f"{_PREFIX}.{'.'.join(kinds)}.{''.join(str(int(b)) for b in are_across)}.{columns}"
     text = f"""
 func.func private @{name}(%sums: !llvm.ptr, %base: i64, %a: i64, %b: i64, %thread: i64) attributes {{no_inline}} {{
-  %c0 = arith.constant 0 : i64
-  %c1 = arith.constant 1 : i64
-  %c2 = arith.constant 2 : i64
-  %c3 = arith.constant 3 : i64
-  %c4 = arith.constant 4 : i64
-  %c8 = arith.constant 8 : i64
-  %c31 = arith.constant 31 : i64
-  %c5 = arith.constant 5 : i64
+{constants(0, 1, 2, 3, 4, 8, 31, 5)}
   %eights = arith.constant {columns // 8} : i64
   %warp = arith.shrui %thread, %c5 : i64
   %lane = arith.andi %thread, %c31 : i64

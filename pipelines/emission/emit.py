@@ -7,7 +7,7 @@ from math import copysign, gcd
 from typing import Any, NamedTuple
 
 from relayc.dialects import mlir
-from relayc.dialects.mlir import ir
+from relayc.dialects.mlir import ir, scf
 from relayc.dialects.relay.later import ParallelIf
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.emission.sizes import size_product, size_value
@@ -339,6 +339,27 @@ def serial_loop(
     made = ir.Operation.create("scf.for", results=types, operands=[*bounds, *inits], attributes=attributes or {}, regions=1)
     made.regions[0].blocks.append(bounds[0].type, *types)
     return made
+
+
+@contextmanager
+def if_all(conditions: Sequence[ir.Value]) -> Iterator[None]:
+    """Context in which code is emitted in a branch that runs if all conditions hold; no branch without conditions."""
+    if not conditions:
+        yield
+        return
+    with ir.InsertionPoint(scf.IfOp(all_of(conditions)).then_block):
+        yield
+        yield_values([])
+
+
+def chosen(condition: ir.Value, then: Callable[[], Sequence[ir.Value]], otherwise: Sequence[ir.Value]) -> list[ir.Value]:
+    """The values that `then` emits in a branch that runs if the condition holds, otherwise the given ones."""
+    branch = scf.IfOp(condition, [v.type for v in otherwise], has_else=True)
+    with ir.InsertionPoint(branch.then_block):
+        yield_values(then())
+    with ir.InsertionPoint(branch.else_block):
+        yield_values(otherwise)
+    return list(branch.results)
 
 
 def repeat_while(

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from relayc.dialects.mlir import func, ir, memref, scf
 from relayc.dialects.operations import constant_of, find_operations
 from relayc.dialects.relay.later import ParallelIf
-from relayc.pipelines.emission.emit import arith, compare, create, index_constant, select, yield_values
+from relayc.pipelines.emission.emit import arith, compare, create, if_all, index_constant, select, yield_values
 from relayc.pipelines.emission.mlir_text import mlir_texts
 
 _CONDITION, _LOOP, _BUFFER = ParallelIf.OPERATION_NAME, scf.ParallelOp.OPERATION_NAME, memref.AllocaOp.OPERATION_NAME
@@ -139,9 +139,8 @@ def _cleared_counters(condition: ir.Value | None) -> ir.Value:
     if condition is None:
         create("llvm.intr.memset", [], operands, attributes)
         return counters
-    with ir.InsertionPoint(scf.IfOp(condition).then_block):
+    with if_all([condition]):
         create("llvm.intr.memset", [], operands, attributes)
-        yield_values([])
     return counters
 
 

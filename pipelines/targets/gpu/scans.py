@@ -9,7 +9,7 @@ one a block joins first what is before its part.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from relayc.dialects.mlir import ir, scf
+from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.gpu.independent import PURE, Level, has_own_elements, level_of, operations_of, roots_of
@@ -142,21 +142,19 @@ def emit_total(scan: Scan, made: Launch, threads: int, part: Part, values: Mappi
         element = _read(scan, number, emit.compare("ult", number, part.end), values)
         emit.yield_values([scan.join(loop.inner_iter_args[0], element)])
     total = _join_block(scan, made, loop.results[0], threads)[1]
-    stores = scf.IfOp(emit.compare("eq", made.thread.value, emit.index_constant(0)))
-    with ir.InsertionPoint(stores.then_block):
+    with emit.if_all([emit.compare("eq", made.thread.value, emit.index_constant(0))]):
         emit.create("memref.store", [], [total, part.totals, emit.arith("addi", part.first_total, part.number)])
-        emit.yield_values([])
 
 
 def _before(scan: Scan, made: Launch, threads: int, part: Part) -> ir.Value:
     """The prefix before a part: each thread loads the total of one part."""
     thread = made.thread.value
-    read = scf.IfOp(emit.compare("ult", thread, part.number), [scan.type], has_else=True)
-    with ir.InsertionPoint(read.then_block):
-        emit.yield_values([emit.create("memref.load", [scan.type], [part.totals, emit.arith("addi", part.first_total, thread)])])
-    with ir.InsertionPoint(read.else_block):
-        emit.yield_values([scan.neutral])
-    return scan.join(scan.loop.operands[3], _join_block(scan, made, read.results[0], threads)[1])
+
+    def read() -> list[ir.Value]:
+        return [emit.create("memref.load", [scan.type], [part.totals, emit.arith("addi", part.first_total, thread)])]
+
+    (total,) = emit.chosen(emit.compare("ult", thread, part.number), read, [scan.neutral])
+    return scan.join(scan.loop.operands[3], _join_block(scan, made, total, threads)[1])
 
 
 def emit_scan(scan: Scan, made: Launch, threads: int, part: Part | None = None) -> None:
@@ -179,10 +177,8 @@ def emit_scan(scan: Scan, made: Launch, threads: int, part: Part | None = None) 
         is_first = emit.compare("eq", lane, emit.index_constant(0))
         lanes = emit.select(is_first, scan.neutral, shuffle("up", sums, 1))
         prefix = scan.join(scan.join(before, behind), lanes)
-        write = scf.IfOp(inside)
-        with ir.InsertionPoint(write.then_block):
+        with emit.if_all([inside]):
             copy_operations(body, {level.variable: level.at(number), scan.carried: prefix, scan.element: element})
-            emit.yield_values([])
         emit.yield_values([scan.join(before, total)])
 
 
@@ -192,14 +188,13 @@ def _lane(made: Launch) -> ir.Value:
 
 def _read(scan: Scan, number: ir.Value, inside: ir.Value, values: Mapping[ir.Value, ir.Value]) -> ir.Value:
     """The element of an iteration, if `inside` holds."""
-    read = scf.IfOp(inside, [scan.type], has_else=True)
-    with ir.InsertionPoint(read.then_block):
+
+    def read() -> list[ir.Value]:
         found: dict[ir.Value, ir.Value] = {**values, scan.level.variable: scan.level.at(number)}
         copy_operations(_needed(operations_of(scan.loop), scan.element), found)
-        emit.yield_values([found[scan.element]])
-    with ir.InsertionPoint(read.else_block):
-        emit.yield_values([scan.neutral])
-    return read.results[0]
+        return [found[scan.element]]
+
+    return emit.chosen(inside, read, [scan.neutral])[0]
 
 
 def _join_block(scan: Scan, made: Launch, value: ir.Value, threads: int) -> tuple[ir.Value, ir.Value, ir.Value]:
@@ -223,10 +218,8 @@ def _scan_warp(scan: Scan, value: ir.Value, lane: ir.Value) -> ir.Value:
 def _join_warps(scan: Scan, sums: ir.Value, shared: ir.Value, place: tuple[ir.Value, ir.Value], warps: int) -> tuple[ir.Value, ir.Value]:
     """The combination of the warps before a thread's warp, and of all warps."""
     warp, lane = place
-    last = scf.IfOp(emit.compare("eq", lane, emit.index_constant(WARP - 1)))
-    with ir.InsertionPoint(last.then_block):
+    with emit.if_all([emit.compare("eq", lane, emit.index_constant(WARP - 1))]):
         emit.create("memref.store", [], [sums, shared, warp])
-        emit.yield_values([])
     barrier()
     behind = total = scan.neutral
     for i in range(warps):

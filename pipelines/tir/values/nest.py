@@ -94,6 +94,52 @@ def box(
             inside()
 
 
+def carried(
+    count: Size,
+    name: str,
+    evaluator: Evaluator,
+    values: list[ir.Value],
+    body: Callable[[Index, list[ir.Value]], list[ir.Value]],
+    unrolled: bool = False,
+) -> list[ir.Value]:
+    """The values after `count` iterations of `body`, which gives those for the next iteration.
+
+    Args:
+      name: of the variable of the loop.
+      unrolled: whether the iterations are emitted one after the other, without a loop.
+    """
+    if unrolled:
+        for number in range(count):
+            values = body(Index(number), values)
+        return values
+    var = Var.below(count, name=name)
+    with emit.for_loop(0, count, 1, var, values) as loop, evaluator.scope():
+        emit.yield_values(body(Index.of(var), list(loop.inner_iter_args)))
+    return list(loop.results)
+
+
+@contextmanager
+def if_all(conditions: Sequence[ir.Value], evaluator: Evaluator) -> Iterator[None]:
+    """Context in which code is emitted in a branch that runs if all conditions hold; no branch without conditions."""
+    with ExitStack() as branch:
+        if conditions:
+            branch.enter_context(emit.if_all(conditions))
+            branch.enter_context(evaluator.scope())
+        yield
+
+
+@contextmanager
+def if_inside(axes: Sequence[tuple[Index, Size, Size]], evaluator: Evaluator) -> Iterator[None]:
+    """The same, where indices are below extents: (index, extent, size of a tile). An extent of whole tiles needs no condition."""
+    conditions = [
+        emit.below(index, extent)
+        for index, extent, size in axes
+        if not proves(lambda: extent % size == 0)  # noqa: B023 (asked at once)
+    ]
+    with if_all(conditions, evaluator):
+        yield
+
+
 def when(condition: ir.Value, evaluator: Evaluator, then: Callable[[], None], otherwise: Callable[[], None] | None = None) -> None:
     """A branch."""
     branch = scf.IfOp(condition, has_else=otherwise is not None)
@@ -106,12 +152,12 @@ def when(condition: ir.Value, evaluator: Evaluator, then: Callable[[], None], ot
 
 def either(condition: ir.Value, evaluator: Evaluator, then: Callable[[], list[ir.Value]], otherwise: Sequence[ir.Value]) -> list[ir.Value]:
     """The values that `then` emits if a condition holds, otherwise the given ones."""
-    branch = scf.IfOp(condition, [v.type for v in otherwise], has_else=True)
-    with ir.InsertionPoint(branch.then_block), evaluator.scope():
-        emit.yield_values(then())
-    with ir.InsertionPoint(branch.else_block):
-        emit.yield_values(otherwise)
-    return list(branch.results)
+
+    def inside() -> list[ir.Value]:
+        with evaluator.scope():
+            return then()
+
+    return emit.chosen(condition, inside, otherwise)
 
 
 def at_least(sizes: Sequence[tuple[Size, int]], evaluator: Evaluator, then: Callable[[], None], otherwise: Callable[[], None]) -> None:

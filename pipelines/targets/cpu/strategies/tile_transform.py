@@ -7,7 +7,6 @@ there is one copy of the epilogue.
 """
 
 from collections.abc import Sequence
-from functools import partial
 from math import prod
 
 from relayc.dialects.mlir import ir
@@ -156,12 +155,8 @@ class _TransformKernel:
             return
         rows, columns = self._kept(point, self.t.a), self._kept(point, self.t.b)
         for p, line in enumerate(values[:rows]):
-            store = partial(self._store_row, point, p, line[:columns], columns is None)
-            guard = self._guard(point, self.t.a, p) if rows is None else None
-            if guard is None:
-                store()
-            else:
-                nest.when(guard, self.evaluator, store)
+            with nest.if_all(self._guards(point, self.t.a, p) if rows is None else [], self.evaluator):
+                self._store_row(point, p, line[:columns], columns is None)
 
     def _store_in_loops(self, tile: ir.Value, point: dict[int, Index], values: list[list[ir.Value]]) -> None:
         """The epilogue of the elements of a tile that are kept, in a loop over its rows and one over those of a row."""
@@ -185,12 +180,8 @@ class _TransformKernel:
     def _store_row(self, point: dict[int, Index], p: int, line: Sequence[ir.Value], checked: bool) -> None:
         """A row of a tile; `checked` if the number of its elements to keep is known only at run time."""
         for q, value in enumerate(line):
-            store = partial(self._store_element, point, Index(p), Index(q), value)
-            guard = self._guard(point, self.t.b, q) if checked else None
-            if guard is None:
-                store()
-            else:
-                nest.when(guard, self.evaluator, store)
+            with nest.if_all(self._guards(point, self.t.b, q) if checked else [], self.evaluator):
+                self._store_element(point, Index(p), Index(q), value)
 
     def _store_element(self, point: dict[int, Index], p: Index, q: Index, value: ir.Value) -> None:
         at = {**point, self.t.a: p, self.t.b: q}
@@ -210,10 +201,10 @@ class _TransformKernel:
             return size
         return extent - low * size if isinstance(extent, int) and isinstance(low, int) and low == high else None
 
-    def _guard(self, point: dict[int, Index], loop: int, row: int) -> ir.Value | None:
-        """Whether a row of the matrix is kept at this tile; None if every tile keeps it."""
+    def _guards(self, point: dict[int, Index], loop: int, row: int) -> list[ir.Value]:
+        """Whether a row of the matrix is kept at this tile; nothing if every tile keeps it."""
         tile, extent = self.t.crop[loop]
         position = point.get(tile, Index()) * number(self.structured.extents[loop]) + row
         if proves(lambda: position.bounds()[1] < extent):
-            return None
-        return emit.below(position, extent)
+            return []
+        return [emit.below(position, extent)]

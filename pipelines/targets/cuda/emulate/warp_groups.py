@@ -12,7 +12,7 @@ guarantee; sums of integers wrap.
 import re
 from collections.abc import Sequence
 
-from relayc.dialects.mlir import ir, scf
+from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.mlir_text import constants, loaded_word, mlir_texts
 from relayc.pipelines.targets.cuda.emulate.mbarriers import poll_until
@@ -278,13 +278,11 @@ def multiply_add(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
     is_first = emit.compare("eq", in_group, word(0))
     note = _note(thread)
     queue = thread.queue(_QUEUE)
-    branch = scf.IfOp(is_first)
-    with ir.InsertionPoint(branch.then_block):
+    with emit.if_all([is_first]):
         found = word(1)
         for is_across, descriptor, lines in zip(are_across, (a, b), (_ROWS, columns), strict=True):
             found = call(_named(thread, _hash(is_across)), [base, descriptor, word(lines), found], [found.type])
         thread.defer(queue, _named(thread, _check(are_across)), [base, a, b, word(columns), found, note])
-        emit.yield_values([])
     return [load(memory, op.results[0].type)]
 
 

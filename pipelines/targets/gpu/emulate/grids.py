@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from relayc.dialects.discardable import HEAP, SMALL
 from relayc.dialects.functions import Names
-from relayc.dialects.mlir import func, ir, scf
+from relayc.dialects.mlir import func, ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Var
 from relayc.pipelines.llvm.bare_pointers import UNBOUNDED
@@ -145,23 +145,20 @@ class WaitingGrid:
             _fill(address_of(cells), 0, to_word(emit.arith("muli", shared, emit.index_constant(memory.CELL_BYTES))))
             store_word(word(0), at(base, memory.EPOCH))
         number = Var(0, 0)
-        with emit.for_loop(worker, blocks, workers, number):
-            right = scf.IfOp(emit.compare("eq", load_word(failures), word(0)))
-            with ir.InsertionPoint(right.then_block):
-                self._begin(base, number.value, dynamic, failures, cells)
-                block_id = block_of(grid, number.value)
-                first, thread = Var(0, 0), Var(0, 0)
-                with emit.for_loop(0, threads, WARP, first):
-                    end = emit.arith("minui", emit.arith("addi", first.value, emit.index_constant(WARP)), threads)
-                    with emit.for_loop(first.value, end, 1, thread):
-                        t = to_word(thread.value)
-                        frame = at(frames, emit.arith("muli", t, frame_bytes))
-                        handle = at(base, emit.arith("addi", emit.arith("muli", t, word(8)), word(memory.HANDLE)))
-                        place = [*sizes, *block_id, *block_of(block, thread.value), thread.value]
-                        call(self.thread_name, [*operands, base_memory, frame, handle, *place], [i64()])
-                    call(scheduler.RUN_WARP, [base, to_word(first.value), to_word(end)], [ir.IntegerType.get_signless(1)])
-                call(scheduler.RUN, [base, to_word(threads), failures])
-                emit.yield_values([])
+        with emit.for_loop(worker, blocks, workers, number), emit.if_all([emit.compare("eq", load_word(failures), word(0))]):
+            self._begin(base, number.value, dynamic, failures, cells)
+            block_id = block_of(grid, number.value)
+            first, thread = Var(0, 0), Var(0, 0)
+            with emit.for_loop(0, threads, WARP, first):
+                end = emit.arith("minui", emit.arith("addi", first.value, emit.index_constant(WARP)), threads)
+                with emit.for_loop(first.value, end, 1, thread):
+                    t = to_word(thread.value)
+                    frame = at(frames, emit.arith("muli", t, frame_bytes))
+                    handle = at(base, emit.arith("addi", emit.arith("muli", t, word(8)), word(memory.HANDLE)))
+                    place = [*sizes, *block_id, *block_of(block, thread.value), thread.value]
+                    call(self.thread_name, [*operands, base_memory, frame, handle, *place], [i64()])
+                call(scheduler.RUN_WARP, [base, to_word(first.value), to_word(end)], [ir.IntegerType.get_signless(1)])
+            call(scheduler.RUN, [base, to_word(threads), failures])
         for allocated in (frame_memory, raw, *([] if cells is None else [cells])):
             emit.create("memref.dealloc", [], [allocated], HEAP.entry())
 

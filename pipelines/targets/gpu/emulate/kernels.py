@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from relayc.dialects.discardable import SMALL
 from relayc.dialects.functions import Names, extend_signature, retype, symbol_name
-from relayc.dialects.mlir import func, gpu, ir, scf
+from relayc.dialects.mlir import func, gpu, ir
 from relayc.dialects.operations import find_operations, last_operation, walk
 from relayc.pipelines.emission import emit
 from relayc.pipelines.targets.gpu.emulate import common, scheduler  # noqa: F401 (`common` registers its instructions)
@@ -103,11 +103,9 @@ class _Emulation:
         i32 = ir.IntegerType.get_signless(32)
         status = self.status(launch)
         before = emit.create("memref.load", [i32], [status])
-        branch = scf.IfOp(emit.compare("eq", before, emit.number(0, i32)))
-        with ir.InsertionPoint(branch.then_block):
+        with emit.if_all([emit.compare("eq", before, emit.number(0, i32))]):
             found = func.CallOp([i32], callee, operands).operation.results[0]
             emit.create("memref.store", [], [found, status])
-            emit.yield_values([])
 
     def status(self, launch: ir.Operation) -> ir.Value:
         """The memref<i32> with the status of a launch's function, which returns its final value."""

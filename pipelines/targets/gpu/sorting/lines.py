@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from relayc.dialects.mlir import ir, scf
+from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.targets.gpu.sorting.merging import Group, sort_group, store_items, to_index, to_word, word
 from relayc.pipelines.targets.gpu.sorting.orders import Item, Line, Order, item_or_none, load_item
@@ -108,14 +108,5 @@ def _store(order: Order, shared: Sequence[ir.Value], place: ThreadPosition, line
     conditions = [] if place.is_line is None else [place.is_line]
     if not proves(lambda: count >= (i + 1) * threads):
         conditions.append(emit.compare("ult", to_index(at), emit.index_constant(count)))
-
-    def code() -> None:
+    with emit.if_all(conditions):
         order.store(line, to_index(at), load_item(shared, to_index(emit.arith("addi", place.group.begin, at))))
-
-    if not conditions:
-        code()
-        return
-    branch = scf.IfOp(emit.all_of(conditions))
-    with ir.InsertionPoint(branch.then_block):
-        code()
-        emit.yield_values([])

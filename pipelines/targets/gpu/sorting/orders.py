@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-from relayc.dialects.mlir import ir, scf
+from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.targets.gpu.sorting.keys import Key, bits
 from relayc.pipelines.te.read.sorting import VALUES, Sorting
@@ -241,12 +241,7 @@ class _Rows(Order):
         sooner = emit.compare("ult", b[0], a[0])
         none = self.none()[0]
         are_rows = emit.arith("andi", emit.compare("ne", a[0], none), emit.compare("ne", b[0], none))
-        branch = scf.IfOp(are_rows, [sooner.type], has_else=True)
-        with ir.InsertionPoint(branch.then_block):
-            emit.yield_values([self._compared(b, a, sooner)])
-        with ir.InsertionPoint(branch.else_block):
-            emit.yield_values([sooner])
-        return branch.results[0]
+        return emit.chosen(are_rows, lambda: [self._compared(b, a, sooner)], [sooner])[0]
 
     def _compared(self, b: Item, a: Item, sooner: ir.Value) -> ir.Value:
         """If all elements are equal, the earlier row is first."""

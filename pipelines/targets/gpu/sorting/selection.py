@@ -8,7 +8,7 @@ sorted. Where several blocks share a line, another launch sorts what they leave 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from relayc.dialects.mlir import arith, ir, memref, scf
+from relayc.dialects.mlir import arith, ir, memref
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Var
 from relayc.pipelines.targets.gpu.sorting.lines import Shape, sort_lines
@@ -103,20 +103,14 @@ class _Selection:
         barrier()
 
     def _reset(self) -> None:
-        with ir.InsertionPoint(self._branch(emit.compare("eq", self.thread, emit.index_constant(0)))):
+        with emit.if_all([emit.compare("eq", self.thread, emit.index_constant(0))]):
             emit.create("memref.store", [], [word(0), self.counter, emit.index_constant(0)])
-            emit.yield_values([])
-
-    @staticmethod
-    def _branch(condition: ir.Value) -> ir.Block:
-        return scf.IfOp(condition).then_block
 
     def _if_first(self, i: int, code: Callable[[ir.Value], None]) -> None:
         """Code for place `i` of the thread among the first items, an index, where it is one."""
         at = to_index(self.group.spread(i))
-        with ir.InsertionPoint(self._branch(emit.compare("ult", at, emit.index_constant(self.s.count)))):
+        with emit.if_all([emit.compare("ult", at, emit.index_constant(self.s.count))]):
             code(at)
-            emit.yield_values([])
 
     def _go_along(self, begin: ir.Value) -> None:
         s, place = self.s, Var(0, 0, name="place")
@@ -130,12 +124,8 @@ class _Selection:
             following = emit.arith("addi", place.value, emit.index_constant(step))
             is_full = emit.compare("ugt", known, word(s.shape.capacity - s.count - step))
             is_last = emit.compare("sge", following, self.end)
-            sorts = scf.IfOp(emit.arith("ori", is_full, is_last), [word_.type for word_ in last], has_else=True)
-            with ir.InsertionPoint(sorts.then_block):
-                emit.yield_values(self._sort(known))
-            with ir.InsertionPoint(sorts.else_block):
-                emit.yield_values(last)
-            emit.yield_values(list(sorts.results))
+            sorts = emit.arith("ori", is_full, is_last)
+            emit.yield_values(emit.chosen(sorts, lambda: self._sort(known), last))
 
     def _meet(self, first: ir.Value, last: Item) -> None:
         """Keeps those of the items from a place on that come before the last of the first ones."""
@@ -147,10 +137,9 @@ class _Selection:
             items.append(order.load(self.line, nearest))
         for at, item in zip(places, items, strict=True):
             keeps = emit.arith("andi", emit.compare("ult", at, self.end), order.before(item, last))
-            with ir.InsertionPoint(self._branch(keeps)):
+            with emit.if_all([keeps]):
                 taken = memref.AtomicRMWOp(arith.AtomicRMWKind.addi, word(1), self.counter, [emit.index_constant(0)]).result
                 store_item(item, self.shared, to_index(emit.arith("addi", taken, word(s.count))))
-                emit.yield_values([])
 
     def _sort(self, known: ir.Value) -> Item:
         """Sorts the current first items and the new candidates; returns the last of the new first items."""

@@ -8,7 +8,7 @@ between are copied to shared memory, where threads merge them.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from relayc.dialects.mlir import ir, scf
+from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Var
 from relayc.pipelines.targets.gpu.sorting.lines import Shape
@@ -148,17 +148,13 @@ class _Sort:
     def _find_ends(self, made: Launch, ends: ir.Value, a: Run, b: Run, begin: ir.Value) -> None:
         """Leaves in shared memory how many items of the first run are before the tile, and before its end: a warp finds each."""
         thread = made.thread.value
-        searches = scf.IfOp(emit.compare("ult", thread, emit.index_constant(2 * WARP)))
-        with ir.InsertionPoint(searches.then_block):
+        with emit.if_all([emit.compare("ult", thread, emit.index_constant(2 * WARP))]):
             lanes = emit.index_constant(WARP)
             which, lane = emit.arith("divui", thread, lanes), emit.arith("remui", thread, lanes)
             first = emit.arith("addi", begin, emit.arith("muli", which, emit.index_constant(self.shape.capacity)))
             taken = self._split(a, b, first, lane)
-            writes = scf.IfOp(emit.compare("eq", lane, emit.index_constant(0)))
-            with ir.InsertionPoint(writes.then_block):
+            with emit.if_all([emit.compare("eq", lane, emit.index_constant(0))]):
                 emit.create("memref.store", [], [taken, ends, which])
-                emit.yield_values([])
-            emit.yield_values([])
         barrier()
 
     def _split(self, a: Run, b: Run, first: ir.Value, lane: ir.Value) -> ir.Value:
@@ -207,10 +203,8 @@ class _Sort:
         for i in range(self.shape.items):
             at = to_index(group.spread(i))
             place = emit.arith("addi", start, at)
-            stored = scf.IfOp(emit.compare("ult", place, emit.index_constant(self.order.sorting.count)))
-            with ir.InsertionPoint(stored.then_block):
+            with emit.if_all([emit.compare("ult", place, emit.index_constant(self.order.sorting.count))]):
                 self.order.store(line, place, load_item(shared, at))
-                emit.yield_values([])
 
 
 def _rounds(tiles: Size) -> ir.Value:

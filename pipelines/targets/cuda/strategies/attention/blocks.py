@@ -87,7 +87,8 @@ class BlockAttention(GpuAttention):
         _, totals, context = self._split(loop.results)
         for i in rows:
             total = reduce_lanes(totals[i], emit.add_floats)
-            self._when_row(i, lambda i=i, total=total: self._finish(i, total, [context[i * self.columns + j] for j in columns]))  # type: ignore[misc]
+            with nest.if_inside([(self.first + self.own + i, self.rows, self.block_rows)], self.evaluator):
+                self._finish(i, total, [context[i * self.columns + j] for j in columns])
 
     def _split(self, values: object) -> tuple[list[ir.Value], list[ir.Value], list[ir.Value]]:
         found, rows = list(values), self.p.rows  # type: ignore[call-overload]
@@ -213,13 +214,6 @@ class BlockAttention(GpuAttention):
 
     # ---- results
 
-    def _when_row(self, i: int, body: Callable[[], None]) -> None:
-        """What is done for a row of the warp where there is one."""
-        if proves(lambda: self.rows % self.block_rows == 0):
-            body()
-        else:
-            nest.when(emit.below(self.first + self.own + i, self.rows), self.evaluator, body)
-
     def _finish(self, i: int, total: ir.Value, context: list[ir.Value]) -> None:
         for j, value in enumerate(context):
             element = self.lane + j * WARP
@@ -227,11 +221,8 @@ class BlockAttention(GpuAttention):
                 self.store_result(self.row_points[i], element, value, total)
                 continue
             bounded = self.evaluator.opaque(emit.materialize(element), 0, self.width - 1)
-            nest.when(
-                emit.below(element, self.width),
-                self.evaluator,
-                lambda bounded=bounded, value=value: self.store_result(self.row_points[i], bounded, value, total),  # type: ignore[misc]
-            )
+            with nest.if_all([emit.below(element, self.width)], self.evaluator):
+                self.store_result(self.row_points[i], bounded, value, total)
 
 
 def fitted(attention: Attention, parameters: BlockParameters, shared_bytes: int) -> BlockParameters:

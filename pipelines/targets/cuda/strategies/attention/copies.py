@@ -110,7 +110,7 @@ class AsynchronousTiles(TileCopy):
         together = min(self.chunks & -self.chunks, BANK_CHUNKS, self.threads)
         line, chunk = map(hoisted, divided(Index.of(self.thread), together))
         lines = self.threads // together
-        self.active = None if line.is_within(0, self.tile.lines - 1) else emit.below(line, self.tile.lines)
+        self.active = [] if line.is_within(0, self.tile.lines - 1) else [emit.below(line, self.tile.lines)]
         key = self.variables[KEY]
         offset = self.operand.offset
         self.stride = offset.coefficient(key)
@@ -123,15 +123,10 @@ class AsynchronousTiles(TileCopy):
                 self.units.append((line + i, offset.at(point), place))
 
     def _copy(self, first: Index, stage: ir.Value, is_whole: bool) -> None:
-        def copy() -> None:
+        with nest.if_all(self.active, self.evaluator):
             for line, within, place in self.units:
                 offset = emit.materialize((within + self._key(first, line, is_whole) * self.stride) * self.element_bytes)
                 copy_asynchronously(self.shared.pointer(added(stage, place)), as_pointer(added(self.base, offset), GLOBAL), CHUNK)
-
-        if self.active is None:
-            copy()
-        else:
-            nest.when(self.active, self.evaluator, copy)
 
 
 class GatheredTiles(TileCopy):

@@ -22,7 +22,7 @@ from relayc.pipelines.tir.strategy.tuning import power_of_two_from, powers_of_tw
 from relayc.pipelines.tir.values import nest, vectors
 from relayc.pipelines.tir.values.attention import larger
 from relayc.pipelines.tir.values.buffers import view
-from relayc.symbolic import Size, ceil_div, proves
+from relayc.symbolic import Size, ceil_div
 
 COMBINE_THREADS = 128
 MOST_ELEMENTS = 128
@@ -227,38 +227,26 @@ class Splits(GpuAttention):
         rows, count, pitch = self.p.rows, self.of_width.count, self.width + 2
         warp, place = self.evaluator.quotient_and_rest(Index.of(made.thread), WARP)
 
-        def write() -> None:
+        with nest.if_all([emit.below(place, self.group)], self.evaluator):
             for i, c in product(range(rows), range(count)):
                 start = self.of_width.start(lane, c)
                 base = (warp * rows + i) * pitch
-
-                def elements(i: int = i, c: int = c, start: Index = start, base: Index = base) -> None:
+                with nest.if_all([] if self.of_width.is_whole(c) else [emit.below(start, self.width)], self.evaluator):
                     value = found[2 * rows + i * count + c]
                     for e in range(self.of_width.lanes):
                         one = vectors.extract(value, e) if emit.is_vector(value) else value
                         emit.create("memref.store", [], [one, shared, emit.materialize(base + start + e)])
-
-                if self.of_width.is_whole(c):
-                    elements()
-                else:
-                    nest.when(emit.below(start, self.width), self.evaluator, elements)
                 if c == 0:
                     for n in range(2):
                         at = emit.materialize(base + self.width + n)
-                        nest.when(
-                            emit.compare("eq", emit.materialize(lane), emit.index_constant(0)),
-                            self.evaluator,
-                            lambda n=n, i=i, at=at: emit.create("memref.store", [], [found[n * rows + i], shared, at]),  # type: ignore[misc]
-                        )
-
-        nest.when(emit.below(place, self.group), self.evaluator, write)
+                        with nest.if_all([emit.compare("eq", emit.materialize(lane), emit.index_constant(0))], self.evaluator):
+                            emit.create("memref.store", [], [found[n * rows + i], shared, at])
         barrier()
         item = Var.below(rows * self.width, name="item")
         with emit.for_loop(made.thread.value, rows * self.width, self.threads, item), self.evaluator.scope():
             row, element = self.evaluator.quotient_and_rest(Index.of(item), self.width)
             at = emit.at_most(first + row, self.rows - 1)
-
-            def combine() -> None:
+            with nest.if_inside([(first + row, self.rows, rows)], self.evaluator):
                 bases = [(row + w * rows) * pitch for w in range(self.p.warps)]
                 parts = [[_load(shared, base + e) for e in (element, Index(self.width), Index(self.width + 1))] for base in bases]
                 context, largest, total = self._sum(parts)
@@ -267,18 +255,9 @@ class Splits(GpuAttention):
                     return
                 partial = self._partial_row(split, head, at)
                 emit.create("memref.store", [], [context, self.partial[0], emit.materialize(partial * self.width + element)])
-                is_first = emit.compare("eq", emit.materialize(element), emit.index_constant(0))
-
-                def numbers() -> None:
+                with nest.if_all([emit.compare("eq", emit.materialize(element), emit.index_constant(0))], self.evaluator):
                     for value, buffer in zip((largest, total), self.partial[1:], strict=True):
                         emit.create("memref.store", [], [value, buffer, emit.materialize(partial)])
-
-                nest.when(is_first, self.evaluator, numbers)
-
-            if proves(lambda: self.rows % rows == 0):
-                combine()
-            else:
-                nest.when(emit.below(first + row, self.rows), self.evaluator, combine)
 
     def _partial_row(self, split: Index, head: Index, row: Index) -> Index:
         return linearize([split, head, row], [self.p.splits, self.heads, self.most_rows])

@@ -298,12 +298,9 @@ class TensorBlocks(GpuAttention):
     def _issue(self, turn: ir.Value, stage: ir.Value) -> None:
         """Starts the copies of a turn, where there is one."""
         first = hoisted(Index.of(Var.below(ceil_div(self.keys, self.p.keys), turn, name="turn")) * self.p.keys)
-
-        def copy() -> None:
+        with nest.if_all([emit.compare("slt", turn, self.tiles)], self.evaluator):
             for each in self.copies:
                 each.issue(first, stage)
-
-        nest.when(emit.compare("slt", turn, self.tiles), self.evaluator, copy)
         commit_copies()
 
     def _turn(self, turn: Var, values: list[ir.Value], all_seen: bool) -> list[ir.Value]:
@@ -460,15 +457,11 @@ class TensorBlocks(GpuAttention):
     # ---- results
 
     def _store(self, largest: list[ir.Value], totals: list[ir.Value], context: list[ir.Value]) -> None:
-        is_whole = proves(lambda: self.rows % self.block_rows == 0)
         for n, total in enumerate(totals):
             i, half = divmod(n, HALVES)
             found = reduce_lanes(total, add_floats, QUAD)
-            if is_whole:
+            with nest.if_inside([(self.own + i * ROWS + half * COLUMNS, self.rows, self.block_rows)], self.evaluator):
                 self._store_row(i, half, found, context)
-                continue
-            inside = emit.below(self.own + i * ROWS + half * COLUMNS, self.rows)
-            nest.when(inside, self.evaluator, lambda i=i, half=half, found=found: self._store_row(i, half, found, context))  # type: ignore[misc]
 
     def _store_row(self, i: int, half: int, total: ir.Value, context: list[ir.Value]) -> None:
         for j in range(self.column_tiles):

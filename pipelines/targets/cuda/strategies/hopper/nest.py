@@ -273,21 +273,11 @@ class GroupNest:
         """Stores neighbouring elements, if they are inside the result, from their sums at a position in the strips."""
         p, along = self.problem, self.destination.direction.along_columns
 
-        def inside() -> None:
+        with nest.if_inside([(row, p.rows, self.tile.rows), (column, p.columns, self.tile.columns)], self.evaluator):
             value = load_run(self.strips, place, lanes, 1 if along else STRIP_PITCH)
             # Behind the last row or column there would be indices that are not there.
             at = [Index.of(Var.below(n, emit.materialize(i), name="at", step=s)) for i, n, s in self._bounded(row, column, lanes)]
             self.destination.store(value, at[0], at[1], matrix)
-
-        conditions = [
-            emit.below(index, extent)
-            for index, extent, size in ((row, p.rows, self.tile.rows), (column, p.columns, self.tile.columns))
-            if not proves(lambda extent=extent, size=size: extent % size == 0)  # type: ignore[misc]
-        ]
-        if conditions:
-            nest.when(emit.all_of(conditions), self.evaluator, inside)
-        else:
-            inside()
 
     def _bounded(self, row: Index, column: Index, lanes: int) -> list[tuple[Index, Size, int]]:
         along = self.destination.direction.along_columns

@@ -76,10 +76,10 @@ class Copy(ABC):
             found = [(Index(i // wide), number + (i % wide) * threads) for i in range(count)]
         return [(inner, outer) if by_lines else (outer, inner) for outer, inner in found]
 
-    def _is_active(self, thread: Var) -> ir.Value | None:
-        """Whether a thread has units to copy; None if all threads have."""
+    def _is_active(self, thread: Var) -> list[ir.Value]:
+        """Whether a thread has units to copy; nothing if all threads have."""
         total = self.tile.lines * self.per_line
-        return None if total >= self.threads else emit.below(Index.of(thread), total)
+        return [] if total >= self.threads else [emit.below(Index.of(thread), total)]
 
     def _clamped(self, line: Index, most: Size) -> Index:
         """Clamps a line to the last one: lines after the last are computed with the elements of another line, and are not stored."""
@@ -121,10 +121,8 @@ class AsynchronousCopy(Copy):
             self.units.append((Unit(line, part, place), known[number.key]))
 
     def issue(self, depth: Index, stage: ir.Value) -> list[ir.Value]:
-        if self.active is None:
+        with nest.if_all(self.active, self.evaluator):
             self._copy(depth, stage)
-        else:
-            nest.when(self.active, self.evaluator, lambda: self._copy(depth, stage))
         return []
 
     def _copy(self, depth: Index, stage: ir.Value) -> None:
@@ -260,15 +258,10 @@ class GatheredCopy(Copy):
         return value
 
     def finish(self, values: list[ir.Value], stage: ir.Value) -> None:
-        def code() -> None:
+        with nest.if_all(self.active, self.evaluator):
             for value, (unit, _) in zip(values, self.units, strict=True):
                 at = element_of(added(stage, unit.place), self.way.element_bytes)
                 store(value, self.elements, at)
-
-        if self.active is None:
-            code()
-        else:
-            nest.when(self.active, self.evaluator, code)
 
 
 def copy_of(problem: Problem, way: Way, tile: SharedTile, start: int, threads: int) -> Copy:

@@ -59,13 +59,11 @@ class Pipeline:
         plan = self.plan
         depth = hoisted(Index.of(Var(0, plan.turns + plan.tile.stages, turn, name="turn")) * plan.tile.depth)
 
-        def asynchronous() -> None:
-            for copy in self.copies:
-                if copy.way.copied:
-                    copy.issue(depth, stage)
-
         if self.is_asynchronous:
-            nest.when(emit.compare("slt", turn, last), self.evaluator, asynchronous)
+            with nest.if_all([emit.compare("slt", turn, last)], self.evaluator):
+                for copy in self.copies:
+                    if copy.way.copied:
+                        copy.issue(depth, stage)
             commit_copies()
         return [[] if copy.way.copied else copy.issue(depth, stage) for copy in self.copies]
 

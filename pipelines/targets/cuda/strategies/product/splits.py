@@ -52,8 +52,7 @@ class Partials:
         along, units = direction.along_columns, problem.size // lanes
         with launch([ceil_div(units, THREADS)], THREADS) as made, evaluator.scope():
             unit = hoisted(Index.of(made.block[0]) * THREADS + made.thread)
-
-            def code() -> None:
+            with nest.if_all([emit.below(unit, units)], evaluator):
                 number = Index.of(Var.below(units, emit.materialize(unit), name="unit"))
                 across, line = (problem.columns, problem.rows) if along else (problem.rows, problem.columns)
                 outer, part = divided(number, across // lanes)
@@ -62,8 +61,6 @@ class Partials:
                 row, column = (at_line, run) if along else (run, at_line)
                 total = self._total(row, column, hoisted(batch), lanes, along)
                 results.store(total, row, column, Matrix(Index(), batch, digits(hoisted(batch), problem.batch)))
-
-            nest.when(emit.below(unit, units), evaluator, code)
 
     def _total(self, row: Index, column: Index, batch: Index, lanes: int, along: bool) -> ir.Value:
         problem = self.problem

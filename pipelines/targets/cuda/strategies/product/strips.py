@@ -12,7 +12,6 @@ from relayc.pipelines.targets.cuda.strategies.product.shared import SharedMemory
 from relayc.pipelines.tir.gpu.launch import barrier
 from relayc.pipelines.tir.values import nest
 from relayc.pipelines.tir.values.evaluator import Evaluator
-from relayc.symbolic import proves
 
 
 class Strips:
@@ -61,24 +60,9 @@ class Strips:
         problem, pitch = self.plan.problem, self.plan.strip_pitch
         lanes, along = destination.direction.lanes, destination.direction.along_columns
         at_row, at_column = hoisted(self.first[0] + self.plan.sums.row_of(strip, row)), hoisted(self.first[1] + column)
-
-        def code() -> None:
+        axes = [(at_row, problem.rows, self.plan.tile.rows), (at_column, problem.columns, self.plan.tile.columns)]
+        with nest.if_inside(axes, self.evaluator):
             sums = load_run(self.buffer, hoisted(row * pitch + column), lanes, 1 if along else pitch)
             inside_row = aligned(at_row, problem.rows - 1, 1 if along else lanes)
             inside_column = aligned(at_column, problem.columns - 1, lanes if along else 1)
             destination.store(sums, inside_row, inside_column, matrix)
-
-        self._if_inside(at_row, at_column, code)
-
-    def _if_inside(self, row: Index, column: Index, code: Callable[[], None]) -> None:
-        """Emits code under the condition that a row and a column exist."""
-        problem, tile = self.plan.problem, self.plan.tile
-        conditions = []
-        if not proves(lambda: problem.rows % tile.rows == 0):
-            conditions.append(emit.below(row, problem.rows))
-        if not proves(lambda: problem.columns % tile.columns == 0):
-            conditions.append(emit.below(column, problem.columns))
-        if conditions:
-            nest.when(emit.all_of(conditions), self.evaluator, code)
-        else:
-            code()

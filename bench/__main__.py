@@ -78,6 +78,7 @@ from relayc.bench.options import (
     add_rounds,
     add_settings,
     add_turns,
+    parse_names,
 )
 from relayc.bench.passes import measure_passes, passes_table
 from relayc.bench.peer_process import Interpreter
@@ -377,26 +378,11 @@ def passes(arguments: argparse.Namespace, console: Console) -> int:
 # ---- the command line -------------------------------------------------------------------------------------------------------------
 
 
-def _loops(text: str) -> tuple[str, ...]:
-    names = tuple(part.strip() for part in text.split(","))
-    unknown = [name for name in names if name not in loop_names()]
-    if unknown:
-        raise argparse.ArgumentTypeError(f"expected loops out of {', '.join(loop_names())}, found {text!r}")
-    return names
-
-
 def _ensembles(text: str) -> tuple[Ensemble, ...]:
     try:
         return find_ensembles(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _sections(text: str) -> tuple[str, ...]:
-    names = tuple(part.strip() for part in text.split(",") if part.strip())
-    if not names or not set(names) <= set(SECTIONS):
-        raise argparse.ArgumentTypeError(f"expected sections out of {', '.join(SECTIONS)}, found {text!r}")
-    return names
 
 
 def _products(text: str) -> tuple[tuple[int, int, int], ...]:
@@ -456,7 +442,9 @@ def make_parser() -> argparse.ArgumentParser:
     add_rounds(command)
     command.set_defaults(action=int8)
     command = commands.add_parser("loops", help="what a round of a loop costs, beside kernels that do next to nothing")
-    command.add_argument("--loops", type=_loops, default=loop_names(), metavar="LIST", help=f"of {', '.join(loop_names())} (default all)")
+    known = loop_names()
+    listed = f"of {', '.join(known)} (default all)"
+    command.add_argument("--loops", type=parse_names("loops", known), default=known, metavar="LIST", help=listed)
     add_common(command, "relayc,ort")
     add_rounds(command)
     command.set_defaults(action=loops)
@@ -495,7 +483,7 @@ def make_parser() -> argparse.ArgumentParser:
     command.set_defaults(action=compilation)
     command = commands.add_parser("gpu", help="kernels, models and compilation for NVIDIA's GPUs, against torch and ONNX Runtime")
     listed = f"of {', '.join(SECTIONS)}, separated by commas (default all)"
-    command.add_argument("--sections", type=_sections, default=SECTIONS, metavar="LIST", help=listed)
+    command.add_argument("--sections", type=parse_names("sections", SECTIONS), default=SECTIONS, metavar="LIST", help=listed)
     sizes = "products as MxNxK, separated by commas, in place of those that are measured by default"
     command.add_argument("--sizes", type=_products, default=(), metavar="LIST", help=sizes)
     models = "as for latency (default resnet50); the networks of test/models in their full sizes are written by test/models/export.py"

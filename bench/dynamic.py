@@ -18,7 +18,7 @@ from relayc.bench.measure import Progress, Result, Settings, check, take_turns
 from relayc.bench.models import Case
 from relayc.bench.sized_worker import SizedProcess
 from relayc.bench.sizes import DynamicModel, Grid, points_of, sizes_text
-from relayc.bench.worker import EngineError
+from relayc.bench.worker import EngineError, errors_of
 from relayc.runtime import Peak
 from relayc.tools.tables import NUMBER, make_table
 
@@ -220,15 +220,13 @@ def _measure_point(
         outputs: dict[str, list[np.ndarray]] = {}
         for variant, result in by_variant.items():
             progress(f"{case.name}: {VARIANTS[variant].title} loads")
-            try:
+            with errors_of(result):
                 process = symbolic[variant] if variant in symbolic else _loaded(stack, sweep, variant, case, settings)
                 if isinstance(process, EngineError):
                     raise process
                 result.arena_bytes = process.bind(dict(case.inputs))
                 outputs[variant] = process.outputs()
                 running[variant] = process
-            except EngineError as error:
-                result.error = str(error)
         reference = next((outputs[name] for name in REFERENCES if name in outputs), None)
         for variant, found in outputs.items():
             check(by_variant[variant], found, reference)

@@ -11,7 +11,8 @@ import math
 import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -87,6 +88,14 @@ class GpuResult:
         """As plain data."""
         return {**self.__dict__, "share": self.share}
 
+    @contextmanager
+    def errors_of(self, engine: str) -> Iterator[None]:
+        """Records an error inside the context, whatever it is."""
+        try:
+            yield
+        except Exception as error:
+            self.errors[engine] = f"{type(error).__name__}: {error}"
+
 
 def require_gpu(index: int) -> Device:
     """The device. Raises DeviceError if there is none."""
@@ -102,18 +111,15 @@ def take_turns(result: GpuResult, calls: Mapping[str, tuple[Call, int]], setting
         for name, (call, count) in calls.items():
             if name in result.errors:
                 continue
-            try:
+            with result.errors_of(name):
                 device.synchronize()
                 start = time.perf_counter()
                 for _ in range(settings.runs):
                     call()
                 device.synchronize()
                 seconds = (time.perf_counter() - start) / settings.runs / count
-            except Exception as error:
-                result.errors[name] = f"{type(error).__name__}: {error}"
-                continue
-            if turn:  # the first one warms up
-                found[name].append(seconds)
+                if turn:  # the first one warms up
+                    found[name].append(seconds)
     result.seconds = {name: statistics.median(times) for name, times in found.items() if times and name not in result.errors}
 
 
@@ -180,16 +186,12 @@ def measure_kernels(cases: Sequence[Case], settings: GpuSettings, progress: Prog
         result = GpuResult(case.section, case.name, case.flops, case.bytes)
         arrays, count = case.inputs(settings.seed), repetitions(case)
         calls: dict[str, tuple[Call, int]] = {}
-        try:
+        with result.errors_of("relayc"):
             call, result.facts = _relayc_kernel(case, arrays, settings, count)
             calls["relayc"] = call, count
-        except Exception as error:
-            result.errors["relayc"] = f"{type(error).__name__}: {error}"
         if torch:
-            try:
+            with result.errors_of("torch"):
                 calls["torch"] = _torch_kernel(case, arrays, settings, count), count
-            except Exception as error:
-                result.errors["torch"] = f"{type(error).__name__}: {error}"
         take_turns(result, calls, settings)
         found.append(result)
     return found
@@ -237,10 +239,8 @@ def measure_models(
             }
             for name, (is_there, make) in makers.items():
                 if is_there:
-                    try:
+                    with result.errors_of(name):
                         calls[name] = make(), 1
-                    except Exception as error:
-                        result.errors[name] = f"{type(error).__name__}: {error}"
             take_turns(result, calls, settings)
             found.append(result)
     return found
@@ -319,12 +319,10 @@ def measure_compilation(sources: Sequence[Source], settings: GpuSettings, progre
         with source.file() as path:
             shapes = make_case(source.name, path, {}, settings.seed).shapes
             start = time.perf_counter()
-            try:
+            with result.errors_of("relayc"):
                 module = compile(path, target=settings.target, shapes=shapes or None, cache=False)
                 result.seconds["relayc"] = time.perf_counter() - start
                 result.facts = {"stages": dict(module.stats), "kernels": len(module.kernels), "nodes": len(load_graph(path).node)}
-            except Exception as error:
-                result.errors["relayc"] = f"{type(error).__name__}: {error}"
         found.append(result)
     return found
 

@@ -13,7 +13,7 @@ import onnx
 
 from relayc.bench.engines import ENGINES, REFERENCE, Job
 from relayc.bench.models import Case, make_case
-from relayc.bench.worker import EngineError, EngineProcess
+from relayc.bench.worker import EngineError, EngineProcess, errors_of
 from relayc.tools.reference import Agreement, compare
 
 Progress = Callable[[str], None]
@@ -124,12 +124,10 @@ def load_jobs(
     for name, result in results.items():
         progress(f"{result.case}: {ENGINES[name].title if name in ENGINES else name} loads")
         process = stack.enter_context(EngineProcess(jobs[name]))
-        try:
+        with errors_of(result):
             result.facts = process.load()
             outputs[name] = process.outputs()
             running[name] = process
-        except EngineError as error:
-            result.error = str(error)
     return running, outputs
 
 
@@ -140,10 +138,8 @@ def take_turns(results: Mapping[str, Result], running: Mapping[str, EngineProces
             if results[name].error is not None:
                 continue
             progress(f"round {turn + 1} of {settings.rounds}, {name}")
-            try:
+            with errors_of(results[name]):
                 results[name].rounds.append(process.measure(settings.runs))
-            except EngineError as error:
-                results[name].error = str(error)
 
 
 def _reference(case: Case, threads: int) -> list[np.ndarray] | None:

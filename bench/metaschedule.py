@@ -20,7 +20,7 @@ from relayc.bench.latency import threads_text
 from relayc.bench.machine import describe, warn_if_busy
 from relayc.bench.measure import Progress
 from relayc.bench.metaschedule_kernels import KERNELS, Kernel
-from relayc.bench.options import add_turns
+from relayc.bench.options import add_turns, parse_names
 from relayc.bench.peer import Peer, clock_of
 from relayc.bench.peer_process import Interpreter, PeerProcess
 from relayc.bench.report import save
@@ -156,17 +156,10 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     command = commands.add_parser("metaschedule", help="kernels by relayc's tuner and by TVM's MetaSchedule, with equal trials")
     command.add_argument("--tvm", required=True, metavar="PYTHON", help="interpreter of an environment in which apache-tvm is installed")
     listed = f"of {', '.join(KERNELS)}, separated by commas (default all)"
-    command.add_argument("--kernels", type=_kernels, default=tuple(KERNELS), metavar="LIST", help=listed)
+    command.add_argument("--kernels", type=parse_names("kernels", KERNELS), default=tuple(KERNELS), metavar="LIST", help=listed)
     command.add_argument("--trials", type=parse_count, default=64, metavar="N", help="trials of each kernel by each tuner (default 64)")
     add_turns(command)
     command.set_defaults(action=run)
-
-
-def _kernels(text: str) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
-    if not set(names) <= set(KERNELS):
-        raise argparse.ArgumentTypeError(f"expected kernels out of {', '.join(KERNELS)}, found {text!r}")
-    return names
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:

@@ -1,7 +1,7 @@
 """Options that several benchmarks have."""
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from relayc.bench.dynamic import Variant
@@ -11,14 +11,14 @@ from relayc.tools.commands import parse_count
 from relayc.tools.inputs import parse_seed, parse_shape
 
 
-def engine_list(known: Mapping[str, Engine | Variant]) -> Callable[[str], tuple[str, ...]]:
-    """Reads a list of engines out of some."""
+def parse_names(what: str, known: Collection[str]) -> Callable[[str], tuple[str, ...]]:
+    """Reads a list of engines, or of whatever else has a name, out of some."""
 
     def parse(text: str) -> tuple[str, ...]:
         names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
         unknown = [name for name in names if name not in known]
         if unknown or not names:
-            raise argparse.ArgumentTypeError(f"expected engines out of {', '.join(known)}, found {text!r}")
+            raise argparse.ArgumentTypeError(f"expected {what} out of {', '.join(known)}, found {text!r}")
         return names
 
     return parse
@@ -27,8 +27,8 @@ def engine_list(known: Mapping[str, Engine | Variant]) -> Callable[[str], tuple[
 def add_common(parser: argparse.ArgumentParser, engines: str, known: Mapping[str, Engine | Variant] = ENGINES) -> None:
     """The engines, by default some that are installed; and settings."""
     listed = f"of {', '.join(known)}, separated by commas (default: those of {engines} that are installed)"
-    parser.add_argument("--engines", type=engine_list(known), metavar="LIST", help=listed)
-    parser.set_defaults(default_engines=engine_list(known)(engines))
+    parser.add_argument("--engines", type=parse_names("engines", known), metavar="LIST", help=listed)
+    parser.set_defaults(default_engines=parse_names("engines", known)(engines))
     add_settings(parser)
 
 

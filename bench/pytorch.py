@@ -25,7 +25,7 @@ from relayc.bench.options import add_json
 from relayc.bench.pytorch_models import MODELS, WITHOUT_PARAMETERS
 from relayc.bench.report import save
 from relayc.bench.tvm_relax import load
-from relayc.bench.worker import EngineError, EngineProcess, Server
+from relayc.bench.worker import EngineProcess, Server, errors_of
 from relayc.runtime.threads import usable_cpus
 from relayc.tools.commands import parse_count
 from relayc.tools.tables import NUMBER, make_table
@@ -159,11 +159,8 @@ def measure_model(
         for engine, point in points.items():
             folder = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
             process = stack.enter_context(_TorchProcess(_TorchJob(engine, name, training, threads, seed, folder)))
-            try:
+            with errors_of(point):
                 found = process.load()
-            except EngineError as error:
-                point.error = str(error)
-            else:
                 running[engine] = process
                 point.first, results[engine] = found["first"], found["results"]
         for engine in results if "eager" in results else ():
@@ -172,10 +169,8 @@ def measure_model(
         for _ in range(rounds):
             for engine, process in running.items():
                 if points[engine].error is None:
-                    try:
+                    with errors_of(points[engine]):
                         points[engine].rounds.append(process.measure(runs))
-                    except EngineError as error:
-                        points[engine].error = str(error)
     return list(points.values())
 
 

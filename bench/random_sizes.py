@@ -15,7 +15,7 @@ from relayc.bench.latency import MIB, mean_and_worst, ratio_text, threads_text
 from relayc.bench.measure import Progress, Settings
 from relayc.bench.sized_worker import SizedProcess
 from relayc.bench.sizes import DynamicModel, Grid, points_once, sizes_text
-from relayc.bench.worker import EngineError
+from relayc.bench.worker import errors_of
 from relayc.runtime import TensorSpec
 from relayc.tools.inputs import random_inputs
 from relayc.tools.tables import NUMBER, make_table
@@ -111,26 +111,20 @@ def measure_random(
         running: dict[str, tuple[SizedProcess, SizedProcess]] = {}
         for result in results:
             progress(f"{model.name}: {VARIANTS[result.engine].title} loads")
-            try:
+            with errors_of(result):
                 running[result.engine] = _start(stack, model, result, plan, settings, seed)
-            except EngineError as error:
-                result.error = str(error)
         chunks = [plan.calls[i :: settings.rounds] for i in range(settings.rounds)]
         for turn, chunk in enumerate(chunks):
             for result in results:
                 if result.error is None:
                     progress(f"{model.name}: round {turn + 1} of {settings.rounds}, {VARIANTS[result.engine].title}")
-                    try:
+                    with errors_of(result):
                         _take_turn(*running[result.engine], result, chunk, plan.samples)
-                    except EngineError as error:
-                        result.error = str(error)
         for result in results:
             if result.error is None:
                 progress(f"{model.name}: {CALLERS} callers, {VARIANTS[result.engine].title}")
-                try:
+                with errors_of(result):
                     _finish(*running[result.engine], result, plan)
-                except EngineError as error:
-                    result.error = str(error)
     return results
 
 

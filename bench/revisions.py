@@ -2,8 +2,8 @@
 
 import statistics
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from relayc.bench.latency import mean_and_worst, ratio_text, threads_text
 from relayc.bench.measure import Progress, Settings, agreement, calls_by_round, job_of
 from relayc.bench.models import Case, Source, make_case
 from relayc.bench.peer_process import Interpreter, PeerProcess
-from relayc.bench.worker import EngineError
+from relayc.bench.worker import EngineError, errors_of
 from relayc.tools.tables import NUMBER, make_table
 
 
@@ -186,7 +186,7 @@ def _compare(
         for turn in range(compile_rounds):
             for name in _order(turn, sides):
                 progress(f"{case.name}: compilation {turn + 1} of {compile_rounds}, {name}")
-                with _errors_of(sides[name]), ExitStack() as ending:
+                with errors_of(sides[name]), ExitStack() as ending:
                     process = ending.enter_context(PeerProcess(interpreters[name]))
                     _compile(process, job, sides[name])
                     if turn == compile_rounds - 1:
@@ -197,7 +197,7 @@ def _compare(
         for turn in range(settings.rounds):
             for name in _order(turn, sides):
                 progress(f"{case.name}: round {turn + 1} of {settings.rounds}, {name}")
-                with _errors_of(sides[name]):
+                with errors_of(sides[name]):
                     sides[name].rounds.append(running[name].measure(settings.runs))
     return comparison
 
@@ -207,15 +207,6 @@ def _order(turn: int, sides: Mapping[str, Side]) -> list[str]:
     other."""
     names = [name for name, side in sides.items() if side.error is None]
     return names[::-1] if turn % 2 else names
-
-
-@contextmanager
-def _errors_of(side: Side) -> Iterator[None]:
-    """Records an error inside the context in the result."""
-    try:
-        yield
-    except EngineError as error:
-        side.error = str(error)
 
 
 def _compile(process: PeerProcess, job: Job, side: Side) -> None:
@@ -230,7 +221,7 @@ def _check(comparison: Comparison, running: Mapping[str, PeerProcess]) -> None:
     sides = comparison.sides
     outputs: dict[str, list[np.ndarray]] = {}
     for name in _order(0, sides):
-        with _errors_of(sides[name]):
+        with errors_of(sides[name]):
             outputs[name] = running[name].outputs()
     if len(outputs) < len(sides):
         return

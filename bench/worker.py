@@ -8,10 +8,11 @@ import multiprocessing
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -29,6 +30,21 @@ _BLIND_PAUSE if the system does not report CPU time."""
 
 class EngineError(Exception):
     """An engine cannot load or run a model; the message is the reason in one line."""
+
+
+class Failing(Protocol):
+    """A result with the error why it has no numbers."""
+
+    error: str | None
+
+
+@contextmanager
+def errors_of(result: Failing) -> Iterator[None]:
+    """Records an error of an engine inside the context in its result."""
+    try:
+        yield
+    except EngineError as error:
+        result.error = str(error)
 
 
 def memory() -> dict[str, int]:

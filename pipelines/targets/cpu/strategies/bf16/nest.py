@@ -297,10 +297,8 @@ class PairsNest:
                 return
             index = point.pop(part) * each + point[var]
             point[var] = Index.of(Var.below(extent, emit.materialize(index), name=var.name))
-            if extent % each == 0:
+            with nest.if_inside([(index, extent, each)], self.evaluator):
                 self._block(point)
-            else:
-                nest.when(emit.below(index, extent), self.evaluator, lambda: self._block(point))
 
         # Where a call says how many rows there are, they may all be in one block: then columns are what threads share.
         least = [max(1, bounds(extent)[0]) for extent in extents]
@@ -369,18 +367,11 @@ class PairsNest:
         """The reduction loops, which carry the sums."""
         if loops:
             var, *rest = loops
-            loop = Var(0, var.high, name=var.name)
-            with emit.for_loop(0, var.extent, 1, loop, sums) as op, self.evaluator.scope():
-                inner = [{**p, var: Index.of(loop)} for p in points]
-                emit.yield_values(self._reduce(rest, inner, list(op.inner_iter_args)))
-            return list(op.results)
-        count = self.layout.run // self.layout.step
-        if count == 1:
-            return self._step(points, Index(), sums)
-        loop = Var.below(count, name="k")
-        with emit.for_loop(0, count, 1, loop, sums) as op, self.evaluator.scope():
-            emit.yield_values(self._step(points, Index.of(loop) * self.layout.step, list(op.inner_iter_args)))
-        return list(op.results)
+            inner = lambda at, sums: self._reduce(rest, [{**p, var: at} for p in points], sums)  # noqa: E731
+            return nest.carried(var.extent, var.name, self.evaluator, sums, inner)
+        step = self.layout.step
+        count = self.layout.run // step
+        return nest.carried(count, "k", self.evaluator, sums, lambda k, sums: self._step(points, k * step, sums), unrolled=count == 1)
 
     def _step(self, points: Sequence[Point], at: Index, sums: Values) -> Values:
         c, layout = self.c, self.layout

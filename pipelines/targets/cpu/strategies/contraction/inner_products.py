@@ -356,10 +356,8 @@ class InnerProducts(ContractionNest):
         loop, *rest = loops
         extent, lanes = loop.extent, self.tile.lanes
         if rest:
-            var = Var.below(extent, name="k")
-            with emit.for_loop(0, extent, 1, var, sums) as steps, self.evaluator.scope():
-                emit.yield_values(self._over(rest, {**at, **loop.at(Index.of(var))}, pairs, list(steps.inner_iter_args)))
-            return list(steps.results)
+            inner = lambda k, sums: self._over(rest, {**at, **loop.at(k)}, pairs, sums)  # noqa: E731
+            return nest.carried(extent, "k", self.evaluator, sums, inner)
         whole = extent // lanes * lanes
         for low, high, is_masked in ((0, whole, False), (whole, extent, True)):
             if low == high:

@@ -9,6 +9,7 @@ An infinity in the data, or a NaN, makes a NaN of its row.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
@@ -122,14 +123,11 @@ class DigitSums:
     # ---- sums
 
     def sums(self, rows: Sequence[Index], vectors: Vectors) -> Values:
-        o = self.o
-        var = Var.below(o.blocks, name="block")
-        count = len(rows) * len(vectors)
-        with emit.for_loop(0, o.blocks, 1, var, [emit.zero(o.vector)] * count) as blocks, self.evaluator.scope():
-            block = Index.of(var)
-            parts = self._block_sums(rows, vectors, block)
-            emit.yield_values(self._scaled(rows, vectors, block, parts, list(blocks.inner_iter_args)))
-        return list(blocks.results)
+        def add(block: Index, sums: Values) -> Values:
+            return self._scaled(rows, vectors, block, self._block_sums(rows, vectors, block), sums)
+
+        zeros = [emit.zero(self.o.vector)] * (len(rows) * len(vectors))
+        return nest.carried(self.o.blocks, "block", self.evaluator, zeros, add)
 
     def _scaled(self, rows: Sequence[Index], vectors: Vectors, block: Index, parts: Values, sums: Values) -> Values:
         """Sums with those of a block added."""
@@ -157,15 +155,9 @@ class DigitSums:
 
     def _block_sums(self, rows: Sequence[Index], vectors: Vectors, block: Index) -> Values:
         """Sums of the products of a block: of each row and vector those of each digit."""
-        o, sums = self.o, [emit.zero(self.sum_type)] * (len(rows) * len(vectors) * self.digits)
-        if o.words * len(sums) <= UNROLLED:
-            for word in range(o.words):
-                sums = self._word_sums(rows, vectors, block, Index(word), sums)
-            return sums
-        var = Var.below(o.words, name="word")
-        with emit.for_loop(0, o.words, 1, var, sums) as words, self.evaluator.scope():
-            emit.yield_values(self._word_sums(rows, vectors, block, Index.of(var), list(words.inner_iter_args)))
-        return list(words.results)
+        o, zeros = self.o, [emit.zero(self.sum_type)] * (len(rows) * len(vectors) * self.digits)
+        add = partial(self._word_sums, rows, vectors, block)
+        return nest.carried(o.words, "word", self.evaluator, zeros, add, unrolled=o.words * len(zeros) <= UNROLLED)
 
     def _word_sums(self, rows: Sequence[Index], vectors: Vectors, block: Index, word: Index, sums: Values) -> Values:
         o, found = self.o, list(sums)

@@ -6,6 +6,7 @@ nor a table. What that is off by, the scale and the zero are the same for a bloc
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
@@ -46,14 +47,12 @@ class FloatSums:
         return self.o.strips
 
     def sums(self, rows: Sequence[Index], vectors: Vectors) -> Values:
-        o, zero = self.o, emit.zero(self.o.vector)
-        count = len(rows) * len(vectors)
-        var = Var.below(o.blocks, name="block")
-        with emit.for_loop(0, o.blocks, 1, var, [zero] * count) as blocks, self.evaluator.scope():
-            block = Index.of(var)
-            parts = self._block_sums(rows, vectors, block, [zero] * count)
-            emit.yield_values(self._corrected(rows, vectors, block, parts, list(blocks.inner_iter_args)))
-        return list(blocks.results)
+        zeros = [emit.zero(self.o.vector)] * (len(rows) * len(vectors))
+
+        def add(block: Index, sums: Values) -> Values:
+            return self._corrected(rows, vectors, block, self._block_sums(rows, vectors, block, zeros), sums)
+
+        return nest.carried(self.o.blocks, "block", self.evaluator, zeros, add)
 
     def _corrected(self, rows: Sequence[Index], vectors: Vectors, block: Index, parts: Values, sums: Values) -> Values:
         """Sums with those of a block added, which are of numbers as `Operands.number` gives them."""
@@ -68,14 +67,8 @@ class FloatSums:
 
     def _block_sums(self, rows: Sequence[Index], vectors: Vectors, block: Index, sums: Values) -> Values:
         """Sums with the products with the numbers of a block added."""
-        if self.o.block_size * len(sums) <= UNROLLED:
-            for word in range(self.o.words):
-                sums = self._word_sums(rows, vectors, block, Index(word), sums)
-            return sums
-        var = Var.below(self.o.words, name="word")
-        with emit.for_loop(0, self.o.words, 1, var, sums) as words, self.evaluator.scope():
-            emit.yield_values(self._word_sums(rows, vectors, block, Index.of(var), list(words.inner_iter_args)))
-        return list(words.results)
+        add = partial(self._word_sums, rows, vectors, block)
+        return nest.carried(self.o.words, "word", self.evaluator, sums, add, unrolled=self.o.block_size * len(sums) <= UNROLLED)
 
     def _word_sums(self, rows: Sequence[Index], vectors: Vectors, block: Index, word: Index, sums: Values) -> Values:
         o, found = self.o, list(sums)

@@ -136,25 +136,15 @@ def _multiply(op: ir.Operation, alone: bool) -> ir.Value:
     return total
 
 
-def _dot_product(op: ir.Operation) -> ir.Value:
-    total, a, b = op.operands
-    return _dot(_parts(a, 2), _parts(b, 2), total, ["arith.extf"] * 2)
+def _dot_of(group: int, *extensions: str) -> Callable[[ir.Operation], ir.Value]:
+    """What adds the products of groups of elements, widened: to the first of three operands, or to zeros."""
 
+    def expand(op: ir.Operation) -> ir.Value:
+        *totals, a, b = op.operands
+        parts = _parts(a, group), _parts(b, group)
+        return _dot(*parts, totals[0] if totals else emit.zero(op.results[0].type), extensions)
 
-def _dot_of_bytes(op: ir.Operation) -> ir.Value:
-    total, a, b = op.operands
-    return _dot(_parts(a, 4), _parts(b, 4), total, ["arith.extui", "arith.extsi"])
-
-
-def _dot_of_words(op: ir.Operation) -> ir.Value:
-    a, b = op.operands
-    return _dot(_parts(a, 2), _parts(b, 2), emit.zero(op.results[0].type), ["arith.extsi"] * 2)
-
-
-def _pairs_of_bytes(op: ir.Operation) -> ir.Value:
-    """Sums that fit 16 bits: the instruction saturates others, which no kernel has."""
-    a, b = op.operands
-    return _dot(_parts(a, 2), _parts(b, 2), emit.zero(op.results[0].type), ["arith.extui", "arith.extsi"])
+    return expand
 
 
 def _parts(groups: ir.Value, group: int) -> list[ir.Value]:
@@ -182,13 +172,14 @@ _EXPANSIONS: dict[str, Callable[[ir.Operation], ir.Value | None]] = {
     "x86.amx.tile_zero": _tile_zero,
     "x86.amx.tile_load": _tile_load,
     "x86.amx.tile_store": _tile_store,
-    "x86.avx512.dot": _dot_product,
+    "x86.avx512.dot": _dot_of(2, "arith.extf", "arith.extf"),
 }
 _INTRINSICS: dict[str, Callable[[ir.Operation], ir.Value]] = {
-    "llvm.x86.avx512.vpdpbusd.512": _dot_of_bytes,
-    "llvm.x86.avx512.vpdpbusd.256": _dot_of_bytes,
-    "llvm.x86.avx512.pmaddw.d.512": _dot_of_words,
-    "llvm.x86.avx2.pmadd.wd": _dot_of_words,
-    "llvm.x86.avx512.pmaddubs.w.512": _pairs_of_bytes,
-    "llvm.x86.avx2.pmadd.ub.sw": _pairs_of_bytes,
+    "llvm.x86.avx512.vpdpbusd.512": _dot_of(4, "arith.extui", "arith.extsi"),
+    "llvm.x86.avx512.vpdpbusd.256": _dot_of(4, "arith.extui", "arith.extsi"),
+    "llvm.x86.avx512.pmaddw.d.512": _dot_of(2, "arith.extsi", "arith.extsi"),
+    "llvm.x86.avx2.pmadd.wd": _dot_of(2, "arith.extsi", "arith.extsi"),
+    # Sums that fit 16 bits: the instruction saturates others, which no kernel has.
+    "llvm.x86.avx512.pmaddubs.w.512": _dot_of(2, "arith.extui", "arith.extsi"),
+    "llvm.x86.avx2.pmadd.ub.sw": _dot_of(2, "arith.extui", "arith.extsi"),
 }

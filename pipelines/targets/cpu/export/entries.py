@@ -74,7 +74,7 @@ def entries_text(
         program = programs[name]
         if not why:
             parts.append(_ProgramText(program, number, artifact, symbols, strings, texts, bool(artifact.permissions)).text(symbol))
-        about = json.dumps(_metadata(program, facts), separators=(",", ":")), _doc(program)
+        about = json.dumps(_metadata(program, facts), separators=(",", ":")), signature_text(program)
         for text_symbol, text in zip(metadata_symbols(prefix + name), about, strict=True):
             exported.append(text_symbol)
             parts.append(_text_function(text_symbol, strings.offset(text), len(text.encode())))
@@ -117,7 +117,8 @@ def _metadata(program: ProgramInfo, facts: dict[str, object]) -> dict[str, objec
     return {"type_schema": json.dumps(schema, separators=(",", ":")), "relayc": {**about, **facts}}
 
 
-def _doc(program: ProgramInfo) -> str:
+def signature_text(program: ProgramInfo) -> str:
+    """A program with its inputs and outputs, for people."""
     takes = ", ".join(f"{spec.name}: {spec}" for spec in program.inputs)
     gives = ", ".join(f"{spec.name}: {spec}" for spec in program.outputs)
     return f"{program.name}({takes}) -> ({gives})"

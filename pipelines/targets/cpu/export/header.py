@@ -2,7 +2,8 @@
 
 import re
 
-from relayc.runtime.artifact import PACKED_PREFIX, Artifact, TensorSpec
+from relayc.pipelines.targets.cpu.export.entries import signature_text
+from relayc.runtime.artifact import PACKED_PREFIX, Artifact
 
 _HEADER = """/* {title}, compiled by relayc for {target}. */
 #ifndef {guard}
@@ -37,17 +38,11 @@ def header_text(artifact: Artifact, prefix: str, title: str) -> str:
     """Declarations of the public programs. C has no names for the functions of other programs, such as those with a point in theirs."""
     guard = re.sub(r"\W", "_", f"RELAYC_{title}_H").upper()
     functions = [
-        _FUNCTION.format(
-            about=_comment(f"{p.name}({_tensors(p.inputs)}) -> ({_tensors(p.outputs)})"), symbol=f"{PACKED_PREFIX}{prefix}{p.name}"
-        )
+        _FUNCTION.format(about=_comment(signature_text(p)), symbol=f"{PACKED_PREFIX}{prefix}{p.name}")
         for p in artifact.programs
         if p.public and f"{prefix}{p.name}".isidentifier()
     ]
     return _HEADER.format(title=_comment(title), target=_comment(artifact.target), guard=guard, functions="".join(functions))
-
-
-def _tensors(specs: tuple[TensorSpec, ...]) -> str:
-    return ", ".join(f"{spec.name}: {spec}" for spec in specs)
 
 
 def _comment(text: str) -> str:

@@ -58,9 +58,9 @@ class Strips(ABC):
     def keys_of(self, block: KeyBlock, counts: Counts) -> ir.Value:
         """Keys of some strips of each size, the first ones of a block."""
 
-    @abstractmethod
     def start(self, block: KeyBlock, kind: int, strip: Index, offset: Index) -> Index:
         """The first key of a strip of a size, relative to the block; `offset` is the start of the first strip of its size."""
+        return strip * self.sizes[kind] + offset
 
     def key(self, block: KeyBlock, kind: int, key: Index) -> Index:
         """A key of a strip, relative to the block; a valid replacement if the key does not exist."""
@@ -124,9 +124,6 @@ class EvenStrips(Strips):
         keys = emit.arith("muli", larger, emit.index_constant(self.sizes[0]))
         return emit.arith("addi", keys, emit.arith("muli", smaller, emit.index_constant(self.sizes[1]))) if self.smaller else keys
 
-    def start(self, block: KeyBlock, kind: int, strip: Index, offset: Index) -> Index:
-        return strip * self.sizes[kind] + offset
-
 
 class OverlappingStrips(Strips):
     """Strips of a symbolic number of keys: full strips, the last of which starts early so that it does not exceed the end. If the last one
@@ -165,7 +162,7 @@ class OverlappingStrips(Strips):
         return emit.arith("minsi", emit.arith("addi", larger, smaller), emit.materialize(block.base * -1 + self.keys))
 
     def start(self, block: KeyBlock, kind: int, strip: Index, offset: Index) -> Index:
-        wanted = strip * self.sizes[kind] + offset
+        wanted = super().start(block, kind, strip, offset)
         if kind:
             return wanted
         last = emit.materialize(block.base * -1 + (self.keys - self.sizes[0]))
@@ -206,9 +203,6 @@ class SingleStrips(Strips):
 
     def keys_of(self, block: KeyBlock, counts: Counts) -> ir.Value:
         return emit.arith("addi", emit.arith("muli", counts[0], emit.index_constant(self.sizes[0])), counts[1])
-
-    def start(self, block: KeyBlock, kind: int, strip: Index, offset: Index) -> Index:
-        return strip * self.sizes[kind] + offset
 
 
 def _clamped(index: Index, most: int) -> ir.Value:

@@ -4,6 +4,7 @@ It multiplies as much as two f32 multiply-adds do, on operands half as large tha
 of 16 columns; each step broadcasts a pair of A for each row. Operands are laid out by `layout`, as they are for AMX.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from relayc.dialects.mlir import ir
@@ -12,13 +13,13 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index
 from relayc.pipelines.targets.cpu.strategies.bf16.layout import COLUMNS, SumBlock, tile_rows
 from relayc.pipelines.targets.cpu.strategies.bf16.nest import PairsNest, Values
-from relayc.pipelines.targets.cpu.strategies.bf16.plan import Instructions, best_plan, column_tiles, lower_rows
+from relayc.pipelines.targets.cpu.strategies.bf16.plan import Instructions, best_plan, cheapest, column_tiles, lower_rows
 from relayc.pipelines.te.read.contraction import is_bf16
 from relayc.pipelines.te.read.graph import Kernel
 from relayc.pipelines.tir.strategy.scheduled import Scheduled
 from relayc.pipelines.tir.strategy.tuning import Tuning
 from relayc.pipelines.tir.values import vectors
-from relayc.symbolic import Size, ceil_div
+from relayc.symbolic import Size
 
 REGISTERS = 32
 MAX_VECTORS = 4
@@ -36,13 +37,8 @@ def _cycles(block: SumBlock) -> float:
 
 def _block(rows: int, outer: int, columns: int) -> SumBlock:
     wide = column_tiles(columns)
-
-    def cost(block: SumBlock) -> tuple[float, float]:
-        """Cycles of a step, and loads."""
-        count = ceil_div(rows, block.rows) * ceil_div(wide, block.column_tiles)
-        return count * _cycles(block), count * (block.rows + block.column_tiles)
-
-    return min((SumBlock(tile_rows(rows, (REGISTERS - 1 - v) // v), 1, v) for v in range(1, min(wide, MAX_VECTORS) + 1)), key=cost)
+    blocks = (SumBlock(tile_rows(rows, (REGISTERS - 1 - v) // v), 1, v) for v in range(1, min(wide, MAX_VECTORS) + 1))
+    return cheapest(blocks, rows, wide, _cycles)
 
 
 DOTS = Instructions(is_bf16, 2, 2, _block, _cycles, lambda block: lower_rows(block, _cycles))
@@ -56,30 +52,57 @@ def schedule_dot(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | 
     return PairsNest(kernel, plan, Dots, target, tuning).emit()
 
 
-class Dots:
-    """Sums in vector registers (see `nest.BlockKernel`)."""
+class VectorSums(ABC):
+    """Sums in vector registers (see `nest.BlockKernel`).
+
+    Args:
+      lanes, element: of a vector of sums.
+      group: neighbouring elements whose products are added to one sum.
+    """
 
     uses_tiles = False
 
-    def __init__(self, block: SumBlock) -> None:
-        self.block = block
-        self.sum_type = emit.vector_of(COLUMNS, ir.F32Type.get())
+    def __init__(self, block: SumBlock, lanes: int, element: ir.Type, group: int) -> None:
+        self.block, self.lanes, self.group = block, lanes, group
+        self.parts = COLUMNS // lanes
+        self.sum_type = emit.vector_of(lanes, element)
+
+    @abstractmethod
+    def add(self, total: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
+        """Sums with the products of the groups of A and B."""
+
+    def _vectors(self, b: ir.Value, columns: Sequence[Index]) -> list[ir.Value]:
+        """Groups of B for the columns of blocks."""
+        size = self.lanes * self.group
+        return [vectors.load(b, at + part * size, size) for at in columns for part in range(self.parts)]
 
     def begin(self, b: ir.Value | None = None, heads: Sequence[Index] = ()) -> Values:
-        return [emit.zero(self.sum_type)] * (self.block.rows * self.block.column_tiles)
+        if not heads:
+            return [emit.zero(self.sum_type)] * (self.block.rows * self.block.column_tiles * self.parts)
+        return [vectors.bitcast(v, self.sum_type.element_type) for v in self._vectors(b, heads)] * self.block.rows
 
     def step(self, a: ir.Value, rows: Sequence[Index], stride: Size, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:
-        right = [vectors.load(b, at, 2 * COLUMNS) for at in columns]
-        left = [self._pair(a, at + row * stride) for at in rows for row in range(self.block.rows)]
+        right = self._vectors(b, columns)
+        left = [self._group(a, at + row * stride) for at in rows for row in range(self.block.rows)]
         pairs = [(x, y) for x in left for y in right]
-        return [emit.create("x86.avx512.dot", [self.sum_type], [total, x, y]) for (x, y), total in zip(pairs, sums, strict=True)]
+        return [self.add(total, x, y) for (x, y), total in zip(pairs, sums, strict=True)]
 
-    def _pair(self, buffer: ir.Value, at: Index) -> ir.Value:
-        """Two elements of A in all lanes."""
-        i32, bf16 = ir.IntegerType.get_signless(32), ir.BF16Type.get()
-        bits = vectors.bitcast(vectors.load(buffer, at, 2), i32)
-        return vectors.bitcast(emit.create("vector.broadcast", [emit.vector_of(COLUMNS, i32)], [bits]), bf16)
+    def _group(self, buffer: ir.Value, at: Index) -> ir.Value:
+        """A group of elements of A for all lanes."""
+        i32 = ir.IntegerType.get_signless(32)
+        bits = vectors.bitcast(vectors.load(buffer, at, self.group), i32)
+        return vectors.bitcast(emit.create("vector.broadcast", [emit.vector_of(self.lanes, i32)], [bits]), buffer.type.element_type)
 
     def end(self, sums: Values, scratch: ir.Value) -> None:
         for number, total in enumerate(sums):
-            vectors.store(total, scratch, Index(number * COLUMNS))
+            vectors.store(total, scratch, Index(number * self.lanes))
+
+
+class Dots(VectorSums):
+    """Sums of f32, to which an instruction adds the products of a pair."""
+
+    def __init__(self, block: SumBlock) -> None:
+        super().__init__(block, COLUMNS, ir.F32Type.get(), 2)
+
+    def add(self, total: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
+        return emit.create("x86.avx512.dot", [self.sum_type], [total, a, b])

@@ -8,7 +8,7 @@ operands are signed, the elements of A become unsigned by adding 128, and the su
 are packed with B, a parameter (see `layout.PairsLayout.shift`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -17,16 +17,16 @@ from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index
 from relayc.pipelines.targets.cpu.strategies.bf16.amx import AmxSums, tile_block, tile_cycles, tile_lower
+from relayc.pipelines.targets.cpu.strategies.bf16.dot import VectorSums
 from relayc.pipelines.targets.cpu.strategies.bf16.layout import COLUMNS, SumBlock
-from relayc.pipelines.targets.cpu.strategies.bf16.nest import PairsNest, Values
-from relayc.pipelines.targets.cpu.strategies.bf16.plan import Instructions, Lower, Plan, best_plan, column_tiles, lower_rows
+from relayc.pipelines.targets.cpu.strategies.bf16.nest import PairsNest
+from relayc.pipelines.targets.cpu.strategies.bf16.plan import Instructions, Lower, Plan, best_plan, cheapest, column_tiles, lower_rows
 from relayc.pipelines.targets.cpu.strategies.bf16.sorted import SortedNest
 from relayc.pipelines.te.read.contraction import Contraction, is_bytes, is_signed
 from relayc.pipelines.te.read.graph import Kernel
 from relayc.pipelines.tir.strategy.scheduled import Scheduled, has_seven_bits
 from relayc.pipelines.tir.strategy.tuning import Tuning
 from relayc.pipelines.tir.values import vectors
-from relayc.symbolic import Size, ceil_div
 
 GROUP = 4
 """Elements that are multiplied and added to one sum."""
@@ -153,14 +153,10 @@ class Dots:
     def block(self, rows: int, outer: int, columns: int) -> SumBlock:
         """The tile of fewest cycles, then of fewest loads."""
         wide = column_tiles(columns)
-
-        def cost(block: SumBlock) -> tuple[float, float]:
-            count = ceil_div(rows, block.rows) * ceil_div(wide, block.column_tiles)
-            return count * self.cycles(block), count * (block.rows + block.column_tiles)
-
         # Each block of columns has an order of its own.
         most = 1 if self.products == SORTED else min(wide, MAX_VECTORS, max(1, self.registers // 8 * self.lanes // COLUMNS))
-        return min((SumBlock(n, 1, v) for v in range(1, most + 1) for n in range(1, min(rows, self.most_rows(v)) + 1)), key=cost)
+        blocks = (SumBlock(n, 1, v) for v in range(1, most + 1) for n in range(1, min(rows, self.most_rows(v)) + 1))
+        return cheapest(blocks, rows, wide, self.cycles)
 
     def lower(self, block: SumBlock) -> Lower:
         """Lower tiles where a call says how many rows there are."""
@@ -201,39 +197,17 @@ def dots_of(target: Target) -> Dots | None:
     return None
 
 
-class ByteDots:
-    """Sums in vector registers (see `nest.BlockKernel`); `swapped` where elements of A are signed and those of B are not."""
-
-    uses_tiles = False
+class ByteDots(VectorSums):
+    """Sums of 32-bit integers; `swapped` where elements of A are signed and those of B are not."""
 
     def __init__(self, block: SumBlock, dots: Dots, shift: int, swapped: bool = False) -> None:
-        self.block, self.dots, self.shift, self.swapped = block, dots, shift, swapped
-        self.parts = COLUMNS // dots.lanes
-        self.sum_type = emit.vector_of(dots.lanes, ir.IntegerType.get_signless(32))
+        super().__init__(block, dots.lanes, ir.IntegerType.get_signless(32), GROUP)
+        self.dots, self.shift, self.swapped = dots, shift, swapped
 
-    def _vectors(self, b: ir.Value, columns: Sequence[Index]) -> list[ir.Value]:
-        """Groups of B for the columns of blocks."""
-        size = self.dots.lanes * GROUP
-        return [vectors.load(b, at + part * size, size) for at in columns for part in range(self.parts)]
-
-    def begin(self, b: ir.Value | None = None, heads: Sequence[Index] = ()) -> Values:
-        if not heads:
-            return [emit.zero(self.sum_type)] * (self.block.rows * self.block.column_tiles * self.parts)
-        return [vectors.bitcast(v, self.sum_type.element_type) for v in self._vectors(b, heads)] * self.block.rows
-
-    def step(self, a: ir.Value, rows: Sequence[Index], stride: Size, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:
-        right = self._vectors(b, columns)
-        left = [self._group(a, at + row * stride) for at in rows for row in range(self.block.rows)]
-        pairs = [(y, x) if self.swapped else (x, y) for x in left for y in right]
-        return [self.dots.add(total, x, y) for (x, y), total in zip(pairs, sums, strict=True)]
+    def add(self, total: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.dots.add(total, b, a) if self.swapped else self.dots.add(total, a, b)
 
     def _group(self, buffer: ir.Value, at: Index) -> ir.Value:
         """A group of elements of A for all lanes, shifted."""
-        i32, element = self.sum_type.element_type, buffer.type.element_type
-        bits = vectors.bitcast(vectors.load(buffer, at, GROUP), i32)
-        group = vectors.bitcast(emit.create("vector.broadcast", [self.sum_type], [bits]), element)
+        group = super()._group(buffer, at)
         return emit.arith("xori", group, emit.number(-SHIFT, group.type)) if self.shift else group
-
-    def end(self, sums: Values, scratch: ir.Value) -> None:
-        for number, total in enumerate(sums):
-            vectors.store(total, scratch, Index(number * self.dots.lanes))

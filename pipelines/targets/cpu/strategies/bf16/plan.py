@@ -1,6 +1,6 @@
 """Which layout and which block of sums a contraction by groups gets: those of the fewest cycles by a model of one core."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -31,6 +31,16 @@ class Lower:
     choice: Sequence[int]
     staged: Sequence[SumBlock] = ()
     staged_choice: Sequence[int] = ()
+
+
+def cheapest(blocks: Iterable[SumBlock], rows: int, column_tiles: int, cycles: Callable[[SumBlock], float]) -> SumBlock:
+    """The block that takes the fewest cycles of a step for so many rows and tiles of columns, then the fewest loads."""
+
+    def cost(block: SumBlock) -> tuple[float, float]:
+        count = ceil_div(rows, block.rows) * ceil_div(column_tiles, block.column_tiles)
+        return count * cycles(block), count * (block.rows + block.column_tiles)
+
+    return min(blocks, key=cost)
 
 
 @dataclass(frozen=True)

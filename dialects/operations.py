@@ -33,6 +33,14 @@ def has_operation(root: ir.Operation, wanted: Callable[[ir.Operation], object]) 
     return found
 
 
+def innermost_around(op: ir.Operation, wanted: Callable[[ir.Operation], object]) -> ir.Operation | None:
+    """The innermost operation around `op` for which `wanted` holds; None if there is none."""
+    outer = op.parent
+    while outer is not None and not wanted(outer):
+        outer = outer.parent
+    return outer
+
+
 def called_names(root: ir.Operation) -> list[str]:
     """Names of the functions that the operations under `root` call by `func.call`, each once."""
     calls = find_operations(root, lambda op: op.name == "func.call")

@@ -56,7 +56,8 @@ from relayc.pipelines.program.packed_entry import PackedEntry
 from relayc.pipelines.program.tir import TirModule
 from relayc.pipelines.targets.cpu import target as cpu
 from relayc.pipelines.targets.cuda.device.llvm_text import kernel_texts
-from relayc.pipelines.targets.cuda.host import add_driver_calls, kernel_names, take_kernels, use_driver
+from relayc.pipelines.targets.cuda.host import add_driver_calls, kernel_names, use_driver
+from relayc.pipelines.targets.gpu.outline import take_kernels
 from relayc.pipelines.tir.schedule.written_strategy import ScheduleFunction, schedule_by
 from relayc.pipelines.tir.strategy.tuning import Tuning
 from relayc.tir import Schedule, ScheduleError, from_source, script

@@ -1,7 +1,7 @@
 """Operations of the x86 dialect to LLVM's intrinsics: tiles of AMX, dot products and conversions of AVX512-BF16."""
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.operations import find_operations, has_operation
+from relayc.dialects.operations import find_operations, has_operation, innermost_around
 from relayc.pipelines.context.upstream import run_upstream
 
 TILE = "!x86.amx.tile<"
@@ -71,13 +71,8 @@ def keep_tiles_apart(module: ir.Module) -> None:
     registers if tiles of the caller have other shapes. It then only prints a message on stderr and generates wrong code.
     """
     for op in _calls(module, _TILES):
-        _function_of(op).attributes["no_inline"] = ir.UnitAttr.get()
-
-
-def _function_of(op: ir.Operation) -> ir.Operation:
-    while op.name != "llvm.func":
-        op = op.parent
-    return op
+        function = innermost_around(op, lambda outer: outer.name == "llvm.func")
+        function.attributes["no_inline"] = ir.UnitAttr.get()  # type: ignore[union-attr] # a call is in a function
 
 
 def restore_bf16(module: ir.Module) -> None:

@@ -77,7 +77,8 @@ class CudaBackend(Backend):
         if _cuda(target).emulate:
             return find_backend(host.kind).machine_code(module, host, entries)
         from relayc.pipelines.llvm.packed import add_packed_entries
-        from relayc.pipelines.targets.cuda.host import add_driver_calls, kernel_names, take_kernels, use_driver
+        from relayc.pipelines.targets.cuda.host import add_driver_calls, kernel_names, use_driver
+        from relayc.pipelines.targets.gpu.outline import take_kernels
 
         kernels = kernel_names(module)
         images = self.images(module, _cuda(target)) if kernels else b""

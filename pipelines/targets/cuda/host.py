@@ -27,8 +27,6 @@ from relayc.pipelines.targets.cuda.driver_calls import DRIVER_CALLS, LAUNCH, SWI
 _TENSOR_MAP = "relay.tensor_map"
 """The operation by which the host fills a tensor map (pipelines.tir.gpu.tensor_maps)."""
 _READ, _ALLOCATE, _RELEASE = "__relayc_read", "__relayc_allocate", "__relayc_release"
-_CONTAINER = "gpu.container_module"
-"""Attribute of a module that has kernels."""
 _DIMENSIONS = 6
 """Sizes of a grid and of a block."""
 _UNREADABLE = ("memref.store", "memref.copy", "vector.load", "vector.store", "vector.transfer_read", "vector.transfer_write", "linalg.")
@@ -39,15 +37,6 @@ def kernel_names(module: ir.Module) -> tuple[str, ...]:
     """The kernels that a module launches, in the order in which host code counts them."""
     launches = walk(module.operation, gpu.LaunchFuncOp)
     return tuple(dict.fromkeys(ir.SymbolRefAttr(op.operation.attributes["kernel"]).value[-1] for op in launches))
-
-
-def take_kernels(module: ir.Module) -> None:
-    """Takes the modules of kernels out of a module whose kernels are compiled."""
-    with module.context:
-        for found in walk(module.operation, gpu.GPUModuleOp):
-            found.operation.erase()
-        if _CONTAINER in module.operation.attributes:
-            del module.operation.attributes[_CONTAINER]
 
 
 def use_driver(module: ir.Module, kernels: Sequence[str]) -> None:

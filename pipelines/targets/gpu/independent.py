@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from relayc.dialects.discardable import DISTINCT
 from relayc.dialects.mlir import ir, scf
-from relayc.dialects.operations import walk
+from relayc.dialects.operations import find_operations, innermost_around, walk
 from relayc.pipelines.emission import emit
 from relayc.pipelines.tir.fallback.bufferize import split_parallel
 from relayc.pipelines.tir.tree.indices import Reader
@@ -118,23 +118,14 @@ def operations_of(loop: ir.Operation) -> list[ir.Operation]:
     return [o.operation for o in loop.regions[0].blocks[0].operations][:-1]
 
 
-def _walk(op: ir.Operation) -> Iterator[ir.Operation]:
+def _walk(op: ir.Operation) -> list[ir.Operation]:
     """The operations in an operation."""
-    for region in op.regions:
-        for block in region.blocks:
-            for view in block.operations:
-                yield view.operation
-                yield from _walk(view.operation)
+    return find_operations(op, lambda inner: inner != op, ir.WalkOrder.PRE_ORDER)
 
 
 def is_in(op: ir.Operation, outer: ir.Operation) -> bool:
     """Whether an operation is inside another one."""
-    parent = op.parent
-    while parent is not None:
-        if parent.operation == outer:
-            return True
-        parent = parent.operation.parent
-    return False
+    return innermost_around(op, lambda parent: parent == outer) is not None
 
 
 def _allocations_in(op: ir.Operation) -> list[ir.Operation]:

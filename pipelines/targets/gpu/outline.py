@@ -8,17 +8,17 @@ from collections.abc import Iterable
 
 from relayc.dialects.functions import symbol_name, unique_names
 from relayc.dialects.mlir import func, gpu, ir
-from relayc.dialects.operations import constant_of, walk
+from relayc.dialects.operations import constant_of, innermost_around, walk
 from relayc.pipelines.context.upstream import run_upstream
 from relayc.pipelines.llvm.bare_pointers import give_bare_pointers
+from relayc.pipelines.targets.gpu.independent import VIEWS
 
 KERNELS = "kernels"
 """The symbol of the module that the kernels are in."""
 
-_VIEWS = frozenset(
-    {"memref.collapse_shape", "memref.expand_shape", "memref.view", "memref.cast", "memref.reinterpret_cast", "memref.subview"}
-    | {"memref.get_global"}
-)
+_CONTAINER = "gpu.container_module"
+"""Attribute of a module that has kernels."""
+_BUFFERS = (*VIEWS, "memref.get_global")
 """Operations that return buffers, including tables of constants."""
 _COMPUTED = ("arith.", "affine.apply")
 """Operations that move into launches if they depend on constants alone."""
@@ -50,6 +50,15 @@ def outline_launches(module: ir.Module) -> None:
         run_upstream(module.operation, "gpu-kernel-outlining")
 
 
+def take_kernels(module: ir.Module) -> None:
+    """Takes the modules of kernels out of a module, which is then the host's alone."""
+    with module.context:
+        for found in walk(module.operation, gpu.GPUModuleOp):
+            found.operation.erase()
+        if _CONTAINER in module.operation.attributes:
+            del module.operation.attributes[_CONTAINER]
+
+
 def _check(name: str, launch: ir.OpView) -> None:
     counts = list(ir.DenseI32ArrayAttr(launch.operation.attributes["operandSegmentSizes"]))
     if counts[7]:  # of all dimensions or of none
@@ -70,7 +79,7 @@ def _sink(function: ir.OpView, launches: set[ir.Operation]) -> None:
         if op.name == "arith.constant" or (op.name.startswith(_COMPUTED) and all(v in constant for v in op.operands)):
             constant.update(op.results)
     for op in reversed(outside):  # in reverse order: users before producers, each inserted before the previous ones
-        if op.name not in _VIEWS and not any(result in constant for result in op.results):
+        if op.name not in _BUFFERS and not any(result in constant for result in op.results):
             continue
         for launch, uses in _uses_inside(op.results[0], launches).items():
             copy = op.clone(ir.InsertionPoint.at_block_begin(launch.regions[0].blocks[0]))
@@ -97,9 +106,7 @@ def _uses_inside(value: ir.Value, launches: Iterable[ir.Operation]) -> dict[ir.O
     """The uses of a value of the host inside of launches."""
     found: dict[ir.Operation, list[ir.OpOperand]] = {}
     for use in value.uses:
-        owner = use.owner.operation.parent
-        while owner is not None and owner not in launches:
-            owner = owner.parent
-        if owner is not None:
-            found.setdefault(owner, []).append(use)
+        launch = innermost_around(use.owner.operation, lambda outer: outer in launches)
+        if launch is not None:
+            found.setdefault(launch, []).append(use)
     return found

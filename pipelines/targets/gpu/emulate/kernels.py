@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from relayc.dialects.discardable import SMALL
 from relayc.dialects.functions import Names, extend_signature, retype, symbol_name
 from relayc.dialects.mlir import func, gpu, ir
-from relayc.dialects.operations import find_operations, last_operation, walk
+from relayc.dialects.operations import find_operations, innermost_around, last_operation, walk
 from relayc.pipelines.emission import emit
 from relayc.pipelines.targets.gpu.emulate import common, scheduler  # noqa: F401 (`common` registers its instructions)
 from relayc.pipelines.targets.gpu.emulate.errors import error_text
@@ -15,8 +15,7 @@ from relayc.pipelines.targets.gpu.emulate.kernel import EmulatedKernel, local_me
 from relayc.pipelines.targets.gpu.emulate.plain import run_in_loops
 from relayc.pipelines.targets.gpu.emulate.races import Use, find_uses
 from relayc.pipelines.targets.gpu.emulate.sites import Sites
-
-_CONTAINER = "gpu.container_module"
+from relayc.pipelines.targets.gpu.outline import take_kernels
 
 
 def emulate_kernels(module: ir.Module, check_races: bool) -> None:
@@ -58,10 +57,7 @@ class _Emulation:
             callee = tuple(ir.SymbolRefAttr(launch.operation.attributes["kernel"]).value)
             if callee in self.emulated:
                 self.call(launch.operation, self.emulated[callee])
-        for gpu_module in self.modules:
-            gpu_module.erase()
-        if _CONTAINER in self.module.operation.attributes:
-            del self.module.operation.attributes[_CONTAINER]
+        take_kernels(self.module)
         if self.waiting:
             for text in (scheduler.TEXT, error_text(self.sites)):
                 self.add(text, small=True)
@@ -109,9 +105,8 @@ class _Emulation:
 
     def status(self, launch: ir.Operation) -> ir.Value:
         """The memref<i32> with the status of a launch's function, which returns its final value."""
-        function = launch.parent
-        while function.name != "func.func":
-            function = function.parent
+        function = innermost_around(launch, lambda outer: outer.name == "func.func")
+        assert function is not None  # a launch is in a function
         if function not in self.statuses:
             i32 = ir.IntegerType.get_signless(32)
             block = function.regions[0].blocks[0]

@@ -389,10 +389,9 @@ def first_lanes(count: ir.Value, width: int) -> ir.Value:
     return create("vector.create_mask", [vector_of(width, ir.IntegerType.get_signless(1))], [count])
 
 
-def parallel_loop(
-    variables: Sequence[Var], body: Callable[[], None], work: Size = 0, grain: int = 0, extents: Sequence[ir.Value] = ()
-) -> None:
-    """An scf.parallel in which each variable runs from 0 to its upper bound; sets their values and emits `body` inside.
+@contextmanager
+def parallel_loop(variables: Sequence[Var], work: Size = 0, grain: int = 0, extents: Sequence[ir.Value] = ()) -> Iterator[None]:
+    """An scf.parallel in which each variable runs from 0 to its upper bound; sets their values; the insertion point is in its body.
 
     Args:
       work, grain: if `work` is a symbolic size, the loop runs on one thread unless it is at least `grain`.
@@ -409,5 +408,5 @@ def parallel_loop(
     for variable, argument in zip(variables, block.arguments, strict=True):
         variable.value = argument
     with ir.InsertionPoint(block):
-        body()
+        yield
         ir.Operation.create("scf.reduce", results=[], operands=[])

@@ -177,14 +177,9 @@ class LoopEmitter(BlockEmitter):
         made: dict[Var, Var] = {n.loop.var: Var.below(n.loop.extent, name=n.loop.name) for n in chain if n.loop.extent != 1}
         point: dict[Var, Point] = {n.loop.var: Index.of(made[n.loop.var]) if n.loop.var in made else Index() for n in chain}
         inside = replace(state, point={**state.point, **point}, run=object())
-
-        def body() -> None:
-            with self.bodies.evaluator.scope(), self._isolated():
-                self.begin([n.loop.name for n in chain if n.loop.extent != 1][-1], inside)
-                self._iteration(chain, inside, init)
-
-        with self._versions(node):
-            emit.parallel_loop(list(made.values()), body, *self._work(node))
+        with self._versions(node), nest.parallel(list(made.values()), self.bodies.evaluator, *self._work(node)), self._isolated():
+            self.begin([n.loop.name for n in chain if n.loop.extent != 1][-1], inside)
+            self._iteration(chain, inside, init)
 
     @staticmethod
     def _work(node: LoopNode) -> tuple[Size, int]:

@@ -22,14 +22,11 @@ def serial(variables: Sequence[Var], evaluator: Evaluator) -> Iterator[None]:
         yield
 
 
-def parallel(variables: Sequence[Var], evaluator: Evaluator, body: Callable[[], None], work: Size = 0, grain: int = 0) -> None:
+@contextmanager
+def parallel(variables: Sequence[Var], evaluator: Evaluator, work: Size = 0, grain: int = 0) -> Iterator[None]:
     """One parallel loop over a box of variables; if `work` is a symbolic size, parallel only from `grain` on (see emit.parallel_loop)."""
-
-    def inside() -> None:
-        with evaluator.scope():
-            body()
-
-    emit.parallel_loop(variables, inside, work, grain)
+    with emit.parallel_loop(variables, work, grain), evaluator.scope():
+        yield
 
 
 def tasks(
@@ -51,12 +48,9 @@ def tasks(
     if is_parallel is None:
         is_parallel = bounds(work)[1] >= grain
     if is_parallel and variables:
-
-        def inside() -> None:
+        with parallel(variables, evaluator, work, grain):
             begin()
             body()
-
-        parallel(variables, evaluator, inside, work, grain)
         return
     begin()
     with serial(variables, evaluator):
@@ -81,17 +75,10 @@ def box(
     """
     variables = [Var.below(extent, name=f"d{d}") for d, extent in enumerate(extents)]
     together, rest = ([v for v in some if v.extent != 1] for some in (variables[:parallel_loops], variables[parallel_loops:]))
-
-    def inside() -> None:
+    with parallel(together, evaluator, work, grain) if together else evaluator.scope():
         begin()
         with serial(rest, evaluator):
             body([Index.of(v) if v.extent != 1 else Index() for v in variables])
-
-    if together:
-        parallel(together, evaluator, inside, work, grain)
-    else:
-        with evaluator.scope():
-            inside()
 
 
 def carried(

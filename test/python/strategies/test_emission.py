@@ -19,8 +19,9 @@ def test_loops_and_sizes() -> None:
             function = func.FuncOp("f", ([], []))
         with ir.InsertionPoint(function.add_entry_block()):
             # A loop whose work is a number is parallel: whoever asks for it has compared the two. So is one that has enough in any call.
-            emit.parallel_loop([Var(0, 9)], lambda: None, work=10, grain=100)
-            emit.parallel_loop([Var(0, 9)], lambda: None, work=maximum(symbol("n"), 100), grain=100)
+            for work in (10, maximum(symbol("n"), 100)):
+                with emit.parallel_loop([Var(0, 9)], work, grain=100):
+                    pass
             with run_of_tiles(TileRun(4, 8, 3, True), Evaluator({})) as start:
                 assert start.bounds() == (4, 20)
             for use in (size_value, lambda size: size_product(emit.index_constant(2), size)):

@@ -30,7 +30,7 @@ from relayc.pipelines.targets.gpu.emulate.pointers import (
     to_word,
     word,
 )
-from relayc.pipelines.targets.gpu.emulate.positions import WARP, Position, block_of, parallel_tasks, product
+from relayc.pipelines.targets.gpu.emulate.positions import WARP, Position, block_of, product
 from relayc.pipelines.targets.gpu.emulate.races import Use, check_uses
 from relayc.pipelines.targets.gpu.emulate.sites import Sites
 from relayc.pipelines.targets.gpu.emulate.thread import WaitingThread
@@ -112,8 +112,9 @@ class WaitingGrid:
             store_word(word(0), failures)
             blocks = product(grid)
             workers = emit.arith("minui", blocks, emit.index_constant(WORKERS))
-            with parallel_tasks(workers) as worker:
-                self._emit_worker(operands, [*sizes], failures, worker, workers, blocks, dynamic)
+            worker = Var(0, 0)
+            with emit.parallel_loop([worker], extents=[workers]):
+                self._emit_worker(operands, [*sizes], failures, worker.value, workers, blocks, dynamic)
             status = call(RAISE, [failures, word(self.sites.strings.offset(kernel.name))], [ir.IntegerType.get_signless(32)])
             func.ReturnOp([status])
 

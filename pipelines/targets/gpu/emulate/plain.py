@@ -8,7 +8,7 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Var
 from relayc.pipelines.targets.gpu.emulate.instructions import emulate_instructions
 from relayc.pipelines.targets.gpu.emulate.kernel import EmulatedKernel, local_memory
-from relayc.pipelines.targets.gpu.emulate.positions import Position, block_of, linear_thread, parallel_tasks, product
+from relayc.pipelines.targets.gpu.emulate.positions import Position, block_of, linear_thread, product
 from relayc.pipelines.targets.gpu.emulate.thread import Thread
 
 
@@ -19,8 +19,9 @@ def run_in_loops(kernel: EmulatedKernel, name: str) -> None:
     grid, block = sizes[:3], sizes[3:]
     arguments = list(function.arguments)[: len(kernel.types)]
     with ir.InsertionPoint(function.entry_block):
-        with parallel_tasks(product(grid)) as number, ExitStack() as threads:
-            block_id = block_of(grid, number)
+        number = Var(0, 0)
+        with emit.parallel_loop([number], extents=[product(grid)]), ExitStack() as threads:
+            block_id = block_of(grid, number.value)
             shared = [local_memory(t) for t in kernel.shared]
             private = [local_memory(t) for t in kernel.private]
             loops = [Var(0, 0) for _ in block]

@@ -1,7 +1,6 @@
 """The indices of the current block and thread, as values."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
@@ -60,15 +59,3 @@ def block_of(grid: Sequence[ir.Value], number: ir.Value) -> list[ir.Value]:
     """The numbers of a block along x, y and z, of its number in the grid; or those of a thread, of its number in its block."""
     row = emit.arith("divui", number, grid[0])
     return [emit.arith("remui", number, grid[0]), emit.arith("remui", row, grid[1]), emit.arith("divui", row, grid[1])]
-
-
-@contextmanager
-def parallel_tasks(count: ir.Value) -> Iterator[ir.Value]:
-    """An scf.parallel over tasks, whose body is the insertion point; gives the number of the task."""
-    bounds = [emit.index_constant(0), count, emit.index_constant(1)]
-    segments = ir.DenseI32ArrayAttr.get([1, 1, 1, 0])
-    loop = ir.Operation.create("scf.parallel", results=[], operands=bounds, attributes={"operandSegmentSizes": segments}, regions=1)
-    body = loop.regions[0].blocks.append(ir.IndexType.get())
-    with ir.InsertionPoint(body):
-        yield body.arguments[0]
-        ir.Operation.create("scf.reduce", results=[], operands=[])

@@ -306,9 +306,9 @@ class PairsNest:
         if not self.is_apart or any(extent != 1 for extent in extents[:parallel_loops]):
             nest.box(extents, self.evaluator, body, parallel_loops, self._allocate, self.cycles, self.grain)
             return
-        inside = lambda: nest.box(extents, self.evaluator, body, 0, self._allocate)  # noqa: E731 (an argument)
         once = emit.arith("minsi", emit.index_constant(self.row_extent), emit.index_constant(1))
-        emit.parallel_loop([Var(0, 0)], inside, self.cycles, self.grain, [once])
+        with emit.parallel_loop([Var(0, 0)], self.cycles, self.grain, [once]):
+            nest.box(extents, self.evaluator, body, 0, self._allocate)
 
     def _part(self, extent: Size, bytes_: int) -> Size | None:
         """Iterations of a part of a loop that reads so many bytes of an operand; None where the loop is not divided."""

@@ -99,7 +99,8 @@ class Nest:
         together, rest = outer[:taken], outer[taken:]
         if taken and (prod(loop.extent for loop in together) >= 4 or not last):
             variables = [Var.below(loop.extent, name="p") for loop in together]
-            nest.parallel(variables, self.evaluator, lambda: self._serial(rest, last, _point(together, variables)))
+            with nest.parallel(variables, self.evaluator):
+                self._serial(rest, last, _point(together, variables))
         elif last:
             self._chunked(outer, last[0])
         else:
@@ -131,16 +132,13 @@ class Nest:
             whole, row = outer[:-1], outer[-1]
             inside = self.plan.work // prod(loop.extent for loop in outer)
             variables[len(whole)] = cut(row, ceil_div(LANE_BLOCK, maximum(1, inside)))
-
-        def task() -> None:
+        # Where one thread runs it after all, that costs 0.1 us: less than code for that alone is worth.
+        with nest.parallel(variables, self.evaluator, self.plan.work, self.parameters.parallel_grain):
             parts = {}
             for loop, size, var in blocks:
                 start = Index(0, {var: size})
                 parts[loop.var] = start, emit.at_most(Index(loop.extent) - start, size)
             self._serial(outer[len(whole) :], last, _point(whole, variables[: len(whole)]), parts)
-
-        # Where one thread runs it after all, that costs 0.1 us: less than code for that alone is worth.
-        nest.parallel(variables, self.evaluator, task, self.plan.work, self.parameters.parallel_grain)
 
     def _is_checked(self, loop: MergedLoop) -> bool:
         return not self.plan.checked.isdisjoint(loop.members)
@@ -187,7 +185,8 @@ class Nest:
             self._serial(outer, [last], {})
             return
         var = Var.below(blocks, name="p")
-        nest.parallel([var], self.evaluator, lambda: self._serial(outer, [last], {}, {last.var: (Index(0, {var: block}), Index(block))}))
+        with nest.parallel([var], self.evaluator):
+            self._serial(outer, [last], {}, {last.var: (Index(0, {var: block}), Index(block))})
         if extent % block:
             self._serial(outer, [last], {}, {last.var: (Index(blocks * block), Index(extent % block))})
 

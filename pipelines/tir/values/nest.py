@@ -29,15 +29,15 @@ def parallel(variables: Sequence[Var], evaluator: Evaluator, work: Size = 0, gra
         yield
 
 
+@contextmanager
 def tasks(
     variables: Sequence[Var],
     evaluator: Evaluator,
-    body: Callable[[], None],
     work: Size,
     grain: int,
     begin: Callable[[], None] = lambda: None,
     is_parallel: bool | None = None,
-) -> None:
+) -> Iterator[None]:
     """Independent iterations over a box, in one parallel loop (of at least one variable) if `is_parallel`.
 
     Args:
@@ -50,24 +50,24 @@ def tasks(
     if is_parallel and variables:
         with parallel(variables, evaluator, work, grain):
             begin()
-            body()
+            yield
         return
     begin()
     with serial(variables, evaluator):
-        body()
+        yield
 
 
+@contextmanager
 def box(
     extents: Sequence[Size],
     evaluator: Evaluator,
-    body: Callable[[list[Index]], None],
     parallel_loops: int = 0,
     begin: Callable[[], None] = lambda: None,
     work: Size = 0,
     grain: int = 0,
-) -> None:
-    """`body(indices)` for every point of a box; the first `parallel_loops` loops become one parallel loop; loops of one iteration are
-    omitted.
+) -> Iterator[list[Index]]:
+    """Loops over the points of a box, which yield the indices of one; the first `parallel_loops` loops become one parallel loop; loops of
+    one iteration are omitted.
 
     Args:
       begin: emitted first in the code of each thread, to create buffers.
@@ -78,15 +78,15 @@ def box(
     with parallel(together, evaluator, work, grain) if together else evaluator.scope():
         begin()
         with serial(rest, evaluator):
-            body([Index.of(v) if v.extent != 1 else Index() for v in variables])
+            yield [Index.of(v) if v.extent != 1 else Index() for v in variables]
 
 
 def carried(
     count: Size,
     name: str,
     evaluator: Evaluator,
-    values: list[ir.Value],
-    body: Callable[[Index, list[ir.Value]], list[ir.Value]],
+    values: Sequence[ir.Value],
+    body: Callable[[Index, list[ir.Value]], Sequence[ir.Value]],
     unrolled: bool = False,
 ) -> list[ir.Value]:
     """The values after `count` iterations of `body`, which gives those for the next iteration.
@@ -97,8 +97,8 @@ def carried(
     """
     if unrolled:
         for number in range(count):
-            values = body(Index(number), values)
-        return values
+            values = body(Index(number), list(values))
+        return list(values)
     var = Var.below(count, name=name)
     with emit.for_loop(0, count, 1, var, values) as loop, evaluator.scope():
         emit.yield_values(body(Index.of(var), list(loop.inner_iter_args)))

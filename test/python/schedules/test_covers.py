@@ -129,7 +129,8 @@ def test_codes_for_sizes_that_are_known_have_no_branch() -> None:
 @pytest.mark.parametrize(("work", "is_parallel"), [(99, False), (100, True)])
 def test_tasks_are_parallel_from_a_grain_on(work: int, is_parallel: bool) -> None:
     with _function() as (module, _):
-        nest.tasks([Var.below(4)], Evaluator({}), lambda: None, work, 100)
+        with nest.tasks([Var.below(4)], Evaluator({}), work, 100):
+            pass
         assert ("scf.parallel" in str(module), "scf.for" in str(module)) == (is_parallel, not is_parallel)
 
 

@@ -68,7 +68,8 @@ class _TransformKernel:
         inner = outer.pop() if outer else None
         variables = [Var.below(extents[d], name="p") for d in outer]
         point = {d: Index.of(v) for d, v in zip(outer, variables, strict=True)}
-        nest.tasks(variables, self.evaluator, lambda: self._task(point, inner), self.work, grain)
+        with nest.tasks(variables, self.evaluator, self.work, grain):
+            self._task(point, inner)
 
     def _task(self, point: dict[int, Index], inner: int | None) -> None:
         is_static = all(isinstance(extent, int) for extent in self.structured.extents)

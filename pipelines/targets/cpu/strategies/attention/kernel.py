@@ -85,8 +85,8 @@ class AttentionKernel(AttentionCode, ABC):
         loops = [Var.below(self.a.shape[i], name="p") for i in self.outer]
         block = Var.below(blocks, name="block")
         variables = [*loops, block] if blocks != 1 else loops
-
-        def task() -> None:
+        grain = tuning.number("grain", PARALLEL_GRAIN, lambda: grains(PARALLEL_GRAIN, work)) if variables else 0
+        with nest.tasks(variables, self.evaluator, work, grain):
             sizes = {name: (n, self.wide) if isinstance(n, int) else n for name, n in self._buffers().items()}
             self.buffers = {name: local_buffer(*size) for name, size in sizes.items()}
             row = [Index()] * KEY
@@ -94,9 +94,6 @@ class AttentionKernel(AttentionCode, ABC):
                 row[i] = Index.of(variable)
             with self.evaluator.scope():
                 self._task(row, Index.of(block) if blocks != 1 else Index())
-
-        grain = tuning.number("grain", PARALLEL_GRAIN, lambda: grains(PARALLEL_GRAIN, work)) if variables else 0
-        nest.tasks(variables, self.evaluator, task, work, grain)
 
     def _load(self, name: str, offset: Index) -> ir.Value:
         """Element(s) of a buffer of the thread."""

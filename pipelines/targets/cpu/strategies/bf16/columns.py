@@ -41,8 +41,7 @@ class ColumnsCopy:
         loops = [*c.batch, None, *layout.outer, *layout.merged]
         extents = [v.extent if v is not None else self.blocks for v in loops]
         full = c.column_extent // COLUMNS
-
-        def body(indices: list[Index]) -> None:
+        with nest.box(extents, self.evaluator, len(c.batch) + 1 if parallel else 0, work=work, grain=grain) as indices:
             block = indices[len(c.batch)]
             point = {v: index for v, index in zip(loops, indices, strict=True) if v is not None}
             rounds = linearize([point[v] for v in layout.merged], [v.extent for v in layout.merged])
@@ -58,8 +57,6 @@ class ColumnsCopy:
                 self._partly(block, point, target)
             else:
                 nest.when(emit.below(block, full), self.evaluator, whole, lambda: self._partly(block, point, target))
-
-        nest.box(extents, self.evaluator, body, len(c.batch) + 1 if parallel else 0, work=work, grain=grain)
 
     def _value(self, column: Index, step: Index, point: Point) -> ir.Value:
         """Element(s) of B; of the last column where a call says how many columns there are, and it has fewer: what follows is not used."""

@@ -304,11 +304,15 @@ class PairsNest:
         least = [max(1, bounds(extent)[0]) for extent in extents]
         parallel_loops = nest.leading(least, TASKS) if self.is_parallel else 0
         if not self.is_apart or any(extent != 1 for extent in extents[:parallel_loops]):
-            nest.box(extents, self.evaluator, body, parallel_loops, self._allocate, self.cycles, self.grain)
+            with nest.box(extents, self.evaluator, parallel_loops, self._allocate, self.cycles, self.grain) as indices:
+                body(indices)
             return
         once = emit.arith("minsi", emit.index_constant(self.row_extent), emit.index_constant(1))
-        with emit.parallel_loop([Var(0, 0)], self.cycles, self.grain, [once]):
-            nest.box(extents, self.evaluator, body, 0, self._allocate)
+        with (
+            emit.parallel_loop([Var(0, 0)], self.cycles, self.grain, [once]),
+            nest.box(extents, self.evaluator, begin=self._allocate) as indices,
+        ):
+            body(indices)
 
     def _part(self, extent: Size, bytes_: int) -> Size | None:
         """Iterations of a part of a loop that reads so many bytes of an operand; None where the loop is not divided."""
@@ -349,12 +353,9 @@ class PairsNest:
         with self.evaluator.scope():
             sums = self._reduce(list(self.layout.outer), points, self.instructions.begin(self.b, self._heads(points[0])))
             self.instructions.end(sums, self.scratch)
-
-        def store(number: Index) -> None:
+        with nest.box([self.block.row_tiles], self.evaluator) as (number,):
             at, old = self._tile_point(point, number)
             self._columns(number, at, old)
-
-        nest.box([self.block.row_tiles], self.evaluator, lambda number: store(*number))
 
     def _heads(self, point: Point) -> list[Index]:
         """Where B has what the sums of a block begin at; nowhere where they begin at 0."""

@@ -32,14 +32,9 @@ class RowsCopy:
         whole = self._whole_from()
         count = min(whole, len(self.axes) - 1 - (whole == len(self.axes) and self._transposes()))
         extents = [axis.extent for axis in self.axes[:count]]
-        nest.box(
-            extents,
-            self.evaluator,
-            lambda point: self._at(point, 0),
-            nest.leading(extents, TASKS) if parallel else 0,
-            work=work,
-            grain=grain,
-        )
+        parallel_loops = nest.leading(extents, TASKS) if parallel else 0
+        with nest.box(extents, self.evaluator, parallel_loops, work=work, grain=grain) as point:
+            self._at(point, 0)
 
     def _fill(self, start: Index, count: Size) -> None:
         set_zeros(self.buffer, start, count, self.evaluator, self.fill)

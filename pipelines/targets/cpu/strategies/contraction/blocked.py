@@ -113,11 +113,8 @@ class BlockedNest(TaskNest):
             code = self._finished_by_rows
         else:
             code = self._summed_in_registers
-        self._tasks(
-            [*(MergedLoop([v], v.extent) for v in c.batch), *blocks, *outer],
-            lambda point: code(self._task(point[panels], point[block], point)),
-            self._allocate,
-        )
+        with self._tasks([*(MergedLoop([v], v.extent) for v in c.batch), *blocks, *outer], self._allocate) as point:
+            code(self._task(point[panels], point[block], point))
 
     def _allocate(self) -> None:
         """The buffers of a thread."""

@@ -240,7 +240,8 @@ class InnerProducts(ContractionNest):
             self._copy_rows(self.rows_copy)
         block = MergedLoop([Var(0, 0, name="block")], ceil_div(c.column_extent, self.p.block))
         batch = [MergedLoop([v], v.extent) for v in c.batch]
-        self._tasks([*batch, block], lambda point: self._task(point[block.var], point), self._allocate)
+        with self._tasks([*batch, block], self._allocate) as point:
+            self._task(point[block.var], point)
 
     def _allocate(self) -> None:
         """The buffer of a thread, padded by a full vector."""
@@ -254,15 +255,12 @@ class InnerProducts(ContractionNest):
     def _copy_rows(self, out: ir.Value) -> None:
         """The copy of A, as a whole before all tiles."""
         c = self.c
-
-        def code(point: Point) -> None:
+        with self._tasks([MergedLoop([v], v.extent) for v in c.batch], work=c.batches * c.row_extent * c.depth) as point:
             row = Var.below(c.row_extent, name="row")
             steps = [Var(0, v.high, name=v.name) for v in c.reduction]
             with nest.serial([row, *steps], self.evaluator):
                 at = {**point, self.row: Index.of(row), **{v: Index.of(s) for v, s in zip(c.reduction, steps, strict=True)}}
                 self.evaluator.store(element(c.a, at, self.evaluator), out, self._copied_at(at))
-
-        self._tasks([MergedLoop([v], v.extent) for v in c.batch], code, work=c.batches * c.row_extent * c.depth)
 
     def _task(self, block: Index, point: Point) -> None:
         """A block of columns: the sums of its tiles, then the epilogue."""

@@ -1,8 +1,8 @@
 """The common part of all loop nests around a contraction's tiles: the function, the source of B, loops over tasks and panels."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import reduce
 
 from relayc.dialects.mlir import ir
@@ -102,28 +102,17 @@ class ContractionNest(ABC):
         """First element of a panel where all of them are packed one after the other, batch by batch."""
         return (self.c.batch_at(point) * self.plan.panels + panel) * self.plan.panel_size
 
-    def _tasks(
-        self,
-        loops: Sequence[MergedLoop],
-        body: Callable[[Point], None],
-        begin: Callable[[], None] = lambda: None,
-        work: Size | None = None,
-    ) -> None:
-        """Independent iterations, in one parallel loop if the work (by default the kernel's work) justifies it; `begin` is emitted first in
-        each thread's code."""
+    @contextmanager
+    def _tasks(self, loops: Sequence[MergedLoop], begin: Callable[[], None] = lambda: None, work: Size | None = None) -> Iterator[Point]:
+        """Independent iterations, in one parallel loop if the work (by default the kernel's work) justifies it, which yield their point;
+        `begin` is emitted first in each thread's code."""
         live = [loop for loop in loops if loop.extent != 1]
         variables = [Var.below(loop.extent, name="p") for loop in live]
         point = {m: Index() for loop in loops for m in loop.members}
         point.update((loop.var, Index.of(v)) for loop, v in zip(live, variables, strict=True))
-        nest.tasks(
-            variables,
-            self.evaluator,
-            lambda: body(point),
-            self.plan.work if work is None else work,
-            self.plan.grain,
-            begin,
-            self.plan.is_parallel,
-        )
+        work = self.plan.work if work is None else work
+        with nest.tasks(variables, self.evaluator, work, self.plan.grain, begin, self.plan.is_parallel):
+            yield point
 
     def _panel_code(self, panel: Index, point: Point, code: Callable[[Index, Columns, Point], None]) -> None:
         """Emits `code(panel, its vectors, point)`: full panels and the narrower last one are told apart here."""

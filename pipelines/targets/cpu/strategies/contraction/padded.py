@@ -86,7 +86,8 @@ class PaddedNest(ContractionNest):
                 inner = {**point, **{loop.var: Index.of(v) for loop, v in zip(outer, variables, strict=True)}}
                 self._row(micro, last, sweep, ahead if plan.prefetches else None, inner)
 
-        self._tasks(loops, lambda point: self._panel_code(point[panel], point, code), begin)
+        with self._tasks(loops, begin) as point:
+            self._panel_code(point[panel], point, code)
 
     def _row(self, micro: Microkernel, rows: MergedLoop | None, sweep: Sweep, ahead: Index | None, point: Point) -> None:
         """The tiles of the innermost row loop: equal tiles in loops, tiles that touch padding one by one.

@@ -96,28 +96,22 @@ class TaskNest(ContractionNest):
         batch = [MergedLoop([v], v.extent) for v in c.batch]
         if plan.copies_whole_rows:
             row = c.rows[-1]
-            self._tasks([*batch, row], lambda point: copy_row(plan, self.evaluator, point, rows), work=plan.copied_rows)
+            with self._tasks([*batch, row], work=plan.copied_rows) as point:
+                copy_row(plan, self.evaluator, point, rows)
             return
         tile = Var.below(plan.row_tiles, name="tile")
-
-        def code(point: Point) -> None:
+        with self._tasks([*batch, MergedLoop([tile], plan.row_tiles)]) as point:
             number = point[tile]
             start = self._start(number * self.tile.rows, self.tile.rows)
             pack_rows(plan, self.evaluator, self._points(start, self.tile.rows, {**point, TILE: number}), rows)
-
-        self._tasks([*batch, MergedLoop([tile], plan.row_tiles)], code)
 
     def _write_table(self, table: ir.Value) -> None:
         """Writes the start of each row of A before all tiles, because computing it in tiles would need divisions."""
         c = self.c
         *outer, last = c.row_loops
-
-        def code(point: Point) -> None:
-            var = Var(0, last.high, name=last.name)
-            with nest.serial([var], self.evaluator):
-                write_place(c, self.evaluator, {**point, last: Index.of(var)}, table)
-
-        self._tasks([MergedLoop([v], v.extent) for v in outer], code, work=self.plan.rows)
+        var = Var(0, last.high, name=last.name)
+        with self._tasks([MergedLoop([v], v.extent) for v in outer], work=self.plan.rows) as point, nest.serial([var], self.evaluator):
+            write_place(c, self.evaluator, {**point, last: Index.of(var)}, table)
 
     def _start(self, slot: Index, rows: int) -> Index:
         """The first row of a tile, from the slot where it begins: the last tile starts early and is not shortened."""

@@ -71,12 +71,8 @@ class DigitSums:
     def prepare(self, work: Size, grain: int) -> None:
         """Splits the data of all rows."""
         row, block = Var.below(self.o.c.rows, name="row"), Var.below(self.o.blocks, name="block")
-
-        def of_row() -> None:
-            with nest.serial([block], self.evaluator):
-                self._split(Index.of(row), Index.of(block))
-
-        nest.tasks([row], self.evaluator, of_row, work, grain)
+        with nest.tasks([row], self.evaluator, work, grain), nest.serial([block], self.evaluator):
+            self._split(Index.of(row), Index.of(block))
 
     def _split(self, row: Index, block: Index) -> None:
         """Digits, the scale, and the sum of a block of a row."""

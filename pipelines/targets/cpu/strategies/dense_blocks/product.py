@@ -213,8 +213,7 @@ class _Product:
         work = rows * groups * count * self.o.lanes * self.o.depth
         part, group = Var.below(parts, name="part"), Var.below(groups, name="group")
         variables = [v for v, n in ((part, parts), (group, groups)) if n != 1]
-
-        def body() -> None:
+        with nest.tasks(variables, self.evaluator, work, grain):
             row = Index.of(part) * each if parts != 1 else Index()
             strip = first + (Index.of(group) * count if groups != 1 else 0)
             size: Count = each
@@ -224,8 +223,6 @@ class _Product:
                 size = emit.smaller(emit.materialize(row * -1 + rows), each)
             most = each if isinstance(each, int) else self.p.task_rows
             task(row, size, most, Columns(strip, count))
-
-        nest.tasks(variables, self.evaluator, body, work, grain)
 
     def _few(self, first: Index, size: Count, most: int, columns: Columns) -> None:
         """Tiles that read the weights where they lie."""

@@ -72,14 +72,10 @@ class TilePanels:
         """The parts of all data, tile by tile of rows and of depths."""
         o = self.o
         row, block = Var.below(o.c.rows, name="row"), Var.below(o.blocks, name="block")
-
-        def of_row() -> None:
-            with nest.serial([block], self.evaluator):
-                at = Var(0, o.block_size - COLUMNS, step=COLUMNS, name="depth")
-                with emit.for_loop(0, o.block_size, COLUMNS, at), self.evaluator.scope():
-                    self._split(Index.of(row), Index.of(block), Index.of(at))
-
-        nest.tasks([row], self.evaluator, of_row, work, grain)
+        with nest.tasks([row], self.evaluator, work, grain), nest.serial([block], self.evaluator):
+            at = Var(0, o.block_size - COLUMNS, step=COLUMNS, name="depth")
+            with emit.for_loop(0, o.block_size, COLUMNS, at), self.evaluator.scope():
+                self._split(Index.of(row), Index.of(block), Index.of(at))
 
     def _split(self, row: Index, block: Index, depth: Index) -> None:
         """The parts of as many neighbours as there are lanes."""

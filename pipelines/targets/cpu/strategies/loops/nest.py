@@ -155,26 +155,21 @@ class Nest:
         chunks, tile = Var.below(ceil_div(lane_tiles, chunk), name="c"), Var.below(ceil_div(turned_loop.extent, across), name="t")
         inner = Var.below(chunk, name="l")
 
-        def block() -> None:
-            point = _point(outer, variables)
-            first = emit.at_most(Index(0, {tile: across}), turned_loop.extent - across)
-            lanes = emit.at_most(Index(0, {chunks: chunk * along, inner: along}), lane_loop.extent - along)
-            with self.evaluator.scope():
-                assign = lambda at, lane: {**point, **turned_loop.at(at), **lane_loop.at(lane)}  # noqa: E731
-                emit_turned(turned, self.evaluator, first, lanes, assign, self._store)
-
-        def chunk_of_lanes() -> None:
-            tiles: ir.Value | Size = chunk
-            if isinstance(lane_tiles, Dim):
-                tiles = emit.materialize(emit.at_most(Index(lane_tiles, {chunks: -chunk}), chunk))
-            with nest.serial(across_tiles, self.evaluator), emit.for_loop(0, tiles, 1, inner), self.evaluator.scope():
-                block()
-
         together, across_tiles = [*variables, chunks, tile], []
         if turned is not self.plan.turned and variables:
             # There is too little in a small tile for the divisions that find its place in the box of all.
             together, across_tiles = [*variables, chunks], [tile]
-        nest.tasks(together, self.evaluator, chunk_of_lanes, self.plan.work, self.parameters.parallel_grain)
+        with nest.tasks(together, self.evaluator, self.plan.work, self.parameters.parallel_grain):
+            tiles: ir.Value | Size = chunk
+            if isinstance(lane_tiles, Dim):
+                tiles = emit.materialize(emit.at_most(Index(lane_tiles, {chunks: -chunk}), chunk))
+            with nest.serial(across_tiles, self.evaluator), emit.for_loop(0, tiles, 1, inner), self.evaluator.scope():
+                point = _point(outer, variables)
+                first = emit.at_most(Index(0, {tile: across}), turned_loop.extent - across)
+                lanes = emit.at_most(Index(0, {chunks: chunk * along, inner: along}), lane_loop.extent - along)
+                with self.evaluator.scope():
+                    assign = lambda at, lane: {**point, **turned_loop.at(at), **lane_loop.at(lane)}  # noqa: E731
+                    emit_turned(turned, self.evaluator, first, lanes, assign, self._store)
 
     def _chunked(self, outer: list[MergedLoop], last: MergedLoop) -> None:
         """The lane loop itself cut in blocks that run in parallel; what is left over runs after them."""

@@ -163,16 +163,13 @@ class _ChannelKernel:
         live = [v for v in (*w.planes, share, run) if v.extent != 1]
         variables = [Var(0, v.high, name=v.name) for v in live]
         point = {v: Index.of(copy) for v, copy in zip(live, variables, strict=True)}
-
-        def task() -> None:
+        with nest.tasks(variables, self.evaluator, prod(w.structured.extents), p.grain):
             vectors = run_bounds(point.get(share, Index()), count, self.vectors)
             rows = run_bounds(point.get(run, Index()), height, w.rows.outputs)
             if self.symbolic is None:
                 self._rows(point, rows, vectors, self._columns)
             else:
                 self.symbolic.choose(self.evaluator, lambda columns: self._rows(point, rows, vectors, columns))
-
-        nest.tasks(variables, self.evaluator, task, prod(w.structured.extents), p.grain)
 
     def _rows(self, point: Point, rows: Bounds, vectors: Bounds, columns: Columns) -> None:
         """The output rows of a task."""

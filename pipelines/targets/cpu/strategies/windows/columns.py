@@ -111,8 +111,8 @@ class _ColumnKernel:
             loops = [*self.w.planes, block] if self.plan.blocks > 1 else self.w.planes
             variables = [Var(0, v.high, name=v.name) for v in loops]
             point = {v: Index.of(copy) for v, copy in zip(loops, variables, strict=True)}
-            task = lambda: self._task(point, point.get(block, Index()))  # noqa: E731
-            nest.tasks(variables, self.evaluator, task, prod(self.w.structured.extents), self.parameters.grain, self._allocate)
+            with nest.tasks(variables, self.evaluator, prod(self.w.structured.extents), self.parameters.grain, self._allocate):
+                self._task(point, point.get(block, Index()))
         return Scheduled(body.function)
 
     def _allocate(self) -> None:

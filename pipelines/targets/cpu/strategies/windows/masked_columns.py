@@ -98,11 +98,8 @@ class _MaskedColumnKernel:
             live = [v for v in (*w.planes, run) if v.extent != 1]
             variables = [Var(0, v.high, name=v.name) for v in live]
             point = {v: Index.of(copy) for v, copy in zip(live, variables, strict=True)}
-
-            def task() -> None:
+            with nest.tasks(variables, self.evaluator, prod(w.structured.extents), self.parameters.grain):
                 self._rows_of_columns(point, run_bounds(point.get(run, Index()), height, w.rows.outputs))
-
-            nest.tasks(variables, self.evaluator, task, prod(w.structured.extents), self.parameters.grain)
         return Scheduled(body.function)
 
     def _rows_of_columns(self, point: Point, rows: Bounds) -> None:

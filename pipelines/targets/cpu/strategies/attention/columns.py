@@ -284,12 +284,10 @@ class ColumnAttention(QueryTiles, ContextKernel):
                 self._keep("context", tile.number * self.width + along, j, result(Index.of(along)))
             result = context
 
-        def block(start: Index, lanes: int) -> None:
+        with self._along(self.width, self.p.lanes) as (start, lanes):
             if lanes == 1:
                 self.evaluator.store(result(start), self.output, self._place(row, start))
                 return
             for i, column in enumerate(vectors.transpose([result(start + i) for i in range(lanes)])):
                 with self.evaluator.lanes(lanes) as lane:
                     self.evaluator.store(column, self.output, self._place(self._row(tile, first, i), start + lane))
-
-        self._along(self.width, self.p.lanes, block)

@@ -90,14 +90,13 @@ class GradientAttention(QueryTiles):
     def _clear(self, node: Node, output: ir.Value, head: list[Index]) -> None:
         """Sets what a result has of a head to 0."""
         rows = [Var.below(extent, name="row") for extent in node.shape[len(head) : -1]]
-
-        def zero(start: Index, lanes: int) -> None:
-            with self.evaluator.along(lanes) as lane:
-                place = linearize([*head, *map(Index.of, rows), start + lane], node.shape)
-                self.evaluator.store(emit.broadcast(emit.zero(node.element), lanes), output, place)
-
-        with nest.serial(rows, self.evaluator):
-            self._along(self._extent(node), self.p.lanes, zero)
+        with (
+            nest.serial(rows, self.evaluator),
+            self._along(self._extent(node), self.p.lanes) as (start, lanes),
+            self.evaluator.along(lanes) as lane,
+        ):
+            place = linearize([*head, *map(Index.of, rows), start + lane], node.shape)
+            self.evaluator.store(emit.broadcast(emit.zero(node.element), lanes), output, place)
 
     def _extent(self, node: Node) -> int:
         """Elements of a head of a result."""
@@ -121,16 +120,15 @@ class GradientAttention(QueryTiles):
         extent, structured, casts = self._extent(node), node.structured, multiply_add_casts(node.structured)
         query = Var.below(self.p.lanes, name="q")
         for j, first in enumerate(tile.starts):
-
-            def copy(start: Index, lanes: int, j: int = j, first: Index = first) -> None:
-                with self.evaluator.along(lanes) as lane:
-                    point = [*self._row(tile, first, Index.of(query)), Index(), start + lane]
-                    value = self.evaluator.at(structured.inputs[1], self.evaluator.apply(structured.maps[1], point))
-                    value = emit.convert(emit.broadcast(value, lanes), casts[1] if casts is not None else [])
-                    self._store(name, (Index.of(query) + j * self.p.lanes) * extent + start + lane, value)
-
-            with emit.for_loop(0, self.p.lanes, 1, query), self.evaluator.scope():
-                self._along(extent, self.p.lanes, copy)
+            with (
+                nest.serial([query], self.evaluator),
+                self._along(extent, self.p.lanes) as (start, lanes),
+                self.evaluator.along(lanes) as lane,
+            ):
+                point = [*self._row(tile, first, Index.of(query)), Index(), start + lane]
+                value = self.evaluator.at(structured.inputs[1], self.evaluator.apply(structured.maps[1], point))
+                value = emit.convert(emit.broadcast(value, lanes), casts[1] if casts is not None else [])
+                self._store(name, (Index.of(query) + j * self.p.lanes) * extent + start + lane, value)
 
     # ---- a tile and a block of keys
 

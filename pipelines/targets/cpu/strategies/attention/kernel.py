@@ -1,7 +1,8 @@
 """What all strategies of attention share: the function, the parallel loop over heads, buffers of a thread, operands and results."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -105,13 +106,14 @@ class AttentionKernel(AttentionCode, ABC):
     def _weight(self, score: ir.Value, largest: ir.Value) -> ir.Value:
         return exp_below_zero(emit.arith("subf", score, largest))
 
-    def _along(self, extent: int, lanes: int, body: Callable[[Index, int], None]) -> None:
-        """`body(start, lanes)` over an extent: vectors, the last of which starts early rather than ending late; elements where it is
-        shorter than a vector."""
+    @contextmanager
+    def _along(self, extent: int, lanes: int) -> Iterator[tuple[Index, int]]:
+        """A loop over the vectors of an extent, the last of which starts early rather than ending late, or over its elements where it is
+        shorter than a vector: yields the start and the lanes."""
         lanes = lanes if extent >= lanes else 1
         step = Var(0, (extent - 1) // lanes * lanes, step=lanes, name="v")
         with emit.for_loop(0, extent, lanes, step), self.evaluator.scope():
-            body(emit.at_most(Index.of(step), extent - lanes), lanes)
+            yield emit.at_most(Index.of(step), extent - lanes), lanes
 
 
 class ContextKernel(ContextCode, AttentionKernel):

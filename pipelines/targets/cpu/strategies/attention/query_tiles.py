@@ -104,15 +104,15 @@ class QueryTiles(AttentionKernel):
             if name not in self.buffers:
                 continue
             key = Var.below(self.block_keys, name="k")
-            with emit.for_loop(self.strips.first_kept(keys), self.strips.keys_of(keys, keys.counts), 1, key), self.evaluator.scope():
-
-                def copy(start: Index, lanes: int, name: str = name, node: Node = node, extent: int = extent, key: Var = key) -> None:
-                    with self.evaluator.along(lanes) as lane:
-                        along = start + lane
-                        value = self._operand(node, 1, [*row, keys.base + key, along])
-                        self._store(name, (Index.of(key) + self.strips.before) * extent + along, value)
-
-                self._along(extent, self.p.lanes, copy)
+            with (
+                emit.for_loop(self.strips.first_kept(keys), self.strips.keys_of(keys, keys.counts), 1, key),
+                self.evaluator.scope(),
+                self._along(extent, self.p.lanes) as (start, lanes),
+                self.evaluator.along(lanes) as lane,
+            ):
+                along = start + lane
+                value = self._operand(node, 1, [*row, keys.base + key, along])
+                self._store(name, (Index.of(key) + self.strips.before) * extent + along, value)
 
     # ---- a tile
 
@@ -132,8 +132,7 @@ class QueryTiles(AttentionKernel):
 
     def _transpose(self, name: str, node: Node, extent: int, tile: QueryTile, j: Index | int, first: Index) -> None:
         """Vector `j` of a tile of the first operand of a product into a buffer: rows of an element of all queries."""
-
-        def block(start: Index, lanes: int) -> None:
+        with self._along(extent, self.p.lanes) as (start, lanes):
             if lanes == 1:
                 point = [*self._row(tile, first, Index.of(self.lane)), Index(), start]
                 columns = [self._operand(node, 0, point)]
@@ -143,8 +142,6 @@ class QueryTiles(AttentionKernel):
                     columns = vectors.transpose([self._operand(node, 0, point) for point in points])
             for i, column in enumerate(columns):
                 self._keep(name, tile.number * extent + start + i, j, column)
-
-        self._along(extent, self.p.lanes, block)
 
     def _seen(self, tile: QueryTile, keys: KeyBlock, body: Callable[[Parts], None]) -> None:
         """`body` of the keys of a block that a tile sees, if it sees any."""

@@ -159,20 +159,13 @@ class RowAttention(ContextKernel):
     def _start(self, row: list[Index], place: "_RowPosition") -> None:
         """The query as the product takes it; the largest score, the total and the context of no key."""
         number = place.number
-
-        def query(start: Index, lanes: int) -> None:
-            with self.evaluator.along(lanes) as lane:
-                along = start + lane
-                query = self._operand(self.a.product, 0, [*self._row(row, place), Index(), along])
-                self._store("query", number * self.depth + along, query)
-
-        def context(start: Index, lanes: int) -> None:
-            with self.evaluator.along(lanes) as lane:
-                along = start + lane
-                self._store("context", number * self.width + along, self._initial(self.a.context))
-
-        self._along(self.depth, self.p.depth_lanes, query)
-        self._along(self.width, self.p.width_lanes, context)
+        with self._along(self.depth, self.p.depth_lanes) as (start, lanes), self.evaluator.along(lanes) as lane:
+            along = start + lane
+            query = self._operand(self.a.product, 0, [*self._row(row, place), Index(), along])
+            self._store("query", number * self.depth + along, query)
+        with self._along(self.width, self.p.width_lanes) as (start, lanes), self.evaluator.along(lanes) as lane:
+            along = start + lane
+            self._store("context", number * self.width + along, self._initial(self.a.context))
         for i, node in enumerate((self.a.largest, self.a.total)):
             self._store("rows", number * 3 + i, self._initial(node))
 
@@ -301,14 +294,10 @@ class RowAttention(ContextKernel):
     def _finish(self, row: list[Index], place: "_RowPosition") -> None:
         """Divides by the total and stores."""
         at, number = self._row(row, place), place.number
-
-        def store(start: Index, lanes: int) -> None:
-            with self.evaluator.along(lanes) as lane:
-                along = start + lane
-                total, context = self._load("rows", number * 3 + 1), self._load("context", number * self.width + along)
-                self.evaluator.store(self._result(at, along, context, total), self.output, self._place(at, along))
-
-        self._along(self.width, self.p.width_lanes, store)
+        with self._along(self.width, self.p.width_lanes) as (start, lanes), self.evaluator.along(lanes) as lane:
+            along = start + lane
+            total, context = self._load("rows", number * 3 + 1), self._load("context", number * self.width + along)
+            self.evaluator.store(self._result(at, along, context, total), self.output, self._place(at, along))
         if self.a.lse is not None:
             self._store_lse(at, self._load("rows", number * 3), self._load("rows", number * 3 + 1))
 

@@ -312,13 +312,10 @@ class _TileAttention(ContextKernel):
     # ---- rows
 
     def _copy_query(self, row: list[Index], place: Index) -> None:
-        def copy(start: Index, lanes: int) -> None:
-            with self.evaluator.lanes(lanes) as lane:
-                value = emit.broadcast(self._operand(self.a.product, 0, [*row, Index(), start + lane]), lanes)
-                narrow = emit.convert(value, [("arith.truncf", self.bf16)])
-                self._store("queries", place * self.depth + start + lane, narrow)
-
-        self._along(self.depth, self.lanes, copy)
+        with self._along(self.depth, self.lanes) as (start, lanes), self.evaluator.lanes(lanes) as lane:
+            value = emit.broadcast(self._operand(self.a.product, 0, [*row, Index(), start + lane]), lanes)
+            narrow = emit.convert(value, [("arith.truncf", self.bf16)])
+            self._store("queries", place * self.depth + start + lane, narrow)
 
     def _softmax(self, row: list[Index], place: Index) -> None:
         """Scores of a row become weights; their sum is kept."""
@@ -380,13 +377,9 @@ class _TileAttention(ContextKernel):
 
     def _finish(self, row: list[Index], place: Index) -> None:
         """Divides by the total and stores."""
-
-        def store(start: Index, lanes: int) -> None:
-            with self.evaluator.lanes(lanes) as lane:
-                total, context = self._load("totals", place), self._load("context", place * self.width + start + lane)
-                value = self._result(row[: QUERY + 1], start + lane, context, total)
-                self.evaluator.store(value, self.output, self._place(row[: QUERY + 1], start + lane))
-
-        self._along(self.width, min(self.lanes, COLUMNS), store)
+        with self._along(self.width, min(self.lanes, COLUMNS)) as (start, lanes), self.evaluator.lanes(lanes) as lane:
+            total, context = self._load("totals", place), self._load("context", place * self.width + start + lane)
+            value = self._result(row[: QUERY + 1], start + lane, context, total)
+            self.evaluator.store(value, self.output, self._place(row[: QUERY + 1], start + lane))
         if self.a.lse is not None:
             self._store_lse(row, self._load("largest", place), self._load("totals", place))

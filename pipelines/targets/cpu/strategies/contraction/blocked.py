@@ -142,20 +142,20 @@ class BlockedNest(TaskNest):
             start = self._scratch_start(task, panel, step)
             self._pack_panel(columns, at, self.panel_scratch, start, steps)
             if sum(lanes for _, lanes in columns) < self.tile.width:
-                self._each_step(at, lambda p: clear(columns, start + self.c.step(p) * self.tile.width), steps)
+                with self._each_step(at, steps) as p:
+                    clear(columns, start + self.c.step(p) * self.tile.width)
 
-        def one(inner: Point) -> None:
+        if contiguous_steps(self.c, steps):
+            self._each_panel(task, lambda panel: self._panel_code(panel, point, panel_code))
+            return
+        with self._each_step(point, steps) as inner:
+
             def step_code(panel: Index, columns: Columns, at: Point) -> None:
                 start = self._scratch_start(task, panel, step) + self.c.step(inner) * self.tile.width
                 self._pack_columns(columns, at, self.panel_scratch, start)
                 clear(columns, start)
 
             self._each_panel(task, lambda panel: self._panel_code(panel, inner, step_code))
-
-        if contiguous_steps(self.c, steps):
-            self._each_panel(task, lambda panel: self._panel_code(panel, point, panel_code))
-        else:
-            self._each_step(point, one, steps)
 
     def _scratch_start(self, task: Task, panel: Index, step: Index) -> Index:
         """The position of step 0 of a panel in scratch memory that begins with `step`."""

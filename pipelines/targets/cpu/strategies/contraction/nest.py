@@ -159,15 +159,13 @@ class ContractionNest(ABC):
         def at(p: Point) -> Index:
             return start + self.c.step(p) * self.tile.width
 
-        def code(outer: Point) -> None:
+        with self._each_step(point, steps, [v for v in self.c.reduction if v not in run]) as outer:
             one = lambda p: self._pack_columns(columns, {**outer, **p}, buffer, at({**outer, **p}))  # noqa: E731
             if not run:
                 one({})
                 return
             copy = PanelCopy(self.c, run, self.tile.lanes, columns, outer, self.evaluator, buffer)
             copy.copy(steps.get(run[-1], (0, run[-1].extent)), lambda p: at({**outer, **p}), one)
-
-        self._each_step(point, code, steps, [v for v in self.c.reduction if v not in run])
 
     def _pack_columns(self, columns: Columns, point: Point, buffer: ir.Value, at: Index) -> None:
         """Copies one step of a panel of B to `at` in a buffer; `point` says which."""
@@ -196,9 +194,10 @@ class ContractionNest(ABC):
             with self.evaluator.along(lanes) as lane:
                 self.evaluator.store(value, buffer, at + lane + start)
 
-    def _each_step(self, point: Point, code: Callable[[Point], None], steps: Steps, reduction: Sequence[Var] | None = None) -> None:
+    @contextmanager
+    def _each_step(self, point: Point, steps: Steps, reduction: Sequence[Var] | None = None) -> Iterator[Point]:
         """Loops over the steps of the reduction, or of some of its loops, as they lie in B, so that the steps of a cache line follow each
-        other; `steps` bounds those of some loops."""
+        other, which yield their point; `steps` bounds those of some loops."""
         offset = self.c.b.offset
         with ExitStack() as loops:
             for loop in sorted(self.c.reduction if reduction is None else reduction, key=lambda v: -abs(guess(offset.coefficient(v)))):
@@ -207,4 +206,4 @@ class ContractionNest(ABC):
                 loops.enter_context(emit.for_loop(low, high, 1, var))
                 loops.enter_context(self.evaluator.scope())
                 point = {**point, loop: Index.of(var)}
-            code(point)
+            yield point

@@ -1,6 +1,7 @@
 """The copy of A, in the order in which tiles read it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
@@ -18,7 +19,8 @@ def pack_rows(plan: Plan, evaluator: Evaluator, rows: Sequence[Point], out: ir.V
     """Copies the rows of a tile, side by side for each step; contiguous rows by transposing blocks in registers."""
     c, tile = plan.contraction, plan.tile
     base = tile_offset(c, tile, rows[0])
-    _each_outer_step(c, evaluator, rows, lambda points: _pack_steps(c, evaluator, points, c.reduction[-1], tile.lanes, base, out))
+    with _each_outer_step(c, evaluator, rows) as points:
+        _pack_steps(c, evaluator, points, c.reduction[-1], tile.lanes, base, out)
 
 
 def row_copy(plan: Plan, buffer: ir.Value) -> RowCopy:
@@ -45,9 +47,7 @@ def tile_offset(contraction: Contraction, tile: RegisterTile, point: Point) -> I
 def copy_row(plan: Plan, evaluator: Evaluator, row: Point, out: ir.Value) -> None:
     """Copies a row as a whole, to the position given by `copied_at`."""
     c, last = plan.contraction, plan.contraction.reduction[-1]
-
-    def steps(points: Sequence[Point]) -> None:
-        (point,) = points
+    with _each_outer_step(c, evaluator, [row]) as (point,):
         base = copied_at(plan, {**row, **{v: point[v] for v in c.reduction[:-1]}})
 
         def some(lanes: int, low: Size, high: Size) -> None:
@@ -60,8 +60,6 @@ def copy_row(plan: Plan, evaluator: Evaluator, row: Point, out: ir.Value) -> Non
         if whole != last.extent:
             some(1, whole, last.extent)
 
-    _each_outer_step(c, evaluator, [row], steps)
-
 
 def copied_at(plan: Plan, point: Point) -> Index:
     """Where the element of A for a point is in a copy of whole rows."""
@@ -69,13 +67,14 @@ def copied_at(plan: Plan, point: Point) -> Index:
     return (c.batch_at(point) * plan.rows + point[c.rows[-1].var]) * plan.row_pitch + c.step(point)
 
 
-def _each_outer_step(c: Contraction, evaluator: Evaluator, rows: Sequence[Point], code: Callable[[Sequence[Point]], None]) -> None:
-    """Emits `code(points)` of rows for each step of all reduction loops but the innermost."""
+@contextmanager
+def _each_outer_step(c: Contraction, evaluator: Evaluator, rows: Sequence[Point]) -> Iterator[list[Point]]:
+    """Loops over the steps of all reduction loops but the innermost, which yield the points of rows."""
     points = [_split_row(c, evaluator, row) for row in rows]
     variables = [Var(0, v.high, name=v.name) for v in c.reduction[:-1]]
     with nest.serial(variables, evaluator):
         steps = {v: Index.of(var) for v, var in zip(c.reduction, variables, strict=False)}
-        code([{**p, **steps} for p in points])
+        yield [{**p, **steps} for p in points]
 
 
 def _split_row(contraction: Contraction, evaluator: Evaluator, point: Point) -> Point:

@@ -5,8 +5,8 @@ the padding. A strip is small compared to the work on it, its tiles need no pred
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from relayc.dialects.mlir import ir
@@ -225,7 +225,8 @@ class StripCopy:
             return
         place = self.order.index(None)
         outer, inner = ([v for v in some if v is not None] for some in (self.order[:place], self.order[place + 1 :]))
-        self._each_step(outer, point, Index(), lambda steps, at: self._fill_positions(inner, base, ends, steps, at))
+        with self._each_step(outer, point, Index()) as (steps, at):
+            self._fill_positions(inner, base, ends, steps, at)
 
     def _fill_positions(self, inner: Sequence[Var], base: Index, ends: tuple[ir.Value, ...], point: Point, at: Index) -> None:
         """The positions of the outer steps one by one: all inner steps of those inside, zeros for others."""
@@ -271,17 +272,19 @@ class StripCopy:
             until, before = (emit.first_lanes(emit.arith("subi", end, var.value), self.lanes) for end in (high, low))
             mask = emit.arith("andi", until, emit.arith("xori", before, emit.number(1, before.type)))
             steps = [v for v in self.order if v is not None]
-            self._each_step(steps, point, Index(0, {var: 1}), lambda inner, at: self._copy_vector(mask, base + var, inner, at))
+            with self._each_step(steps, point, Index(0, {var: 1})) as (inner, at):
+                self._copy_vector(mask, base + var, inner, at)
 
-    def _each_step(self, steps: Sequence[Var], point: Point, at: Index, code: Callable[[Point, Index], None]) -> None:
-        """`code(point, place in the strip)` for the steps of the reduction whose rows are inside."""
-        if not steps:
-            code(point, at)
-            return
-        v, *rest = steps
-        var = Var(0, v.high, name=v.name)
-        with emit.for_loop(*steps_of(self.contraction, v, point), 1, var), self.evaluator.scope():
-            self._each_step(rest, {**point, v: Index.of(var)}, at + Index(0, {var: self.pitch[v]}), code)
+    @contextmanager
+    def _each_step(self, steps: Sequence[Var], point: Point, at: Index) -> Iterator[tuple[Point, Index]]:
+        """Loops over the steps of the reduction whose rows are inside, which yield their point and their place in the strip."""
+        with ExitStack() as loops:
+            for v in steps:
+                var = Var(0, v.high, name=v.name)
+                loops.enter_context(emit.for_loop(*steps_of(self.contraction, v, point), 1, var))
+                loops.enter_context(self.evaluator.scope())
+                point, at = {**point, v: Index.of(var)}, at + Index(0, {var: self.pitch[v]})
+            yield point, at
 
     def _copy_vector(self, mask: ir.Value, position: Index, point: Point, at: Index) -> None:
         with self.evaluator.lanes(self.lanes, mask) as lane:

@@ -3,8 +3,9 @@
 from collections import Counter
 from math import prod
 
+from relayc.dialects.functions import symbol_name
 from relayc.dialects.mlir import ir
-from relayc.dialects.operations import element_bytes, find_operations
+from relayc.dialects.operations import element_bytes, find_operations, innermost_around
 from relayc.pipelines.context.upstream import run_upstream
 from relayc.pipelines.emission.emit import element_of
 from relayc.pipelines.llvm.bare_pointers import give_bare_pointers
@@ -140,16 +141,8 @@ def _run(module: ir.Module, *passes: str) -> None:
 
 def _contents(module: ir.Module) -> tuple[set[str], set[ir.Type]]:
     """The names of all operations in a module, and the types of everything that is computed."""
-    names: set[str] = set()
-    types: set[ir.Type] = set()
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        names.add(op.name)
-        types.update(result.type for result in op.results)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    return names, types
+    found = find_operations(module.operation, lambda op: True)
+    return {op.name for op in found}, {result.type for op in found for result in op.results}
 
 
 def _is_too_large(type_: ir.Type) -> bool:
@@ -158,17 +151,8 @@ def _is_too_large(type_: ir.Type) -> bool:
 
 def _refuse_vectors(module: ir.Module) -> None:
     """Raises CodegenError that names function and location of the first vector larger than MAX_VECTOR_BYTES."""
-    function, refused = "", ""
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        nonlocal function, refused
-        if op.name == "func.func":
-            function = ir.StringAttr(op.attributes["sym_name"]).value
-        for result in op.results:
-            if _is_too_large(result.type):
-                refused = f"@{function} at {op.location}: expected vectors of at most {MAX_VECTOR_BYTES} bytes, found {result.type}"
-                return ir.WalkResult.INTERRUPT
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    raise CodegenError(refused)
+    first, *_ = find_operations(module.operation, lambda op: any(_is_too_large(r.type) for r in op.results), ir.WalkOrder.PRE_ORDER)
+    function = innermost_around(first, lambda outer: outer.name == "func.func")
+    name = "" if function is None else symbol_name(function)
+    type_ = next(r.type for r in first.results if _is_too_large(r.type))
+    raise CodegenError(f"@{name} at {first.location}: expected vectors of at most {MAX_VECTOR_BYTES} bytes, found {type_}")

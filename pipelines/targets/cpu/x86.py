@@ -1,5 +1,6 @@
 """Operations of the x86 dialect to LLVM's intrinsics: tiles of AMX, dot products and conversions of AVX512-BF16."""
 
+from relayc.dialects.functions import retype
 from relayc.dialects.mlir import ir
 from relayc.dialects.operations import find_operations, has_operation, innermost_around
 from relayc.pipelines.context.upstream import run_upstream
@@ -25,20 +26,12 @@ def lower_x86(module: ir.Module) -> None:
     """
     run_upstream(module.operation, "convert-to-llvm{filter-dialects=x86}")
     register = ir.Type.parse("!llvm.x86_amx")
-    casts: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        for value in (*op.results, *(a for region in op.regions for block in region.blocks for a in block.arguments)):
-            if str(value.type).startswith(TILE):
-                value.set_type(register)
-        if op.name == "builtin.unrealized_conversion_cast" and op.results[0].type == register:
-            casts.append(op)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    retype(module.operation, lambda type_: register if str(type_).startswith(TILE) else type_)
+    casts = find_operations(module.operation, lambda op: op.name == "builtin.unrealized_conversion_cast")
     for op in casts:
-        op.results[0].replace_all_uses_with(op.operands[0])
-        op.erase()
+        if op.results[0].type == register:
+            op.results[0].replace_all_uses_with(op.operands[0])
+            op.erase()
 
 
 def convert_by_instruction(module: ir.Module) -> None:

@@ -1,5 +1,6 @@
 """Operations under another one and around it, the end of a block, users of a value, and bytes of elements."""
 
+import re
 from collections.abc import Callable
 
 from relayc.dialects.mlir import ir
@@ -39,6 +40,11 @@ def innermost_around(op: ir.Operation, wanted: Callable[[ir.Operation], object])
     while outer is not None and not wanted(outer):
         outer = outer.parent
     return outer
+
+
+def keyword_of(op: ir.Operation, attribute: str) -> str:
+    """The keyword that an attribute is: `bfly` of `#nvvm<shfl_kind bfly>`, `bf16` of `#nvvm.wgmma_type<bf16>`."""
+    return re.findall(r"\w+", str(op.attributes[attribute]))[-1]
 
 
 def called_names(root: ir.Operation) -> list[str]:

@@ -111,6 +111,22 @@ def broadcast(value: ir.Value, width: int) -> ir.Value:
     return constant(ir.DenseElementsAttr.get_splat(type_, attribute), type_)
 
 
+# ---- structs of the LLVM dialect
+
+
+def struct(type_: ir.Type, members: Sequence[ir.Value]) -> ir.Value:
+    """A struct of its members."""
+    made = create("llvm.mlir.poison", [type_], [])
+    for i, value in enumerate(members):
+        made = create("llvm.insertvalue", [type_], [made, value], {"position": ir.DenseI64ArrayAttr.get([i])})
+    return made
+
+
+def member(of: ir.Value, position: int, type_: ir.Type) -> ir.Value:
+    """A member of a struct."""
+    return create("llvm.extractvalue", [type_], [of], {"position": ir.DenseI64ArrayAttr.get([position])})
+
+
 # ---- constants
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.operations import constant_of, find_operations
+from relayc.dialects.operations import constant_of, find_operations, keyword_of
 from relayc.pipelines.emission import emit
 from relayc.pipelines.targets.cuda.architectures import WARP
 from relayc.pipelines.targets.cuda.device.errors import DeviceCodeError, place_of
@@ -50,7 +50,7 @@ def _special(register: str, end: int | None = None) -> ir.Value:
 
 
 def _axis(op: ir.Operation) -> int:
-    return _AXES.index(str(op.attributes["dimension"]).rstrip(">")[-1])
+    return _AXES.index(keyword_of(op, "dimension"))
 
 
 def _thread(axis: int, block: Block) -> ir.Value:
@@ -105,7 +105,7 @@ _NUMBERS: dict[str, Callable[[ir.Operation, Block], ir.Value]] = {
 
 def _shuffle(op: ir.Operation) -> None:
     """shfl.sync of all lanes; a value of another width than 32 bits in pieces of that width."""
-    mode = str(op.attributes["mode"]).rstrip(">").split()[-1]
+    mode = keyword_of(op, "mode")
     value, by, lanes = op.operands
     width = constant_of(lanes)
     if width is None or not 1 <= width <= WARP or width & (width - 1):
@@ -133,11 +133,7 @@ def _exchanged(mode: str, value: ir.Value, by: ir.Value, clamp: int, wants_valid
         return emit.create("nvvm.shfl.sync", [value.type], operands, attributes), None
     pair = ir.Type.parse(f"!llvm.struct<({value.type}, i1)>")
     made = emit.create("nvvm.shfl.sync", [pair], operands, {**attributes, "return_value_and_is_valid": ir.UnitAttr.get()})
-    parts = [
-        emit.create("llvm.extractvalue", [type_], [made], {"position": ir.DenseI64ArrayAttr.get([i])})
-        for i, type_ in enumerate((value.type, i1))
-    ]
-    return parts[0], parts[1]
+    return emit.member(made, 0, value.type), emit.member(made, 1, i1)
 
 
 def _by_words(value: ir.Value, exchange: Callable[[ir.Value], ir.Value], op: ir.Operation) -> ir.Value:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import keyword_of
 from relayc.pipelines.emission import emit
 from relayc.pipelines.targets.gpu.emulate.pointers import at, load, word
 from relayc.pipelines.targets.gpu.emulate.registry import instruction
@@ -51,7 +52,7 @@ def load_matrices(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]
             half = load(at(row, emit.arith("muli", group, word(2))), ir.IntegerType.get_signless(16))
             halves.append(emit.create("arith.extui", [i32], [half]))
         found.append(emit.arith("ori", halves[0], emit.arith("shli", halves[1], emit.number(16, i32))))
-    return [found[0] if len(found) == 1 else _struct(op.results[0].type, found)]
+    return [found[0] if len(found) == 1 else emit.struct(op.results[0].type, found)]
 
 
 @instruction("nvvm.mma.sync", waits=True)
@@ -78,7 +79,7 @@ def multiply_add(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
     call = ir.Operation.create(
         "func.call", results=results, operands=[*pointers, *sums], attributes={"callee": ir.FlatSymbolRefAttr.get(function)}
     )
-    return [_struct(op.results[0].type, list(call.results))]
+    return [emit.struct(op.results[0].type, list(call.results))]
 
 
 _BITS = {"f16": 16, "bf16": 16, "tf32": 32, "s8": 8, "u8": 8}
@@ -87,10 +88,7 @@ _FLOATS = {"f16": "f16", "bf16": "bf16", "tf32": "f32"}
 
 def _kind(op: ir.Operation, attribute: str) -> str:
     """The PTX type of an operand; f16 unless the operation states it."""
-    if attribute not in op.attributes:
-        return "f16"
-    found = re.search(r"<(\w+)>", str(op.attributes[attribute]))
-    return found[1] if found else ""
+    return keyword_of(op, attribute) if attribute in op.attributes else "f16"
 
 
 def _multiply_add_text(name: str, a: str, b: str) -> str:
@@ -135,10 +133,3 @@ def _multiply_add_text(name: str, a: str, b: str) -> str:
                     sums[i] = value(f"arith.addi {value(f'arith.muli {x}, {y} : i32')}, {sums[i]} : i32")
     lines += [f"  return {', '.join(sums)} : {', '.join([type_] * 4)}", "}"]
     return "\n".join(lines)
-
-
-def _struct(type_: ir.Type, values: Sequence[ir.Value]) -> ir.Value:
-    made = emit.create("llvm.mlir.poison", [type_], [])
-    for i, value in enumerate(values):
-        made = emit.create("llvm.insertvalue", [type_], [made, value], {"position": ir.DenseI64ArrayAttr.get([i])})
-    return made

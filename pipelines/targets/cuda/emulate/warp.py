@@ -4,17 +4,13 @@
 from collections.abc import Callable, Sequence
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import keyword_of
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Var
 from relayc.pipelines.targets.gpu.emulate.pointers import i64, to_word, word
 from relayc.pipelines.targets.gpu.emulate.positions import WARP
 from relayc.pipelines.targets.gpu.emulate.registry import instruction
 from relayc.pipelines.targets.gpu.emulate.thread import WaitingThread, WarpExchange
-
-
-def kind_of(op: ir.Operation) -> str:
-    """The keyword of an instruction: `bfly` of `#nvvm<shfl_kind bfly>`."""
-    return str(op.attributes["kind"]).rstrip(">").split()[-1]
 
 
 @instruction("nvvm.shfl.sync", waits=True)
@@ -33,17 +29,13 @@ def shuffle(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
         "down": lambda: emit.arith("addi", lane, by),
         "bfly": lambda: emit.arith("xori", lane, by),
         "idx": lambda: emit.arith("ori", lowest, emit.arith("andi", by, free)),
-    }[kind_of(op)]()
-    valid = emit.compare("sge" if kind_of(op) == "up" else "sle", source, highest)
+    }[keyword_of(op, "kind")]()
+    valid = emit.compare("sge" if keyword_of(op, "kind") == "up" else "sle", source, highest)
     source = emit.select(valid, source, lane)
     given = lanes.read(0, emit.select(takes_part(lanes, source), source, lane))
     if "return_value_and_is_valid" not in op.attributes:
         return [given]
-    type_ = op.results[0].type
-    both = emit.create("llvm.mlir.undef", [type_], [])
-    for i, part in enumerate((given, valid)):
-        both = emit.create("llvm.insertvalue", [type_], [both, part], {"position": ir.DenseI64ArrayAttr.get([i])})
-    return [both]
+    return [emit.struct(op.results[0].type, (given, valid))]
 
 
 def takes_part(lanes: WarpExchange, lane: ir.Value) -> ir.Value:
@@ -81,7 +73,7 @@ def vote(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
     mask, holds = op.operands
     lanes = thread.exchange(op, [to_word(holds)], mask)
     bits = over_lanes(lanes, word(0), lambda found, lane: emit.arith("ori", found, emit.arith("shli", lanes.read(0, lane), lane)))
-    return [_result(op, bits, lanes.participants, kind_of(op))]
+    return [_result(op, bits, lanes.participants, keyword_of(op, "kind"))]
 
 
 @instruction("nvvm.match.sync", waits=True)
@@ -93,15 +85,11 @@ def match(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
         lanes, word(0), lambda found, lane: emit.arith("ori", found, _bit(lane, emit.compare("eq", lanes.read(0, lane), value)))
     )
     i32 = ir.IntegerType.get_signless(32)
-    if kind_of(op) == "any":
+    if keyword_of(op, "kind") == "any":
         return [emit.create("arith.trunci", [i32], [same])]
     every = emit.compare("eq", same, lanes.participants)
     bits = emit.create("arith.trunci", [i32], [emit.select(every, same, word(0))])
-    type_ = op.results[0].type
-    both = emit.create("llvm.mlir.undef", [type_], [])
-    for i, part in enumerate((bits, every)):
-        both = emit.create("llvm.insertvalue", [type_], [both, part], {"position": ir.DenseI64ArrayAttr.get([i])})
-    return [both]
+    return [emit.struct(op.results[0].type, (bits, every))]
 
 
 _INTEGER_REDUCTIONS = {
@@ -120,7 +108,7 @@ _INTEGER_REDUCTIONS = {
 def reduce(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
     """Integers of 32 bits of all lanes, combined."""
     value, mask = op.operands
-    kind = kind_of(op)
+    kind = keyword_of(op, "kind")
     if kind not in _INTEGER_REDUCTIONS:
         raise ValueError(f"kernel {thread.kernel} at {op.location}: expected a reduction of integers, found {kind}")
     lanes = thread.exchange(op, [value], mask)

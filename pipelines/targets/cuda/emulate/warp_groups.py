@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import keyword_of
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.mlir_text import constants, loaded_word, mlir_texts
 from relayc.pipelines.targets.cuda.emulate.mbarriers import poll_until
@@ -261,14 +262,14 @@ def multiply_add(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
     """64 rows by up to 256 columns of lines of 32 bytes along the depth: bf16 or f16, along or across it, or tf32 or bytes along it."""
     sums, a, b = op.operands
     rows, columns, depth = map(int, re.findall(r"\d+", str(op.attributes["shape"])))
-    kinds = (_kind(op, "typeA"), _kind(op, "typeB"))
-    if _SUMS.get(kinds) != _kind(op, "typeD") or (rows, depth) != (_ROWS, _LINE_BYTES // _BYTES[kinds[0]]):
-        found = f"m{rows}n{columns}k{depth} of {', '.join((*kinds, _kind(op, 'typeD')))}"
+    kinds = (keyword_of(op, "typeA"), keyword_of(op, "typeB"))
+    if _SUMS.get(kinds) != keyword_of(op, "typeD") or (rows, depth) != (_ROWS, _LINE_BYTES // _BYTES[kinds[0]]):
+        found = f"m{rows}n{columns}k{depth} of {', '.join((*kinds, keyword_of(op, 'typeD')))}"
         wanted = "wgmma of bf16, f16 or tf32 in f32 or of bytes in s32"
         raise ValueError(f"kernel {thread.kernel} at {op.location}: expected {wanted}, found {found}")
-    are_across = (_kind(op, "layoutA") == "col", _kind(op, "layoutB") == "row")
-    facts = [_kind(op, name) for name in ("scaleA", "scaleB", "scaleD")]
-    if facts != ["one", "one", "one"] or ("satfinite" in op.attributes and _kind(op, "satfinite") != "wrapped"):
+    are_across = (keyword_of(op, "layoutA") == "col", keyword_of(op, "layoutB") == "row")
+    facts = [keyword_of(op, name) for name in ("scaleA", "scaleB", "scaleD")]
+    if facts != ["one", "one", "one"] or ("satfinite" in op.attributes and keyword_of(op, "satfinite") != "wrapped"):
         raise ValueError(f"kernel {thread.kernel} at {op.location}: expected wgmma that is scaled by 1 and wraps, found {op}")
     base = to_word(thread.block)
     in_group = emit.arith("andi", thread.linear, word(_GROUP - 1))
@@ -284,11 +285,6 @@ def multiply_add(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
             found = call(_named(thread, _hash(is_across)), [base, descriptor, word(lines), found], [found.type])
         thread.defer(queue, _named(thread, _check(are_across)), [base, a, b, word(columns), found, note])
     return [load(memory, op.results[0].type)]
-
-
-def _kind(op: ir.Operation, attribute: str) -> str:
-    found = re.search(r"<(\w+)>", str(op.attributes[attribute]))
-    return found[1] if found else ""
 
 
 def _note(thread: WaitingThread) -> ir.Value:

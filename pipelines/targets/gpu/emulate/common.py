@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from relayc.dialects.mlir import gpu, ir
+from relayc.dialects.operations import keyword_of
 from relayc.pipelines.emission import emit
 from relayc.pipelines.targets.gpu.emulate.pointers import to_word, word
 from relayc.pipelines.targets.gpu.emulate.positions import AXES, NUMBERS
@@ -13,7 +14,7 @@ from relayc.pipelines.targets.gpu.emulate.thread import Thread, WaitingThread
 
 
 def _axis(op: ir.Operation) -> int:
-    return gpu.Dimension[str(op.attributes["dimension"]).rstrip(">").split()[-1]].value
+    return gpu.Dimension[keyword_of(op, "dimension")].value
 
 
 @instruction(*[f"gpu.{name}" for name in [*AXES, *NUMBERS]])
@@ -57,7 +58,7 @@ def shuffle(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
     """A shuffle in the first `width` lanes of the warp. A source lane outside yields the lane's own value; the second result is then
     false."""
     value, offset, width = op.operands
-    mode = str(op.attributes["mode"]).rstrip(">").split()[-1]
+    mode = keyword_of(op, "mode")
     last = to_word(width)
     # All bits for a whole warp, whose number of lanes is that of bits of a mask.
     mask = emit.arith("subi", emit.arith("shli", word(1), last), word(1))

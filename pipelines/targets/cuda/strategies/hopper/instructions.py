@@ -44,10 +44,7 @@ def no_sums(columns: int, element: ir.Type) -> ir.Value:
 
 def sums_of(values: Sequence[ir.Value]) -> ir.Value:
     """Sums that a thread holds, one by one (see sum_of), as products take them."""
-    found = emit.create("llvm.mlir.poison", [ir.Type.parse(f"!llvm.struct<({', '.join(str(value.type) for value in values)})>")], [])
-    for i, value in enumerate(values):
-        found = emit.create("llvm.insertvalue", [found.type], [found, value], {"position": ir.DenseI64ArrayAttr.get([i])})
-    return found
+    return emit.struct(ir.Type.parse(f"!llvm.struct<({', '.join(str(value.type) for value in values)})>"), values)
 
 
 def multiply_add(
@@ -90,7 +87,7 @@ def wait_products(keep: int) -> None:
 
 def sum_of(sums: ir.Value, position: int, element: ir.Type) -> ir.Value:
     """One of the sums that a thread holds: number 4 j + 2 h + o is of row (lane / 4) + 8 h of the warp, column 8 j + 2 (lane % 4) + o."""
-    return emit.create("llvm.extractvalue", [element], [sums], {"position": ir.DenseI64ArrayAttr.get([position])})
+    return emit.member(sums, position, element)
 
 
 # ---- warps

@@ -59,7 +59,7 @@ class Instruction:
             attributes["intOverflowBehavior"] = emit.parsed("#nvvm.mma_int_overflow<wrapped>")
         type_ = ir.Type.parse(f"!llvm.struct<({', '.join([self.sums] * 4)})>")
         found = emit.create("nvvm.mma.sync", [type_], [*a, *b, *sums], attributes)
-        return [_member(found, i, sums[0].type) for i in range(4)]
+        return [emit.member(found, i, sums[0].type) for i in range(4)]
 
 
 def operand_words(words: Sequence[ir.Value], kind: str) -> list[ir.Value]:
@@ -89,10 +89,6 @@ def _rounded_to_tf32(word: ir.Value) -> ir.Value:
     return emit.create("nvvm.convert.float.to.tf32", [word.type], [value], {"rnd": emit.parsed("#nvvm.fp_rnd_mode<rna>")})
 
 
-def _member(struct: ir.Value, position: int, type_: ir.Type) -> ir.Value:
-    return emit.create("llvm.extractvalue", [type_], [struct], {"position": ir.DenseI64ArrayAttr.get([position])})
-
-
 # ---- matrix loads
 
 
@@ -107,7 +103,7 @@ def load_matrices(address: ir.Value, count: int, transposes: bool) -> list[ir.Va
     }
     type_ = ir.Type.parse(f"!llvm.struct<({', '.join(['i32'] * count)})>")
     found = emit.create("nvvm.ldmatrix", [type_], [address], attributes)
-    return [_member(found, i, i32) for i in range(count)]
+    return [emit.member(found, i, i32) for i in range(count)]
 
 
 def along_depth(tile: SharedTile, lane: Index, is_b: bool, first: Index, steps: int) -> list[ir.Value]:

@@ -69,6 +69,13 @@ class Evaluator:
         key = (id(node), *(i.key for i in indices))
         self.scopes[-1][key] = value
 
+    def with_init(self, value: ir.Value, init: Node, indices: Sequence[Index]) -> ir.Value:
+        """A sum that began at 0, and the initial value at some indices that it should have begun at."""
+        if init.kind == "splat" and init.op.attributes["value"].value == 0:
+            return value
+        first = self.at(init, indices if init.shape else [])
+        return vectors.add(value, emit.broadcast(first, self.width))
+
     @contextmanager
     def given(self, node: Node, value: ir.Value) -> Iterator[None]:
         """Context in which `node` has `value` at any indices: for an elementwise computation, which reads it at one point."""

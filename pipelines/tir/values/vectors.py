@@ -76,6 +76,14 @@ def interleave(a: ir.Value, b: ir.Value) -> ir.Value:
     return shuffle(a, b, [lane for i in range(width) for lane in (i, width + i)])
 
 
+def by_turns(values: Sequence[ir.Value]) -> ir.Value:
+    """The first element of each of several vectors, then the second of each, and so on; they are a power of two."""
+    if len(values) == 1:
+        return values[0]
+    half = len(values) // 2
+    return by_turns([interleave(a, b) for a, b in zip(values[:half], values[half:], strict=True)])
+
+
 def store_across(rows: Sequence[ir.Value], buffer: ir.Value, base: Index, stride: Size, lanes: int) -> None:
     """Stores vectors transposed: the values of one lane are contiguous in memory, `stride` elements after the values of the lane before."""
     for first in range(0, len(rows), lanes):

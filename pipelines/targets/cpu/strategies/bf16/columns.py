@@ -107,11 +107,7 @@ class ColumnsCopy:
 
     def _store(self, rows: Sequence[ir.Value], target: Index) -> None:
         """Stores rows of a group by turns."""
-        values = list(rows)
-        while len(values) > 1:
-            half = len(values) // 2
-            values = [vectors.interleave(values[i], values[half + i]) for i in range(half)]
-        vectors.store(values[0], self.buffer, target)
+        vectors.store(vectors.by_turns(rows), self.buffer, target)
 
     def _masked(self, first: Index, count: ir.Value, point: Point, target: Index) -> None:
         """The first `count` columns of a block, which are neighbours in memory, where a call says how many there are, or how deep they are:

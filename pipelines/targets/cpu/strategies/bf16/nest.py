@@ -483,14 +483,6 @@ class PairsNest:
             at[self.row] = at[self.row] + row
         indices = c.output_at(at)
         place = (tile * self.block.rows + row) * self.block.width + along
-        evaluator.remember(c.node, indices, self._with_initial(evaluator.load_from(self.scratch, c.node.element, place), indices))
+        found = evaluator.load_from(self.scratch, c.node.element, place)
+        evaluator.remember(c.node, indices, evaluator.with_init(found, c.structured.inits[0], indices))
         return evaluator.at(c.root, c.root_point(indices)), linearize(indices, c.node.shape)
-
-    def _with_initial(self, value: ir.Value, indices: Sequence[Index]) -> ir.Value:
-        """The sums began at 0: what they should have begun at is added now."""
-        init = self.c.structured.inits[0]
-        if init.kind == "splat" and init.op.attributes["value"].value == 0:
-            return value
-        first = self.evaluator.at(init, indices if init.shape else [])
-        first = emit.broadcast(first, self.evaluator.width)
-        return vectors.add(value, first)

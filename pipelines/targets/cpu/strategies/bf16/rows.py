@@ -187,7 +187,4 @@ class RowsCopy:
             return
         zero = emit.zero(emit.vector_of(BLOCK, self.node.element))
         values = [read(Index(i)) if i < last.extent else zero for i in range(last.pitch)]
-        while len(values) > 1:
-            half = len(values) // 2
-            values = [vectors.interleave(values[i], values[half + i]) for i in range(half)]
-        vectors.store(values[0], self.buffer, target)
+        vectors.store(vectors.by_turns(values), self.buffer, target)

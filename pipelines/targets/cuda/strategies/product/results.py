@@ -89,7 +89,7 @@ class Results:
         point[c.column] = column
         point[line] = point[line] + lane
         indices = c.output_at(point)
-        with evaluator.given(c.node, self._with_initial(sums, indices)):
+        with evaluator.given(c.node, evaluator.with_init(sums, c.structured.inits[0], indices)):
             value = evaluator.at(c.root, self._root_point(indices))
             evaluator.store(value, self.output, linearize(indices, c.node.shape))
 
@@ -98,15 +98,6 @@ class Results:
         if c.merged is not None:
             return c.root_point(indices)
         return reshape(indices, c.node.shape, c.root.shape, self.evaluator.quotient_and_rest)
-
-    def _with_initial(self, value: ir.Value, indices: list[Index]) -> ir.Value:
-        """Adds the initial values of the sums, which began at 0."""
-        init = self.problem.contraction.structured.inits[0]
-        if init.kind == "splat" and init.op.attributes["value"].value == 0:
-            return value
-        first = self.evaluator.at(init, indices if init.shape else [])
-        name = "addf" if isinstance(init.element, ir.FloatType) else "addi"
-        return emit.arith(name, value, emit.broadcast(first, self.evaluator.width))
 
 
 def load_run(buffer: ir.Value, first: Index, lanes: int, stride: Size) -> ir.Value:

@@ -1,11 +1,14 @@
 """Kernels for tests of device code, as tir with launches."""
 
+from collections.abc import Sequence
+
 from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay import IRModule
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
-from relayc.pipelines.targets.cuda.device.code import DeviceCode, lower_device
+from relayc.pipelines.targets.cuda.device.code import DeviceCode, compile_kernels
 from relayc.pipelines.targets.cuda.device.figures import KernelFigures, kernel_figures
+from relayc.pipelines.targets.cuda.device.lowering import lower_kernels
 from relayc.pipelines.targets.cuda.target import CudaTarget
 from relayc.pipelines.targets.gpu.outline import outline_launches
 
@@ -45,6 +48,15 @@ def outlined(text: str) -> ir.Module:
         module = ir.Module.parse(text)
         outline_launches(module)
     return module
+
+
+def lower_device(module: ir.Module, target: CudaTarget, architectures: Sequence[str] | None = None) -> DeviceCode:
+    """The device code of an outlined module (pipelines.targets.gpu.outline), whose kernels are lowered to the LLVM dialect in place.
+
+    Functions of the host and their `gpu.launch_func` do not change. Arguments and errors: see `lower_kernels` and `compile_kernels`.
+    """
+    lower_kernels(module, target)
+    return compile_kernels(module, target, architectures)
 
 
 def device_code(text: str, arch: str = "sm_80", architectures: tuple[str, ...] = ()) -> DeviceCode:

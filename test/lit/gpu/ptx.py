@@ -3,7 +3,8 @@
 
 from relayc.dialects.mlir import ir, make_context
 from relayc.pipelines.context.target import Target
-from relayc.pipelines.targets.cuda.device.code import lower_device
+from relayc.pipelines.targets.cuda.device.code import compile_kernels
+from relayc.pipelines.targets.cuda.device.lowering import lower_kernels
 from relayc.pipelines.targets.gpu.outline import outline_launches
 
 # CHECK: .target sm_90a
@@ -52,5 +53,7 @@ with make_context() as context:
     context.load_all_available_dialects()
     module = ir.Module.parse(TEXT)
     outline_launches(module)
-    code = lower_device(module, Target("cuda", arch="sm_90a"))
+    target = Target("cuda", arch="sm_90a")
+    lower_kernels(module, target)
+    code = compile_kernels(module, target)
 print(code.images.kernels["rows"].of("sm_90a").ptx)

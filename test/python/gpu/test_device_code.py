@@ -4,11 +4,11 @@ import os
 import re
 
 import pytest
-from device_kernels import WG, cuda, device_code, launched, outlined, ptx_of
+from device_kernels import WG, cuda, device_code, launched, lower_device, outlined, ptx_of
 
 from relayc.dialects.mlir import func, ir, make_context
 from relayc.pipelines.targets.cuda.architectures import ARCHITECTURES
-from relayc.pipelines.targets.cuda.device.code import compile_kernels, lower_device
+from relayc.pipelines.targets.cuda.device.code import compile_kernels
 from relayc.pipelines.targets.cuda.device.errors import DeviceCodeError
 from relayc.pipelines.targets.cuda.device.figures import count_ptx, resident_blocks, uses_tensor_cores
 from relayc.pipelines.targets.cuda.device.launches import LaunchFacts, launch_facts

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from device_kernels import cuda, device_code, launched, outlined
+from device_kernels import cuda, device_code, launched, lower_device, outlined
 
 from relayc.dialects.mlir import ir, llvm, make_context
 from relayc.pipelines.context.passes import PassContext
@@ -201,7 +201,7 @@ def test_a_kernel_that_spills_is_assembled_with_more_registers(monkeypatch: pyte
 
 def test_more_architectures_by_the_context() -> None:
     with PassContext(config={"cuda.architectures": ["sm_89"]}):
-        made = code.lower_device(outlined(KERNEL), cuda("sm_80"))
+        made = lower_device(outlined(KERNEL), cuda("sm_80"))
     assert [image.arch for image in made.images.kernels["k"].images] == ["sm_80", "sm_89"]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from attention_reference import Case, attentions, growing_cache
+from device_kernels import lower_device
 from gpu_kernels import only_function
 
 import relayc
@@ -14,7 +15,6 @@ from relayc.dialects.relay import IRModule
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
-from relayc.pipelines.targets.cuda.device.code import lower_device
 from relayc.pipelines.targets.cuda.device.figures import KernelFigures, kernel_figures
 from relayc.pipelines.targets.cuda.strategies.attention.copies import AsynchronousTiles, GatheredTiles, copy_of, tile_of
 from relayc.pipelines.targets.cuda.strategies.attention.tensor_blocks import _factor, queries_of

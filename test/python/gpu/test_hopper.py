@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from accuracy import UNIT, bound_of
 from contractions import Case, batch_product, check, convolution, matrix_product
+from device_kernels import lower_device
 from oracle import values
 from support import program
 from symbolic_ops import symbolic_program, tensor
@@ -433,7 +434,6 @@ def figures_of(mod: IRModule, target: Target) -> list[Any]:
 
 def code_of(mod: IRModule, target: Target) -> Any:
     """The device code of a program."""
-    from relayc.pipelines.targets.cuda.device.code import lower_device
     from relayc.pipelines.targets.cuda.target import CudaTarget
     from relayc.pipelines.targets.gpu.outline import outline_launches
     from relayc.pipelines.tir.gpu.tensor_maps import mark_tensor_maps

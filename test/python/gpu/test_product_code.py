@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import pytest
+from device_kernels import lower_device
 from oracle import values
 from support import Const, program
 
@@ -16,7 +17,6 @@ from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.build import build as build_module
 from relayc.pipelines.driver.compile import compile
 from relayc.pipelines.program.single import kernel_program
-from relayc.pipelines.targets.cuda.device.code import lower_device
 from relayc.pipelines.targets.cuda.device.figures import KernelFigures, kernel_figures
 from relayc.pipelines.targets.cuda.target import CudaTarget
 from relayc.pipelines.targets.gpu.outline import outline_launches

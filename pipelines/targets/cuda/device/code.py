@@ -14,7 +14,6 @@ from relayc.pipelines.targets.cuda.architectures import ARCHITECTURES
 from relayc.pipelines.targets.cuda.device.errors import DeviceCodeError
 from relayc.pipelines.targets.cuda.device.figures import KernelFigures, kernel_figures
 from relayc.pipelines.targets.cuda.device.llvm_text import KernelText, kernel_texts
-from relayc.pipelines.targets.cuda.device.lowering import lower_kernels
 from relayc.pipelines.targets.cuda.device.ptx import make_ptx, require_llvm
 from relayc.pipelines.targets.cuda.device.ptxas import assemble, tool, tool_version
 from relayc.pipelines.targets.cuda.passes import ARCHITECTURES_OPTION
@@ -45,15 +44,6 @@ class DeviceCode:
 def kept_code(images: bytes, arch: str) -> DeviceCode:
     """Device code as modules keep it (`Module.device_code`). Raises ValueError for anything else."""
     return DeviceCode(arch, Images.from_bytes(images))
-
-
-def lower_device(module: ir.Module, target: CudaTarget, architectures: Sequence[str] | None = None) -> DeviceCode:
-    """The device code of an outlined module (pipelines.targets.gpu.outline), whose kernels are lowered to the LLVM dialect in place.
-
-    Functions of the host and their `gpu.launch_func` do not change. Arguments and errors: see `lower_kernels` and `compile_kernels`.
-    """
-    lower_kernels(module, target)
-    return compile_kernels(module, target, architectures)
 
 
 def compile_kernels(module: ir.Module, target: CudaTarget, architectures: Sequence[str] | None = None) -> DeviceCode:

@@ -53,41 +53,6 @@ from relayc.frontend.registry import Progress
 from relayc.symbolic import Size
 
 __all__ = ["OnnxError", "SupportedOperator", "converter", "from_onnx", "supported_operators"]
-FAMILIES = (
-    activation,
-    attention,
-    binary,
-    columns,
-    conv,
-    create,
-    decoder,
-    dense,
-    determinant,
-    image,
-    indexing,
-    loops,
-    ngrams,
-    norm,
-    pool,
-    quantize,
-    random,
-    recurrent,
-    reduce,
-    sampling,
-    scan,
-    sequences,
-    signal,
-    sort,
-    structure,
-    training,
-    text,
-    transform,
-    unary,
-    vision,
-    *contrib.FAMILIES,
-    *ml.FAMILIES,
-)
-"""The modules that register converters."""
 
 
 class SupportedOperator(NamedTuple):

@@ -5,6 +5,3 @@ what it computes on CPUs.
 """
 
 from relayc.frontend.onnx.contrib import activation, attention, conv, dense, experts, grouped_attention, norm, quantize
-
-FAMILIES = (activation, attention, conv, dense, experts, grouped_attention, norm, quantize)
-"""Modules that register converters."""

@@ -8,6 +8,3 @@ tables of the program of them; the others hold the converters of a family each.
 """
 
 from relayc.frontend.onnx.ml import encoders, features, linear, maps, svm, trees
-
-FAMILIES = (encoders, features, linear, maps, svm, trees)
-"""The modules that register converters."""

@@ -29,9 +29,7 @@ for _name, _function in _FUNCTIONS.items():
     _register(_name, _function)
 
 
-@aten("gelu")
-def gelu_(self: Tensor, approximate: str) -> Tensor:
-    return gelu(self, approximate)
+aten("gelu", self="x")(gelu)
 
 
 @aten("leaky_relu")

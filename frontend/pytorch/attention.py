@@ -76,7 +76,8 @@ def _attention_lse(
     return found, lse
 
 
-def _derivatives(
+@aten("_scaled_dot_product_flash_attention_for_cpu_backward", grad_out="grad", logsumexp="lse", attn_mask="mask", dropout_p="dropout")
+def flash_attention_backward(
     grad: Tensor,
     query: Tensor,
     key: Tensor,
@@ -101,22 +102,6 @@ def flash_attention(query: Tensor, key: Tensor, value: Tensor, is_causal: bool, 
     if node().used(1):
         return _attention_lse(query, key, value, attn_mask, is_causal, scale)
     return scaled_attention(query, key, value, attn_mask, is_causal, scale), None
-
-
-@aten("_scaled_dot_product_flash_attention_for_cpu_backward")
-def flash_attention_backward(
-    grad_out: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    out: Tensor,
-    logsumexp: Tensor,
-    dropout_p: float,
-    is_causal: bool,
-    attn_mask: Tensor | None,
-    scale: Any,
-) -> tuple[Tensor, ...]:
-    return _derivatives(grad_out, query, key, value, out, logsumexp, attn_mask, dropout_p, is_causal, scale)
 
 
 @aten("_scaled_dot_product_efficient_attention")
@@ -153,4 +138,4 @@ def efficient_attention_backward(
     if grad_input_mask[3]:
         raise ModelError("expected attention whose bias has no derivative, found one whose bias has")
     lse = strided_slice(logsumexp, [0], [query.shape[2]], [1], [2])
-    return *_derivatives(grad_out_, query, key, value, out, lse, attn_bias, dropout_p, is_causal, scale), None
+    return *flash_attention_backward(grad_out_, query, key, value, out, lse, attn_bias, dropout_p, is_causal, scale), None

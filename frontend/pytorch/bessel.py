@@ -11,9 +11,10 @@ from math import factorial, inf, nan, pi, sqrt
 import numpy as np
 
 from relayc.frontend.converter import Tensor, emit
+from relayc.frontend.pytorch.elementwise import in_float64
 from relayc.frontend.pytorch.operands import where
-from relayc.frontend.pytorch.registry import aten, node
-from relayc.frontend.steps import add, binary, cast, divide, like, multiply, subtract
+from relayc.frontend.pytorch.registry import aten
+from relayc.frontend.steps import add, binary, divide, like, multiply, subtract
 
 _TERMS = 60
 
@@ -125,11 +126,9 @@ _FUNCTIONS: dict[str, Callable[[Tensor, int], Tensor]] = {
 def _register(name: str, function: Callable[[Tensor, int], Tensor]) -> None:
     order = int(name.removesuffix("e")[-1])
 
-    @aten(name)
-    def convert(self: Tensor | None = None, x: Tensor | None = None) -> Tensor:
-        given = self if x is None else x
-        assert given is not None
-        return cast(function(cast(given, "float64"), order), node().dtype)
+    @aten(name, x="self")
+    def convert(self: Tensor) -> Tensor:
+        return in_float64(self, lambda x: function(x, order))
 
 
 for _names, _function in _FUNCTIONS.items():
@@ -139,6 +138,8 @@ for _names, _function in _FUNCTIONS.items():
 
 @aten("special_spherical_bessel_j0")
 def spherical_j0(x: Tensor) -> Tensor:
-    wide = cast(x, "float64")
-    found = where(binary("equal", wide, 0.0), like(1, wide), divide(emit("sin", wide), wide))
-    return cast(where(emit("isinf", wide), like(0, wide), found), node().dtype)
+    def compute(wide: Tensor) -> Tensor:
+        found = where(binary("equal", wide, 0.0), like(1, wide), divide(emit("sin", wide), wide))
+        return where(emit("isinf", wide), like(0, wide), found)
+
+    return in_float64(x, compute)

@@ -71,28 +71,21 @@ def _pair(x: Any) -> Pair:
     return Pair(*map(operand, x)) if isinstance(x, Pair) else as_pair(operand(x))
 
 
-@aten("_to_copy", "prims.convert_element_type", of_complex=True)
-def to_copy(self: Any = None, a: Any = None) -> Any:
-    x = a if self is None else self
-    if node().is_complex:
-        return _pair(x)
-    return elementwise.to_dtype(x.real, node().dtype)
+@aten("_to_copy", "prims.convert_element_type", of_complex=True, a="self")
+def to_copy(self: Any) -> Any:
+    return _pair(self) if node().is_complex else elementwise.to_dtype(self.real, node().dtype)
 
 
 aten("ones", "ones_like", "new_ones", of_complex=True)(lambda: as_pair(filled(node().sizes, 1, node().dtype)))
-aten("view_as_real", of_complex=True)(lambda self: complex_.joined(self))
-aten("view_as_complex", of_complex=True)(lambda self: complex_.taken_apart(self))
-aten("conj_physical", "_conj", "_conj_physical", of_complex=True)(lambda self: complex_.conjugate(self))
+aten("view_as_real", of_complex=True, self="x")(complex_.joined)
+aten("view_as_complex", of_complex=True, self="x")(complex_.taken_apart)
+aten("conj_physical", "_conj", "_conj_physical", of_complex=True, self="x")(complex_.conjugate)
+aten("polar", of_complex=True, abs="size", angle="at")(complex_.polar)
 
 
 @aten("complex", of_complex=True)
 def of_parts(real: Tensor, imag: Tensor) -> Pair:
     return Pair(*(broadcast_to(part, node().sizes) for part in (real, imag)))
-
-
-@aten("polar", of_complex=True)
-def polar(abs: Tensor, angle: Tensor) -> Pair:
-    return complex_.polar(abs, angle)
 
 
 # ---- functions --------------------------------------------------------------------------------------------------------------------------
@@ -102,7 +95,7 @@ _UNARY: dict[str, Callable[[Pair], Any]] = {
     "reciprocal": lambda x: complex_.divide(_pair(1), x),
 }
 for _name, _compute in _UNARY.items():
-    aten(_name, of_complex=True)(lambda self, _compute=_compute: _compute(self))
+    aten(_name, of_complex=True, self="x")(_compute)
 
 
 @aten("mul", of_complex=True)
@@ -134,9 +127,9 @@ def eq(self: Any, other: Any) -> Tensor:
     return emit(both, *(emit(same, *part) for part in parts))
 
 
-@aten("mm", "bmm", "matmul", "mv", "dot", "vdot", of_complex=True)
-def matmul_(self: Any, mat2: Any = None, other: Any = None, vec: Any = None, tensor: Any = None) -> Pair:
-    a, b = as_pair(self), as_pair(next(t for t in (mat2, other, vec, tensor) if t is not None))
+@aten("mm", "bmm", "matmul", "mv", "dot", "vdot", of_complex=True, mat2="other", vec="other", tensor="other")
+def matmul_(self: Any, other: Any) -> Pair:
+    a, b = as_pair(self), as_pair(other)
     a = complex_.conjugate(a) if node().operator == "aten.vdot" else a
     return complex_.multiply(a, b, matmul)
 

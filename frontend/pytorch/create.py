@@ -33,20 +33,14 @@ def scalar_tensor(s: Any) -> Tensor:
     return operand(s)
 
 
-@aten("arange")
+@aten("arange", "prims.iota")
 def arange(start: Any = 0, step: Any = 1) -> Tensor:
     dtype = node().dtype
     whole = all(isinstance(v, (int, Dim)) for v in (start, step))
     computed = "int64" if whole else "float64" if dtype in ("float32", "float64") else "float32"
-    x = positions(node().sizes[0])
-    x = cast(x, computed)
+    x = cast(positions(node().sizes[0]), computed)
     x = x if step == 1 else emit("multiply", x, operand(step, computed))
     return cast(x if start == 0 else emit("add", x, operand(start, computed)), dtype)
-
-
-@aten("prims.iota")
-def iota(start: Any, step: Any) -> Tensor:
-    return arange(start, step)
 
 
 def identity(rows: Size, columns: Size, dtype: str) -> Tensor:

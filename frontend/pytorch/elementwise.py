@@ -87,12 +87,11 @@ for _name in _LOGICAL:
     _register_logical(_name)
 
 
-@aten(*_SAME)
+@aten(*_SAME, "prims.convert_element_type", a="self")
 def same(self: Tensor) -> Tensor:
     return to_dtype(self, node().dtype)
 
 
-aten("prims.convert_element_type")(lambda a: to_dtype(a, node().dtype))
 aten("logical_not")(lambda self: emit("logical_not", _as_bool(self)))
 for _name in ("isinf", "isnan"):
     aten(_name)(lambda self, _name=_name: emit(_name, self if self.is_float else cast(self, "float32")))
@@ -163,10 +162,9 @@ def where_(condition: Tensor, self: Any, other: Any) -> Tensor:
     return where(_as_bool(condition), operand(self), operand(other))
 
 
-@aten("clamp", "clip", "clamp_min", "clamp_max", "hardtanh")
-def clamp(self: Tensor, min: Any = None, max: Any = None, min_val: Any = None, max_val: Any = None) -> Tensor:
+@aten("clamp", "clip", "clamp_min", "clamp_max", "hardtanh", min="low", max="high", min_val="low", max_val="high")
+def clamp(self: Tensor, low: Any = None, high: Any = None) -> Tensor:
     x = cast(self, node().dtype)
-    low, high = min if min_val is None else min_val, max if max_val is None else max_val
     if all(b is None or (isinstance(b, (int, float)) and abs(b) < 1 << 53) for b in (low, high)) and x.is_float:
         return emit("clip", x, a_min=None if low is None else float(low), a_max=None if high is None else float(high))
     x = x if low is None else emit("maximum", x, operand(low))

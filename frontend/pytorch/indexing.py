@@ -276,13 +276,9 @@ def one_hot(self: Tensor, num_classes: Size) -> Tensor:
     return emit("one_hot", self, constant(1, "int64"), constant(0, "int64"), depth=num_classes, axis=-1, dtype="int64")
 
 
-@aten("bucketize", "searchsorted")
-def bucketize(
-    self: Any, right: bool, boundaries: Tensor | None = None, sorted_sequence: Tensor | None = None, side: str | None = None
-) -> Tensor:
+@aten("bucketize", "searchsorted", boundaries="edges", sorted_sequence="edges")
+def bucketize(self: Any, edges: Tensor, right: bool, side: str | None = None) -> Tensor:
     """Of each value the number of edges before it. Counted, so that a `sorter` need not be applied; a NaN comes after all edges."""
-    edges = sorted_sequence if boundaries is None else boundaries
-    assert edges is not None
     dtype = promoted(edges, self)
     values, edges = operand(self, dtype), cast(edges, dtype)
     rows = reshape(edges, (*edges.shape[:-1], 1, edges.shape[-1])) if edges.rank > 1 else edges

@@ -32,12 +32,9 @@ def dense(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return reshape(found, (*x.shape[:-1], weight.shape[0]))
 
 
-@aten("mm", "bmm", "matmul", "mv", "dot", "vdot")
-def matmul_(
-    self: Tensor, mat2: Tensor | None = None, other: Tensor | None = None, vec: Tensor | None = None, tensor: Tensor | None = None
-) -> Tensor:
-    second = next(t for t in (mat2, other, vec, tensor) if t is not None)
-    return matmul(self, second)
+@aten("mm", "bmm", "matmul", "mv", "dot", "vdot", mat2="other", vec="other", tensor="other")
+def matmul_(self: Tensor, other: Tensor) -> Tensor:
+    return matmul(self, other)
 
 
 def _scaled_sum(self: Any, product: Tensor, beta: Any, alpha: Any) -> Tensor:
@@ -52,9 +49,9 @@ def _scaled_sum(self: Any, product: Tensor, beta: Any, alpha: Any) -> Tensor:
     return emit("add", x, product)
 
 
-@aten("addmm", "addmv")
-def addmm(self: Tensor, beta: Any, alpha: Any, mat1: Any = None, mat2: Any = None, mat: Any = None, vec: Any = None) -> Tensor:
-    return _scaled_sum(self, matmul(mat1, mat2) if mat is None else matmul(mat, vec), beta, alpha)
+@aten("addmm", "addmv", "baddbmm", mat="mat1", vec="mat2", batch1="mat1", batch2="mat2")
+def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Any, alpha: Any) -> Tensor:
+    return _scaled_sum(self, matmul(mat1, mat2), beta, alpha)
 
 
 @aten("addbmm")
@@ -62,14 +59,7 @@ def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) 
     return _scaled_sum(self, emit("sum", matmul(batch1, batch2), axis=(0,)), beta, alpha)
 
 
-@aten("baddbmm")
-def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) -> Tensor:
-    return _scaled_sum(self, matmul(batch1, batch2), beta, alpha)
-
-
-@aten("einsum")
-def einsum_(equation: str, tensors: tuple[Tensor, ...]) -> Tensor:
-    return einsum(tensors, equation)
+aten("einsum", tensors="inputs")(einsum)
 
 
 @aten("bilinear")

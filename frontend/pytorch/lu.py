@@ -74,13 +74,11 @@ def _parts(lu: Tensor) -> tuple[Tensor, Tensor]:
     return lower, triangle(strided_slice(lu, (0, 0), (least, n), (1, 1), axes), True)
 
 
-@aten("linalg_lu_factor_ex", "linalg_lu_factor", "_lu_with_info")
-def lu_factor(pivot: bool, A: Tensor | None = None, self: Tensor | None = None) -> tuple[Tensor, ...]:
-    a = self if A is None else A
-    assert a is not None
+@aten("linalg_lu_factor_ex", "linalg_lu_factor", "_lu_with_info", self="A")
+def lu_factor(A: Tensor, pivot: bool) -> tuple[Tensor, ...]:
     if not pivot:
         raise ModelError("expected a decomposition with exchanges of rows, found one without")
-    return decomposed(a)[: len(node().dtype)]
+    return decomposed(A)[: len(node().dtype)]
 
 
 @aten("lu_unpack")
@@ -92,16 +90,15 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool, unpack_pivo
 
 @aten("linalg_lu")
 def lu(A: Tensor, pivot: bool) -> tuple[Tensor, ...]:
-    found, pivots, _ = lu_factor(pivot, A)
+    found, pivots, _ = lu_factor(A, pivot)
     return lu_unpack(found, pivots, True, True)
 
 
-@aten("linalg_lu_solve", "lu_solve")
-def lu_solve(LU: Any = None, pivots: Any = None, B: Any = None, left: bool = True, adjoint: bool = False, **rest: Any) -> Tensor:
+@aten("linalg_lu_solve", "lu_solve", LU_data="LU", LU_pivots="pivots", self="B")
+def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, left: bool = True, adjoint: bool = False) -> Tensor:
     """By the matrix that was decomposed."""
-    data, pivots, b = (rest["LU_data"], rest["LU_pivots"], rest["self"]) if rest else (LU, pivots, B)
-    a = matmul(_permutation(pivots, data.shape[-2], data.dtype), matmul(*_parts(data)))
-    return solve_systems(turned(a) if adjoint else a, b, node().sizes, left)[0]
+    a = matmul(_permutation(pivots, LU.shape[-2], LU.dtype), matmul(*_parts(LU)))
+    return solve_systems(turned(a) if adjoint else a, B, node().sizes, left)[0]
 
 
 @aten("_linalg_solve_ex", "linalg_solve", "linalg_solve_ex")

@@ -56,16 +56,16 @@ def rms_norm(input: Tensor, normalized_shape: tuple[Size, ...], weight: Tensor |
     return found, reshape(emit("rsqrt", add(square, epsilon)), node().shape[1])
 
 
-@aten("group_norm", "native_group_norm")
-def group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, num_groups: int = 1, group: int = 0) -> Any:
-    many, groups = isinstance(node().dtype, tuple), group or num_groups
+@aten("group_norm", "native_group_norm", group="num_groups")
+def group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, num_groups: int) -> Any:
+    many = isinstance(node().dtype, tuple)
     channels = (input.shape[1],)
     gamma, beta = _vector(weight, channels, 1, input.dtype), _vector(bias, channels, 0, input.dtype)
-    found = emit("nn.group_norm", input, gamma, beta, num_groups=groups, axis=1, epsilon=eps)
+    found = emit("nn.group_norm", input, gamma, beta, num_groups=num_groups, axis=1, epsilon=eps)
     if not many or not (node().used(1) or node().used(2)):
         return (found, None, None) if many else found
-    shape = (input.shape[0], groups)
-    rows = reshape(cast(input, node().dtype[1]), (*shape, prod(input.shape[1:]) // groups))
+    shape = (input.shape[0], num_groups)
+    rows = reshape(cast(input, node().dtype[1]), (*shape, prod(input.shape[1:]) // num_groups))
     mean, variance = (reshape(t, shape) for t in _statistics(rows, (2,)))
     return found, mean, emit("rsqrt", add(variance, eps))
 

@@ -67,23 +67,17 @@ def _real(numbers: Tensor, steps: Steps, dtype: str | None = None) -> Tensor:
 # ---- quantized_decomposed ---------------------------------------------------------------------------------------------------------------
 
 
-@aten("quantized_decomposed.quantize_per_tensor")
-def quantize_per_tensor(input: Tensor, scale: Any, zero_point: Any, quant_min: Any, quant_max: Any) -> Tensor:
-    return _quantised(input, _steps(input, scale, zero_point), quant_min, quant_max, node().dtype)
+_QUANTIZE = ("quantized_decomposed.quantize_per_tensor", "quantized_decomposed.quantize_per_channel")
+_DEQUANTIZE = ("quantized_decomposed.dequantize_per_tensor", "quantized_decomposed.dequantize_per_channel")
 
 
-@aten("quantized_decomposed.dequantize_per_tensor")
-def dequantize_per_tensor(input: Tensor, scale: Any, zero_point: Any) -> Tensor:
-    return _real(input, _steps(input, scale, zero_point))
-
-
-@aten("quantized_decomposed.quantize_per_channel")
-def quantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor, axis: int, quant_min: int, quant_max: int) -> Tensor:
+@aten(*_QUANTIZE, scale="scales", zero_point="zero_points")
+def quantize(input: Tensor, scales: Any, zero_points: Any, quant_min: Any, quant_max: Any, axis: int = 0) -> Tensor:
     return _quantised(input, _steps(input, scales, zero_points, axis), quant_min, quant_max, node().dtype)
 
 
-@aten("quantized_decomposed.dequantize_per_channel")
-def dequantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor | None, axis: int) -> Tensor:
+@aten(*_DEQUANTIZE, scale="scales", zero_point="zero_points")
+def dequantize(input: Tensor, scales: Any, zero_points: Any, axis: int = 0) -> Tensor:
     return _real(input, _steps(input, scales, zero_points, axis))
 
 
@@ -162,21 +156,13 @@ def _fake(x: Tensor, scale: Any, zero_point: Any, low: int, high: int, axis: int
     return rounded, emit("logical_and", *inside)
 
 
-@aten("fake_quantize_per_tensor_affine")
-def fake_quantize(self: Tensor, scale: Any, zero_point: Any, quant_min: int, quant_max: int) -> Tensor:
-    return _fake(self, scale, zero_point, quant_min, quant_max)[0]
+_FAKE = ("fake_quantize_per_tensor_affine", "fake_quantize_per_channel_affine")
 
 
-@aten("fake_quantize_per_channel_affine")
-def fake_quantize_per_channel(self: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int) -> Tensor:
-    return _fake(self, scale, zero_point, quant_min, quant_max, axis)[0]
-
-
-@aten("fake_quantize_per_tensor_affine_cachemask", "fake_quantize_per_channel_affine_cachemask")
-def fake_quantize_with_mask(
-    self: Tensor, scale: Any, zero_point: Any, quant_min: int, quant_max: int, axis: int = 0
-) -> tuple[Tensor, Tensor | None]:
-    return _fake(self, scale, zero_point, quant_min, quant_max, axis)
+@aten(*_FAKE, *(f"{name}_cachemask" for name in _FAKE))
+def fake_quantize(self: Tensor, scale: Any, zero_point: Any, quant_min: int, quant_max: int, axis: int = 0) -> Any:
+    found = _fake(self, scale, zero_point, quant_min, quant_max, axis)
+    return found if isinstance(node().dtype, tuple) else found[0]
 
 
 @aten("_fake_quantize_per_tensor_affine_cachemask_tensor_qparams")

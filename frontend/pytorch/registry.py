@@ -2,7 +2,7 @@
 
 A converter is one plain function for one operator, all overloads of it; its parameters are those of the operator's schema that it needs,
 in any order: tensors as Tensors, sizes of the graph as sizes, lists as tuples. Where the node leaves an argument out, the converter gets
-the schema's default. What is the same in several operators under other names is one function with both names, each with a default.
+the schema's default. One function may convert several operators: `aten` takes the names of arguments that differ between them.
 
     @aten("leaky_relu")
     def leaky_relu(self, negative_slope):
@@ -79,17 +79,21 @@ def converting(found: Node) -> Iterator[None]:
         _NODE.reset(token)
 
 
-def aten(*names: str, of_complex: bool = False) -> Callable[[Converter], Converter]:
+def aten(*names: str, of_complex: bool = False, **called: str) -> Callable[[Converter], Converter]:
     """Registers a function as the converter of operators of the namespace aten, or of others where a name has a namespace.
 
     Args:
       of_complex: it is called where an operand or the result is of complex numbers, and gets them as Pairs.
+      called: for arguments in the schema of any of these operators, the name of the function's parameter where it is another one.
     """
 
     def register(function: Converter) -> Converter:
+        def renamed(**given: Any) -> Any:
+            return call(function, {called.get(name, name): value for name, value in given.items()}, {})
+
         for name in names:
             full = name if name.split(".")[0] in NAMESPACES else f"aten.{name}"
-            (OF_COMPLEX if of_complex else CONVERTERS)[full] = function
+            (OF_COMPLEX if of_complex else CONVERTERS)[full] = renamed if called else function
         return function
 
     return register

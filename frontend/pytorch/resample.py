@@ -45,9 +45,8 @@ def _factors(n: int, scale_factors: Any, named: Mapping[str, Any]) -> list[float
     return [float(s) if isinstance(s, (int, float)) else None for s in scales]
 
 
-@aten(*(name.removeprefix("aten.") for name in _OPERATORS))
-def upsample(input: Any = None, self: Any = None, align_corners: bool = False, scale_factors: Any = None, **rest: Any) -> Tensor:
-    x = self if input is None else input
+@aten(*(name.removeprefix("aten.") for name in _OPERATORS), input="x", self="x")
+def upsample(x: Tensor, align_corners: bool = False, scale_factors: Any = None, **rest: Any) -> Tensor:
     method, n = _OPERATORS[node().operator]
     numbers = tuple(s for s in _factors(n, scale_factors, rest) if s is not None)
     given = () if align_corners or len(numbers) < n else numbers
@@ -60,9 +59,8 @@ def upsample(input: Any = None, self: Any = None, align_corners: bool = False, s
     return emit(f"image.resize{n}d", x, size=node().sizes[2:], scales=given, layout=SPATIAL_LAYOUTS[n], **how)
 
 
-@aten(*(name.removeprefix("aten.") for name in _ANTIALIASED))
-def antialiased(align_corners: bool, input: Any = None, self: Any = None, scale_factors: Any = None, **rest: Any) -> Tensor:
-    x = self if input is None else input
+@aten(*(name.removeprefix("aten.") for name in _ANTIALIASED), input="x", self="x")
+def antialiased(x: Tensor, align_corners: bool, scale_factors: Any = None, **rest: Any) -> Tensor:
     return _antialiased(x, node().sizes[2:], align_corners, _factors(2, scale_factors, rest))
 
 

@@ -198,11 +198,10 @@ _NAMED = {
 }
 
 
-@aten("constant_pad_nd", "pad", *_NAMED)
-def pad_(self: Tensor, padding: Any = None, value: Any = None, mode: str = "constant", **rest: Any) -> Tensor:
-    widths = rest.get("pad", padding)
+@aten("constant_pad_nd", "pad", *_NAMED, pad="padding")
+def pad_(self: Tensor, padding: Sequence[Size], value: Any = None, mode: str = "constant") -> Tensor:
     mode = _NAMED.get(node().operator.removeprefix("aten."), mode)
-    pairs = [(widths[i], widths[i + 1]) for i in range(0, len(widths), 2)]
+    pairs = [(padding[i], padding[i + 1]) for i in range(0, len(padding), 2)]
     axes = [self.rank - 1 - i for i in range(len(pairs))]
     value = operand(value or 0, self.dtype)
     begins_ends = [p for p, _ in pairs] + [p for _, p in pairs]

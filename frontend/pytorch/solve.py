@@ -77,12 +77,10 @@ def solve_systems(a: Tensor, b: Tensor, shape: Sequence[Any], left: bool = True)
     return reshape(found, shape), info
 
 
-@aten("linalg_inv_ex", "linalg_inv", "inverse")
-def inverse(A: Tensor | None = None, self: Tensor | None = None) -> Any:
-    a = self if A is None else A
-    assert a is not None
-    found, info = solve_systems(a, identity(a.shape[-1], a.shape[-1], a.dtype), a.shape)
-    return (found, reshape(info, a.shape[:-2])) if isinstance(node().dtype, tuple) else found
+@aten("linalg_inv_ex", "linalg_inv", "inverse", self="A")
+def inverse(A: Tensor) -> Any:
+    found, info = solve_systems(A, identity(A.shape[-1], A.shape[-1], A.dtype), A.shape)
+    return (found, reshape(info, A.shape[:-2])) if isinstance(node().dtype, tuple) else found
 
 
 @aten("linalg_tensorinv")
@@ -144,11 +142,9 @@ def _of_factor(factor: Tensor, upper: bool) -> Tensor:
     return matmul(turned(f), f) if upper else matmul(f, turned(f))
 
 
-@aten("cholesky_solve", "_cholesky_solve_helper")
-def cholesky_solve(self: Tensor, upper: bool, input2: Tensor | None = None, A: Tensor | None = None) -> Tensor:
-    factor = A if input2 is None else input2
-    assert factor is not None
-    f, shape = triangle(factor, upper), node().sizes
+@aten("cholesky_solve", "_cholesky_solve_helper", input2="A")
+def cholesky_solve(self: Tensor, A: Tensor, upper: bool) -> Tensor:
+    f, shape = triangle(A, upper), node().sizes
     first, second = (turned(f), f) if upper else (f, turned(f))
     return solve_systems(second, solve_systems(first, self, shape)[0], shape)[0]
 

@@ -1,6 +1,6 @@
 """Evaluation of nodes on known inputs at import: what exporters compute to get at shapes (Shape, Gather, Concat, ...)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf, prod
 
 import numpy as np
@@ -38,23 +38,28 @@ def fold_node(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None])
         return None
     if not _is_small(node, opset, inputs) or begins_before(node, inputs):
         return None
-    # Late: importing the reference implementation takes a tenth of a second that many models do not need.
-    from onnx.reference import ReferenceEvaluator
-
-    graph = onnx.helper.make_graph([node], "node", [_untyped(name) for name in node.input if name], [_untyped(n) for n in node.output if n])
-    feeds = {name: t.array for name, t in zip(node.input, inputs, strict=True) if t is not None}
-    try:
-        with np.errstate(all="ignore"):
-            found = ReferenceEvaluator(graph, opsets={"": opset}).run(None, feeds)
-    except Exception:
-        # Whatever is wrong with the node, its converter says so with the node's name.
+    found = evaluated(node, opset, {name: t.array for name, t in zip(node.input, inputs, strict=True) if t is not None})
+    if found is None:
         return None
-    arrays = dict(zip((n for n in node.output if n), map(np.asarray, found), strict=True))
+    arrays = dict(zip((n for n in node.output if n), found, strict=True))
     # Of narrow types the reference rounds special values in ways of its own.
     if any(a.dtype.name not in DTYPES or is_narrow(a.dtype.name) or a.nbytes > _MAX_OUTPUT_BYTES for a in arrays.values()):
         return None
     nothing = constant(0)
     return tuple(constant(arrays[n]) if n else nothing for n in node.output)
+
+
+def evaluated(node: onnx.NodeProto, opset: int, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray] | None:
+    """The outputs of a node, of the values of its inputs, by the reference implementation of the onnx package; None where it fails."""
+    # Late: importing the reference implementation takes a tenth of a second that many models do not need.
+    from onnx.reference import ReferenceEvaluator
+
+    graph = onnx.helper.make_graph([node], "node", list(map(_untyped, feeds)), [_untyped(name) for name in node.output if name])
+    try:
+        with np.errstate(all="ignore"):
+            return list(map(np.asarray, ReferenceEvaluator(graph, opsets={"": opset}).run(None, dict(feeds))))
+    except Exception:
+        return None  # whatever is wrong with the node, its converter says so with the node's name
 
 
 def begins_before(node: onnx.NodeProto, inputs: Sequence[Tensor | None]) -> bool:

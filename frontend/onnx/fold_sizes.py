@@ -14,7 +14,7 @@ import onnx
 from relayc.frontend.common.size_arithmetic import ARITHMETIC, Elements, converted, each, inexact, pick, remainder
 from relayc.frontend.converter import Tensor
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.onnx.fold_nodes import begins_before, is_as_in_opset_7
+from relayc.frontend.onnx.fold_nodes import begins_before, evaluated, is_as_in_opset_7
 from relayc.frontend.onnx.model import dtype_name
 from relayc.frontend.sizes import LONGEST, Inexact, Ratio, element_or_data, elements_of, is_sizes, objects, pending_in, tensor_of
 from relayc.symbolic import Undecided, is_long, maximum, minimum
@@ -80,8 +80,6 @@ def _joins(node: onnx.NodeProto, given: Sequence[Tensor]) -> bool:
 
 
 def _moved(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None]) -> tuple[Tensor, ...] | list[Elements] | None:
-    from onnx.reference import ReferenceEvaluator
-
     data = _MOVED[node.op_type]
     every: list[Any] = []
     feeds: dict[str, np.ndarray] = {}
@@ -100,16 +98,10 @@ def _moved(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None]) ->
         dtype = dtype or tensor.dtype
         feeds[name] = np.arange(len(every), len(every) + elements.size, dtype=np.int64).reshape(elements.shape)
         every += list(elements.reshape(-1))
-    graph = onnx.helper.make_graph(
-        [node], "node", [onnx.ValueInfoProto(name=n) for n in feeds], [onnx.ValueInfoProto(name=n) for n in node.output if n]
-    )
-    try:
-        found = ReferenceEvaluator(graph, opsets={"": opset}).run(None, feeds)
-    except Exception:
-        return None  # the converter reports the error
-    if sum(map(np.size, found)) > LONGEST or not all(node.output):
+    found = evaluated(node, opset, feeds)
+    if found is None or sum(a.size for a in found) > LONGEST or not all(node.output):
         return None
-    arrays = [objects(a.shape, [every[i] for i in a.reshape(-1)]) for a in map(np.asarray, found)]
+    arrays = [objects(a.shape, [every[i] for i in a.reshape(-1)]) for a in found]
     if any(map(pending_in, arrays)):
         return arrays
     return tuple(tensor_of(a, dtype) for a in arrays)

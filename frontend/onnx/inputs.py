@@ -5,12 +5,11 @@ from dataclasses import dataclass
 
 from onnx import GraphProto, ValueInfoProto
 
-from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.types import DTYPES, TensorType
 from relayc.frontend.dimensions import check_names, input_shapes
 from relayc.frontend.errors import MissingShapes, ModelError
 from relayc.frontend.onnx.errors import MissingOnnxShapes, OnnxError
-from relayc.frontend.onnx.model import dtype_name
+from relayc.frontend.onnx.model import dtype_name, sized
 from relayc.frontend.onnx.objects import NUMBER, ObjectType, declared_type
 from relayc.symbolic import Range, Ranges, Size
 
@@ -66,15 +65,8 @@ def _input_type(value: ValueInfoProto, shape: Sequence[Size], dtypes: Mapping[st
         raise OnnxError(f"dtypes: input {value.name}: expected one of {', '.join(DTYPES)}, found {dtype!r}")
     if dtype != declared.dtype and "string" in (dtype, declared.dtype):
         raise OnnxError(f"dtypes: input {value.name}: expected strings where the model has them, found {dtype} for {declared.dtype}")
-    return InputType(_checked(declared, value.name), _checked(declared.with_dtype(dtype), value.name))
-
-
-def _checked(type_: TensorType, name: str) -> TensorType:
-    try:
-        type_.check_size()
-    except RelayError as error:
-        raise OnnxError(f"input {name}: {error}") from None
-    return type_
+    what = f"input {value.name}"
+    return InputType(sized(declared, what), sized(declared.with_dtype(dtype), what))
 
 
 def _declared_dims(value: ValueInfoProto) -> list[int | str] | None:

@@ -150,7 +150,11 @@ def _viewed(raw: np.ndarray, type_: TensorType) -> np.ndarray:
 
 def tensor_type(tensor: TensorProto, what: str) -> TensorType:
     """The type of a tensor message. Raises OnnxError, naming `what`, for an unsupported type, or one too large for memory."""
-    type_ = TensorType(tuple(tensor.dims), dtype_name(tensor.data_type, what))
+    return sized(TensorType(tuple(tensor.dims), dtype_name(tensor.data_type, what)), what)
+
+
+def sized(type_: TensorType, what: str) -> TensorType:
+    """The type. Raises OnnxError, naming `what`, for one too large for memory."""
     try:
         type_.check_size()
     except RelayError as error:

@@ -73,17 +73,13 @@ for _name in _REDUCTIONS:
     _register(_name, 13 if _name == "ReduceSum" else 18)
 
 
-def _arg(relay_name: str, data: Tensor, axis: int, keepdims: bool, select_last_index: bool) -> Tensor:
-    chosen = (axis_of(axis, data.rank),)
-    found = emit(relay_name, data, axis=chosen, keepdims=keepdims, select_last_index=select_last_index)
-    return cast(found, "int64")
+def _register_position(name: str) -> None:
+    @converter(name)
+    def position(data: Tensor, *, axis: int = 0, keepdims: bool = True, select_last_index: bool = False) -> Tensor:
+        chosen = (axis_of(axis, data.rank),)
+        found = emit(name.lower(), data, axis=chosen, keepdims=keepdims, select_last_index=select_last_index)
+        return cast(found, "int64")
 
 
-@converter()
-def ArgMax(data: Tensor, *, axis: int = 0, keepdims: bool = True, select_last_index: bool = False) -> Tensor:
-    return _arg("argmax", data, axis, keepdims, select_last_index)
-
-
-@converter()
-def ArgMin(data: Tensor, *, axis: int = 0, keepdims: bool = True, select_last_index: bool = False) -> Tensor:
-    return _arg("argmin", data, axis, keepdims, select_last_index)
+_register_position("ArgMax")
+_register_position("ArgMin")

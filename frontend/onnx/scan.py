@@ -5,23 +5,16 @@ from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.late_axes import along_late
 
 
-def _scan(relay_name: str, x: Tensor, axis: Tensor, exclusive: bool, reverse: bool) -> Tensor:
-    if not axis.is_known:
-        return along_late(x, axis, lambda data, along: _scan_along(relay_name, data, along, exclusive, reverse))
-    return _scan_along(relay_name, x, axis_of(int(scalar(axis, "axis")), x.rank), exclusive, reverse)
+def _register(name: str, since: int) -> None:
+    @converter(name, since=since)
+    def scan(x: Tensor, axis: Tensor, *, exclusive: bool = False, reverse: bool = False) -> Tensor:
+        def along(data: Tensor, at: int) -> Tensor:
+            data = emit("reverse", data, axis=at) if reverse else data
+            found = emit(name.lower(), data, axis=at, exclusive=exclusive)
+            return emit("reverse", found, axis=at) if reverse else found
+
+        return along(x, axis_of(int(scalar(axis, "axis")), x.rank)) if axis.is_known else along_late(x, axis, along)
 
 
-def _scan_along(relay_name: str, x: Tensor, along: int, exclusive: bool, reverse: bool) -> Tensor:
-    data = emit("reverse", x, axis=along) if reverse else x
-    found = emit(relay_name, data, axis=along, exclusive=exclusive)
-    return emit("reverse", found, axis=along) if reverse else found
-
-
-@converter(since=11)
-def CumSum(x: Tensor, axis: Tensor, *, exclusive: bool = False, reverse: bool = False) -> Tensor:
-    return _scan("cumsum", x, axis, exclusive, reverse)
-
-
-@converter(since=26)
-def CumProd(x: Tensor, axis: Tensor, *, exclusive: bool = False, reverse: bool = False) -> Tensor:
-    return _scan("cumprod", x, axis, exclusive, reverse)
+_register("CumSum", 11)
+_register("CumProd", 26)

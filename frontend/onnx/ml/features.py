@@ -9,7 +9,7 @@ import numpy as np
 from relayc.frontend.converter import Tensor, assume, constant, emit, simpler
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.onnx.ml.scores import DOMAIN, as_rows, in_float32
+from relayc.frontend.onnx.ml.scores import DOMAIN, as_rows
 from relayc.frontend.steps import binary, cast, filled, like, reshape, strided_slice
 from relayc.symbolic import minimum
 
@@ -33,7 +33,7 @@ def Binarizer(x: Tensor, *, threshold: float = 0.0) -> Tensor:
 @converter(domain=DOMAIN)
 def FeatureVectorizer(*inputs: Tensor, inputdimensions: Sequence | None = None) -> Tensor:
     """Inputs side by side, each cut off at its dimension, or filled up with zeros."""
-    rows = [in_float32(_as_matrix(x)) for x in inputs]
+    rows = [cast(_as_matrix(x), "float32") for x in inputs]
     if inputdimensions is not None:
         if len(inputdimensions) != len(inputs):
             raise OnnxError(f"attribute inputdimensions: expected one for each of {len(inputs)} inputs, found {len(inputdimensions)}")
@@ -98,7 +98,7 @@ def Normalizer(x: Tensor, *, norm: str = "MAX") -> Tensor:
         raise OnnxError(f"attribute norm: expected one of {', '.join(norms)}, found {norm!r}")
     if x.rank not in (1, 2):
         raise OnnxError(f"input X: expected rank 1 or 2, found {list(x.shape)}")
-    x = in_float32(x)
+    x = cast(x, "float32")
     length = norms[norm](x)
     return emit("divide", x, emit("where", binary("equal", length, 0.0), like(1.0, length), length))
 
@@ -113,4 +113,4 @@ def Scaler(x: Tensor, *, offset: Sequence | None = None, scale: Sequence | None 
     if scale:
         wide, numbers = _per_feature(wide, scale, wide.dtype)
         wide = emit("multiply", wide, numbers)
-    return in_float32(wide)
+    return cast(wide, "float32")

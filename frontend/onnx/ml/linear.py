@@ -7,8 +7,8 @@ import numpy as np
 from relayc.frontend.converter import Tensor, assume, constant, emit
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.onnx.ml.scores import DOMAIN, Labels, as_rows, check_transform, finished, in_float32, transformed, two_scores
-from relayc.frontend.steps import binary
+from relayc.frontend.onnx.ml.scores import DOMAIN, Labels, as_rows, check_transform, finished, transformed, two_scores
+from relayc.frontend.steps import binary, cast
 
 
 @converter(domain=DOMAIN)
@@ -52,7 +52,7 @@ def LinearClassifier(
 
 def linear_scores(x: Tensor, coefficients: Sequence, count: int) -> Tensor:
     """The products of rows of x with `count` rows of coefficients, float32 [rows, count]. Raises OnnxError if they do not fit."""
-    x = in_float32(as_rows(x))
+    x = cast(as_rows(x), "float32")
     if len(coefficients) % count:
         raise OnnxError(f"attribute coefficients: expected {count} rows of the same length, found {len(coefficients)} numbers")
     weights = np.asarray(coefficients, np.float32).reshape(count, -1)

@@ -8,7 +8,7 @@ import numpy as np
 
 from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.steps import add, binary, cast, like, multiply, reshape, strided_slice, subtract
+from relayc.frontend.steps import add, binary, like, multiply, reshape, strided_slice, subtract
 
 DOMAIN = "ai.onnx.ml"
 
@@ -125,8 +125,3 @@ class Labels:
         others = np.array(["0", "1"], object) if self.array.dtype == object else np.arange(2)
         sides = self if len(self) == 2 else Labels(others)
         return emit("where", second, sides.at(1), sides.at(0))
-
-
-def in_float32(x: Tensor) -> Tensor:
-    """x as float32, in which these operators compute."""
-    return cast(x, "float32")

@@ -10,8 +10,8 @@ from relayc.frontend.converter import Tensor, assume, constant, emit
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.ml.linear import linear_scores
-from relayc.frontend.onnx.ml.scores import DOMAIN, Labels, as_rows, check_transform, finished, in_float32, transformed, two_scores
-from relayc.frontend.steps import add, binary, like, multiply, reshape, transpose
+from relayc.frontend.onnx.ml.scores import DOMAIN, Labels, as_rows, check_transform, finished, transformed, two_scores
+from relayc.frontend.steps import add, binary, cast, like, multiply, reshape, transpose
 
 _LEAST_PROBABILITY = 1e-7
 """Of one of two classes, and its distance from 1 at least."""
@@ -96,7 +96,7 @@ def SVMRegressor(
 
 
 def _kernels(x: Tensor, kernel: Kernel, vectors: np.ndarray) -> Tensor:
-    x = in_float32(as_rows(x))
+    x = cast(as_rows(x), "float32")
     return kernel(assume(x, (x.shape[0], vectors.shape[1])), vectors)
 
 

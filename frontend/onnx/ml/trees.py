@@ -19,7 +19,6 @@ from relayc.frontend.onnx.ml.scores import (
     check_transform,
     column,
     finished,
-    in_float32,
     transformed,
     two_scores,
 )
@@ -118,7 +117,7 @@ def TreeEnsembleRegressor(
         shifted = emit("add", scores, constant(base))
         # Of several targets, one that no leaf of a row has a weight for stays 0.
         scores = shifted if nodes.targets == 1 or all(nodes.certain) else emit("where", walked.reaches(), shifted, scores)
-    return finished(in_float32(scores), post_transform)
+    return finished(cast(scores, "float32"), post_transform)
 
 
 @converter(since=5, domain=DOMAIN)
@@ -164,7 +163,7 @@ def TreeEnsemble(
     )
     scores = Walked.of(rows, nodes).aggregated(AGGREGATES[aggregate_function])
     if post_transform:
-        scores = finished(in_float32(scores), TRANSFORMS[post_transform])
+        scores = finished(cast(scores, "float32"), TRANSFORMS[post_transform])
     return cast(scores, x.dtype)
 
 
@@ -210,12 +209,12 @@ def TreeEnsembleClassifier(
             raise OnnxError(f"attribute base_values: expected one for each of {len(labels)} classes, found {len(base)}")
         scores = emit("add", scores, constant(base))
     if len(labels) == 1:
-        return labels.of_sides(binary("greater", scores, 0.0)), finished(in_float32(scores), post_transform)
+        return labels.of_sides(binary("greater", scores, 0.0)), finished(cast(scores, "float32"), post_transform)
     eligible = scores
     if not len(base) and not all(nodes.certain):
         # A class that no leaf says anything of is not chosen.
         eligible = emit("where", walked.reaches(), scores, like(-inf, scores))
-    return labels.of_largest(eligible), transformed(in_float32(scores), post_transform)
+    return labels.of_largest(eligible), transformed(cast(scores, "float32"), post_transform)
 
 
 @dataclass(frozen=True)
@@ -253,8 +252,8 @@ class _Decision:
         threshold = 0.5 if self.is_single and self.is_positive else 0.0
         label = self.labels.of_sides(binary("greater", second if has_second else first, threshold))
         if has_second or len(self.base) == 2:
-            return label, transformed(in_float32(emit("concatenate", first, second, axis=1)), self.transform)
-        return label, two_scores(in_float32(first), self.is_single and self.is_positive, self.transform)
+            return label, transformed(cast(emit("concatenate", first, second, axis=1), "float32"), self.transform)
+        return label, two_scores(cast(first, "float32"), self.is_single and self.is_positive, self.transform)
 
 
 def _where(flags: Tensor | bool, x: Tensor) -> Tensor:

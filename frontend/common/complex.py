@@ -25,10 +25,6 @@ class Pair(NamedTuple):
     def rank(self) -> int:
         return self.real.rank
 
-    @property
-    def whole(self) -> "Pair":
-        return self
-
 
 def as_pair(x: Tensor | Pair) -> Pair:
     """Real numbers as complex ones."""

@@ -13,7 +13,7 @@ from relayc.frontend.errors import ModelError
 from relayc.frontend.sizes import positions, size_tensor
 from relayc.frontend.stablehlo.regions import expression
 from relayc.frontend.stablehlo.registry import Node, Pair, op
-from relayc.frontend.stablehlo.shape import shape_operand
+from relayc.frontend.stablehlo.shape import each_part, shape_operand
 from relayc.frontend.stablehlo.sizes import known_sizes
 from relayc.frontend.steps import binary, broadcast_to, cast, reshape, strided_slice, transpose
 from relayc.symbolic import Size, maximum, minimum
@@ -50,9 +50,7 @@ def sliced(x: Tensor, starts: Sequence[Tensor], size: Sequence[Size]) -> Tensor:
 
 @op("dynamic_slice", complex_too=True)
 def dynamic_slice(node: Node, x: Any, *starts: Tensor) -> Any:
-    if isinstance(x, Pair):
-        return Pair(*(sliced(t, starts, node.ints("slice_sizes")) for t in x))
-    return sliced(x, starts, node.ints("slice_sizes"))
+    return each_part(lambda t: sliced(t, starts, node.ints("slice_sizes")), x)
 
 
 # ---- gather -----------------------------------------------------------------------------------------------------------------------------
@@ -167,9 +165,7 @@ def _gather(node: Node, x: Tensor, indices: Tensor, size: Sequence[Size]) -> Ten
 
 @op("gather", complex_too=True)
 def gather(node: Node, x: Any, indices: Tensor) -> Any:
-    if isinstance(x, Pair):
-        return Pair(*(_gather(node, t, indices, node.ints("slice_sizes")) for t in x))
-    return _gather(node, x, indices, node.ints("slice_sizes"))
+    return each_part(lambda t: _gather(node, t, indices, node.ints("slice_sizes")), x)
 
 
 @op("dynamic_gather")
@@ -258,9 +254,7 @@ def _scattered(node: Node, x: Tensor, indices: Tensor, updates: Tensor, mode: st
 
 @op("dynamic_update_slice", complex_too=True)
 def dynamic_update_slice(node: Node, x: Any, update: Any, *starts: Tensor) -> Any:
-    if isinstance(x, Pair):
-        return Pair(*(_updated(part, new, starts) for part, new in zip(x, update, strict=True)))
-    return _updated(x, update, starts)
+    return each_part(lambda part, new: _updated(part, new, starts), x, update)
 
 
 def _updated(x: Tensor, update: Tensor, starts: Sequence[Tensor]) -> Tensor:

@@ -1,6 +1,6 @@
 """Operators that move, repeat and make elements."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -24,9 +24,11 @@ def shape_operand(x: Tensor, what: str) -> tuple[Size, ...]:
     return sizes(x, what, signed=True) if found is None else found
 
 
-def each_part(x: Any, change: Any) -> Any:
-    """A change of places, of both parts of complex numbers."""
-    return Pair(whole(change(x.real)), whole(change(x.imag))) if isinstance(x, Pair) else change(x)
+def each_part(change: Callable[..., Any], *operands: Any) -> Any:
+    """A change of places; of complex numbers the changes of both parts."""
+    if not isinstance(operands[0], Pair):
+        return change(*operands)
+    return Pair(*(whole(change(*parts)) for parts in zip(*operands, strict=True)))
 
 
 # ---- shapes -----------------------------------------------------------------------------------------------------------------------------
@@ -50,7 +52,7 @@ def _broadcast(node: Node, x: Any, axes: Sequence[int], shape: Sequence[Size]) -
 @op("broadcast_in_dim", complex_too=True)
 def broadcast_in_dim(node: Node, x: Any) -> Any:
     shape = node.static("broadcast_in_dim")
-    return each_part(x, lambda t: _broadcast(node, t, node.ints("broadcast_dimensions"), shape))
+    return each_part(lambda t: _broadcast(node, t, node.ints("broadcast_dimensions"), shape), x)
 
 
 @op("dynamic_broadcast_in_dim")
@@ -72,7 +74,7 @@ def reshape(node: Node, x: Any) -> Any:
     if None in shape:  # an unknown size is the number of elements divided by the others
         rest = prod(d for d in shape if d is not None)
         shape = tuple(prod(x.shape) // rest if d is None else d for d in shape)
-    return each_part(x, lambda t: _reshape(node, t, shape))  # type: ignore[arg-type] # no open one any more
+    return each_part(lambda t: _reshape(node, t, shape), x)  # type: ignore[arg-type] # no open one any more
 
 
 @op("dynamic_reshape")
@@ -82,7 +84,7 @@ def dynamic_reshape(node: Node, x: Any, shape: Any) -> Any:
 
 @op("transpose", complex_too=True)
 def transpose(node: Node, x: Any) -> Any:
-    return each_part(x, lambda t: transposed(t, node.ints("permutation")))
+    return each_part(lambda t: transposed(t, node.ints("permutation")), x)
 
 
 @op("reverse", complex_too=True)
@@ -92,7 +94,7 @@ def reverse(node: Node, x: Any) -> Any:
             t = emit("reverse", t, axis=axis)
         return t
 
-    return each_part(x, change)
+    return each_part(change, x)
 
 
 @op("concatenate", complex_too=True)
@@ -100,9 +102,7 @@ def concatenate(node: Node, *operands: Any) -> Any:
     def change(*tensors: Tensor) -> Tensor:
         return tensors[0] if len(tensors) == 1 else emit("concatenate", *tensors, axis=node.attribute("dimension"))
 
-    if isinstance(operands[0], Pair):
-        return Pair(change(*(t.real for t in operands)), change(*(t.imag for t in operands)))
-    return change(*operands)
+    return each_part(change, *operands)
 
 
 # ---- parts ------------------------------------------------------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ def concatenate(node: Node, *operands: Any) -> Any:
 @op("slice", complex_too=True)
 def slice_(node: Node, x: Any) -> Any:
     begin, end, strides = (node.ints(name) for name in ("start_indices", "limit_indices", "strides"))
-    return each_part(x, lambda t: strided_slice(t, begin, end, strides, range(len(begin))))
+    return each_part(lambda t: strided_slice(t, begin, end, strides, range(len(begin))), x)
 
 
 @op("real_dynamic_slice")
@@ -147,9 +147,7 @@ def _pad(x: Tensor, value: Tensor, low: Sequence[Size], high: Sequence[Size], in
 @op("pad", complex_too=True)
 def pad(node: Node, x: Any, value: Any) -> Any:
     amounts = [node.ints(name) for name in ("edge_padding_low", "edge_padding_high", "interior_padding")]
-    if isinstance(x, Pair):
-        return Pair(*(_pad(t, v, *amounts) for t, v in zip(x, value, strict=True)))
-    return _pad(x, value, *amounts)
+    return each_part(lambda t, v: _pad(t, v, *amounts), x, value)
 
 
 @op("dynamic_pad")
@@ -161,20 +159,12 @@ def dynamic_pad(node: Node, x: Tensor, value: Tensor, *amounts: Tensor) -> Tenso
 # ---- new tensors ------------------------------------------------------------------------------------------------------------------------
 
 
-def _iota(node: Node, shape: Sequence[Size]) -> Any:
+@op("iota", "dynamic_iota")
+def iota(node: Node, output_shape: Tensor | None = None) -> Any:
     axis, dtype = node.attribute("iota_dimension"), node.dtype
+    shape: tuple[Size, ...] = node.static("iota") if output_shape is None else shape_operand(output_shape, "output_shape")
     size = shape[axis]
     along = constant(np.arange(size), dtype) if isinstance(size, int) else emit("cast", positions(size), dtype=dtype)
     wide = [d if i == axis else 1 for i, d in enumerate(shape)]
     found = along if axis == len(shape) - 1 else reshaped(along, wide)
-    return found if found.shape == tuple(shape) else Spread(found, tuple(shape))
-
-
-@op("iota")
-def iota(node: Node) -> Any:
-    return _iota(node, node.static("iota"))
-
-
-@op("dynamic_iota")
-def dynamic_iota(node: Node, shape: Tensor) -> Any:
-    return _iota(node, shape_operand(shape, "output_shape"))
+    return found if found.shape == shape else Spread(found, shape)

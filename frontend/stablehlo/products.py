@@ -191,10 +191,7 @@ def _transposed(x: Tensor, kernel: Tensor, data_layout: str, kernel_layout: str,
 
 @op("convolution")
 def convolution(node: Node, x: Tensor, kernel: Tensor) -> Tensor:
-    n = x.rank - 2
-    padding = node.attribute("padding")
-    pairs = [[0, 0]] * n if padding is None else ([[int(padding)] * 2] * n if padding.size == 1 else padding.reshape(n, 2).tolist())
-    return _convolved(node, x, kernel, [p[0] for p in pairs], [p[1] for p in pairs])
+    return _convolved(node, x, kernel, *node.edges(x.rank - 2))
 
 
 @op("dynamic_conv")

@@ -117,6 +117,12 @@ class Node:
     def dtype(self) -> str:
         return self.result()[1]
 
+    def edges(self, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The attribute `padding` as numbers before and after each of `rank` axes: a pair for each, one number for all, or no padding."""
+        found = self.attribute("padding")
+        low, high = np.broadcast_to(0 if found is None else found, (rank, 2)).T.tolist()
+        return tuple(low), tuple(high)
+
     def static(self, what: str) -> tuple[int, ...]:
         """The sizes of a result that has no open one."""
         shape = self.result()[0]

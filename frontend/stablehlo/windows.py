@@ -4,7 +4,7 @@ A window that Relay's pooling has not becomes one tensor for each place in the w
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 from typing import Any
@@ -43,15 +43,8 @@ class Window:
 
 def _window(node: Node, rank: int) -> Window:
     ones = (1,) * rank
-    padding = node.attribute("padding")
-    low, high = [(0,) * rank, (0,) * rank] if padding is None else _padding(padding, rank)
     strides, dilations, base = (node.ints(name, ones) for name in ("window_strides", "window_dilations", "base_dilations"))
-    return Window(node.ints("window_dimensions"), strides, dilations, base, low, high)
-
-
-def _padding(padding: Any, rank: int) -> list[tuple[int, ...]]:
-    pairs = [(int(padding), int(padding))] * rank if padding.size == 1 else padding.reshape(rank, 2).tolist()
-    return [tuple(int(p) for p in side) for side in zip(*pairs, strict=True)] if pairs else [(), ()]
+    return Window(node.ints("window_dimensions"), strides, dilations, base, *node.edges(rank))
 
 
 @op("reduce_window")
@@ -80,7 +73,7 @@ def _reduced(node: Node, data: Sequence[Tensor], first: Sequence[Tensor], window
     if any(b != 1 for b in window.base):
         if name is None or not is_neutral(first[0], name):
             raise ModelError("base_dilations: expected windows of elements side by side, found others")
-        x, window = dilated(x, window.base, first[0].array.item()), _plain(window)
+        x, window = dilated(x, window.base, first[0].array.item()), replace(window, base=(1,) * x.rank)
         data = [x]
     if name is not None and is_neutral(first[0], name):
         found = _so_far(x, window, name) or _pooled(x, window, name)
@@ -92,10 +85,6 @@ def _reduced(node: Node, data: Sequence[Tensor], first: Sequence[Tensor], window
 def first_like(first: Sequence[Tensor], x: Tensor) -> list[Tensor]:
     """Numbers as tensors of the shape of x."""
     return [emit("broadcast_to", t, shape=x.shape) for t in first]
-
-
-def _plain(window: Window) -> Window:
-    return Window(window.sizes, window.strides, window.dilations, (1,) * len(window.base), window.low, window.high)
 
 
 # ---- sums so far ------------------------------------------------------------------------------------------------------------------------

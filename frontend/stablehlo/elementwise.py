@@ -10,7 +10,7 @@ from relayc.dialects.relay.types import DTYPES
 from relayc.frontend.common.functions import atan2, expm1, log1p
 from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.sizes import Ratio
-from relayc.frontend.stablehlo.registry import Converter, Node, op
+from relayc.frontend.stablehlo.registry import Node, op
 from relayc.frontend.steps import add, binary, broadcast_shape, broadcast_to, cast, divide, in_float32, like, multiply, reshape
 from relayc.symbolic import Size
 
@@ -28,10 +28,6 @@ _OF_BOOLS = {"add": "logical_or", "maximum": "logical_or", "minimum": "logical_a
 COMPARISONS = {"EQ": "equal", "NE": "not_equal", "LT": "less", "LE": "less_equal", "GT": "greater", "GE": "greater_equal"}
 
 
-def _unary(relay_name: str) -> Converter:
-    return lambda node, x: emit(relay_name, x)
-
-
 def combined(name: str, a: Tensor, b: Tensor) -> Tensor:
     """An operator of Relay on two operands, of bools, too."""
     for x, bound in ((a, b), (b, a)):  # as jax.nn.softmax has it of the largest elements
@@ -39,31 +35,21 @@ def combined(name: str, a: Tensor, b: Tensor) -> Tensor:
             if float(bound.array) == (-inf if name == "maximum" else inf):
                 return x
             if float(bound.array) == 0 and name == "maximum":
-                rectified: Tensor = emit("nn.relu", x)
-                return rectified
-    found: Tensor = emit(_OF_BOOLS[name] if a.dtype == "bool" else name, a, b)
-    return found
+                return emit("nn.relu", x)
+    return emit(_OF_BOOLS[name] if a.dtype == "bool" else name, a, b)
 
 
-def _binary(relay_name: str) -> Converter:
-    return lambda node, a, b: combined(relay_name, a, b)
-
-
-def _bitwise(name: str) -> Converter:
-    return lambda node, a, b: emit(f"{'logical' if a.dtype == 'bool' else 'bitwise'}_{name}", a, b)
+def bitwise(name: str, *operands: Tensor) -> Tensor:
+    """and, or, xor or not, of bools, too."""
+    return emit(f"{'logical' if operands[0].dtype == 'bool' else 'bitwise'}_{name}", *operands)
 
 
 for _name, _relay_name in _UNARY.items():
-    op(_name, elementwise=True)(_unary(_relay_name))
+    op(_name, elementwise=True)(lambda node, x, relay_name=_relay_name: emit(relay_name, x))
 for _name, _relay_name in _BINARY.items():
-    op(_name, elementwise=True)(_binary(_relay_name))
-for _name in ("and", "or", "xor"):
-    op(_name, elementwise=True)(_bitwise(_name))
-
-
-@op("not", elementwise=True)
-def not_(node: Node, x: Tensor) -> Tensor:
-    return emit("logical_not" if x.dtype == "bool" else "bitwise_not", x)
+    op(_name, elementwise=True)(lambda node, a, b, relay_name=_relay_name: combined(relay_name, a, b))
+for _name in ("and", "or", "xor", "not"):
+    op(_name, elementwise=True)(lambda node, *operands, name=_name: bitwise(name, *operands))
 
 
 @op("divide", elementwise=True)
@@ -240,12 +226,8 @@ _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def _of_floats(function: Callable[[Tensor], Tensor]) -> Converter:
-    return lambda node, x: in_float32(x, function)
-
-
 for _name, _function in _FUNCTIONS.items():
-    op(_name, elementwise=True)(_of_floats(_function))
+    op(_name, elementwise=True)(lambda node, x, function=_function: in_float32(x, function))
 
 
 @op("atan2", elementwise=True)

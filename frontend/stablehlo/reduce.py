@@ -5,7 +5,7 @@ from typing import Any
 
 from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.errors import ModelError
-from relayc.frontend.stablehlo.elementwise import combined
+from relayc.frontend.stablehlo.elementwise import bitwise, combined
 from relayc.frontend.stablehlo.regions import expression
 from relayc.frontend.stablehlo.registry import Node, Pair, op, whole
 from relayc.frontend.steps import broadcast_to, cast, filled, reshape, strided_slice
@@ -58,10 +58,7 @@ def lowest(dtype: str, negated: bool = False) -> Any:
 
 def combine(name: str, a: Tensor, b: Tensor) -> Tensor:
     """Two operands of an operator that combines."""
-    if name in ("and", "or"):
-        found: Tensor = emit(f"{'logical' if a.dtype == 'bool' else 'bitwise'}_{name}", a, b)
-        return found
-    return combined(name, a, b)
+    return bitwise(name, a, b) if name in ("and", "or") else combined(name, a, b)
 
 
 def apply_region(node: Node, block: Any, values: Sequence[Tensor]) -> list[Tensor]:

@@ -5,6 +5,7 @@ torch.manual_seed. There are two limits. Eager mode draws in the order of memory
 contiguous. torch.export drops numbers that nothing uses, which eager mode draws.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from relayc.dialects.relay.types import TensorType
@@ -58,30 +59,24 @@ def normal(mean: Any = 0.0, std: Any = 1.0, generator: Any = None) -> Tensor:
     return _drawn("normal", float(mean), float(std), generator=generator)
 
 
-@aten("uniform")
-def uniform(generator: Any = None, **given: Any) -> Tensor:
-    # `from` is a keyword of Python.
-    return _drawn("uniform", float(given["from"]), float(given["to"]), generator=generator)
+_BY_FLOATS = {
+    "uniform": ("from", "to"),
+    "exponential": ("lambd",),
+    "geometric": ("p",),
+    "cauchy": ("median", "sigma"),
+    "log_normal": ("mean", "std"),
+}
+"""Distributions, and their parameters."""
 
 
-@aten("exponential")
-def exponential(lambd: Any, generator: Any = None) -> Tensor:
-    return _drawn("exponential", float(lambd), generator=generator)
+def _register(name: str, parameters: Sequence[str]) -> None:
+    @aten(name)
+    def convert(generator: Any = None, **given: Any) -> Tensor:
+        return _drawn(name, *(float(given[p]) for p in parameters), generator=generator)
 
 
-@aten("geometric")
-def geometric(p: Any, generator: Any = None) -> Tensor:
-    return _drawn("geometric", float(p), generator=generator)
-
-
-@aten("cauchy")
-def cauchy(median: Any, sigma: Any, generator: Any = None) -> Tensor:
-    return _drawn("cauchy", float(median), float(sigma), generator=generator)
-
-
-@aten("log_normal")
-def log_normal(mean: Any, std: Any, generator: Any = None) -> Tensor:
-    return _drawn("log_normal", float(mean), float(std), generator=generator)
+for _name, _parameters in _BY_FLOATS.items():
+    _register(_name, _parameters)
 
 
 @aten("multinomial")

@@ -5,7 +5,7 @@ from functools import partial
 from typing import NamedTuple
 
 from relayc.frontend import fourier
-from relayc.frontend.common.functions import atan2
+from relayc.frontend.common.functions import atan2, hypot
 from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.steps import filled, reshape, strided_slice
 from relayc.symbolic import Size
@@ -82,13 +82,8 @@ def divide(a: Pair, b: Pair) -> Pair:
 
 
 def absolute(x: Pair) -> Tensor:
-    """The length, of parts divided by the larger one: squares do not overflow."""
-    a, b = (emit("abs", part) for part in x)
-    large, small = emit("maximum", a, b), emit("minimum", a, b)
-    zero = emit("equal", large, filled((), 0, large.dtype))
-    ratio = emit("divide", small, emit("where", zero, filled((), 1, large.dtype), large))
-    root = emit("sqrt", emit("add", emit("multiply", ratio, ratio), filled((), 1, large.dtype)))
-    return emit("multiply", large, root)
+    """The length."""
+    return hypot(x.real, x.imag)
 
 
 def angle(x: Pair) -> Tensor:

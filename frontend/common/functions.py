@@ -1,6 +1,7 @@
 """Functions of floats that Relay spells out."""
 
 import math
+from collections.abc import Sequence
 
 from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.steps import add, binary, divide, like, multiply, subtract
@@ -24,6 +25,20 @@ def log1p(x: Tensor) -> Tensor:
     return emit("where", binary("less", x, 1e6), found, emit("log", whole))
 
 
+def polynomial(x: Tensor, coefficients: Sequence[float]) -> Tensor:
+    """c0 + c1 x + c2 x**2 + ..., by Horner's rule; of degree 1 or more."""
+    first, *middle, last = coefficients
+    found = multiply(x, last)
+    for c in reversed(middle):
+        found = multiply(add(found, c), x)
+    return add(found, first)
+
+
+def cubic_kernel(distance: Tensor, a: float, is_near: bool) -> Tensor:
+    """Keys' cubic convolution kernel with the coefficient `a`, at distances up to 1 (`is_near`) or from 1 to 2."""
+    return polynomial(distance, (1.0, 0.0, -(a + 3), a + 2) if is_near else (-4 * a, 8 * a, -5 * a, a))
+
+
 def signbit(x: Tensor) -> Tensor:
     """Whether a float is negative, -0.0 and NaN by their sign bit."""
     return binary("less", emit("reinterpret", x, dtype=BITS[x.dtype]), 0)
@@ -32,6 +47,14 @@ def signbit(x: Tensor) -> Tensor:
 def with_sign(value: float, sign: Tensor) -> Tensor:
     """A number with the sign of each element."""
     return emit("where", signbit(sign), like(-value, sign), like(value, sign))
+
+
+def hypot(a: Tensor, b: Tensor) -> Tensor:
+    """The root of the sum of squares, by the quotient of the smaller magnitude and the larger one: squares do not overflow."""
+    a, b = emit("abs", a), emit("abs", b)
+    large, small = emit("maximum", a, b), emit("minimum", a, b)
+    ratio = divide(small, emit("where", binary("equal", large, 0.0), like(1, large), large))
+    return multiply(large, emit("sqrt", add(multiply(ratio, ratio), 1.0)))
 
 
 def atan2(y: Tensor, x: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from functools import reduce
 from math import pi
 
 from relayc.frontend.common.antialias import HALF_WIDTHS, product_along, weights
+from relayc.frontend.common.functions import cubic_kernel
 from relayc.frontend.converter import Tensor, assume, constant, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.sizes import positions, shape_tensor, size_tensor, sizes
@@ -147,9 +148,7 @@ class LateResize:
             product = divide(multiply(emit("sin", x), emit("sin", third)), multiply(x, third))
             product = emit("where", binary("less", distance, 3.0), product, like(0, distance))
             return emit("where", binary("equal", distance, 0.0), like(1, distance), product)
-        a = self.cubic_coeff_a
-        near = _polynomial((1.0, 0.0, -(a + 3), a + 2), distance)
-        far = _polynomial((-4 * a, 8 * a, -5 * a, a), distance)
+        near, far = (cubic_kernel(distance, self.cubic_coeff_a, is_near) for is_near in (True, False))
         nothing = emit("where", binary("less", distance, 2.0), far, like(0, distance))
         return emit("where", binary("less_equal", distance, 1.0), near, nothing)
 
@@ -219,15 +218,6 @@ class _Axis:
         """Weights of 0 outside data."""
         outside = emit("logical_or", binary("less", taps, 0.0), emit("greater", taps, self.last))
         return emit("where", outside, like(0, self.factor), weights)
-
-
-def _polynomial(coefficients: Sequence[float], x: Tensor) -> Tensor:
-    """Coefficients from the constant upwards."""
-    *rest, last = coefficients
-    found = multiply(x, last)
-    for c in reversed(rest[1:]):
-        found = multiply(add(found, c), x)
-    return add(found, rest[0])
 
 
 def _vector(tensor: Tensor, count: int, what: str) -> Tensor:

@@ -21,12 +21,8 @@ _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def _register(name: str, function: Callable[[Tensor], Tensor]) -> None:
-    aten(name)(lambda self: in_float32(self, function) if self.is_float else function(self))
-
-
 for _name, _function in _FUNCTIONS.items():
-    _register(_name, _function)
+    aten(_name)(lambda self, _function=_function: in_float32(self, _function) if self.is_float else _function(self))
 
 
 aten("gelu", self="x")(gelu)

@@ -4,25 +4,20 @@ The series are those of the Digital Library of Mathematical Functions: 10.2.2, 1
 (I, K). Those of alternating signs, and the asymptotic ones, hold to 1e-7 of the result or better: the precision of float32.
 """
 
-from collections.abc import Callable, Sequence
-from functools import partial, reduce
+from collections.abc import Callable
+from functools import partial
 from math import factorial, inf, nan, pi, sqrt
 
 import numpy as np
 
+from relayc.frontend.common.functions import polynomial
 from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.pytorch.elementwise import in_float64
 from relayc.frontend.pytorch.operands import where
 from relayc.frontend.pytorch.registry import aten
-from relayc.frontend.steps import add, binary, divide, like, multiply, subtract
+from relayc.frontend.steps import binary, divide, like, multiply, subtract
 
 _TERMS = 60
-
-
-def _polynomial(x: Tensor, coefficients: Sequence[float]) -> Tensor:
-    """c0 + c1 x + c2 x**2 + ..., by Horner's rule."""
-    first, *rest = reversed(coefficients)
-    return reduce(lambda found, c: add(multiply(found, x), c), rest, like(first, x))
 
 
 def _hankel(order: int, count: int) -> list[float]:
@@ -36,7 +31,7 @@ def _hankel(order: int, count: int) -> list[float]:
 def _power_series(x: Tensor, order: int, sign: int) -> Tensor:
     """I (sign 1) or J (sign -1)."""
     square = multiply(multiply(x, x), 0.25)
-    found = _polynomial(square, [sign**k / (factorial(k) * factorial(k + order)) for k in range(_TERMS)])
+    found = polynomial(square, [sign**k / (factorial(k) * factorial(k + order)) for k in range(_TERMS)])
     return multiply(multiply(found, x), 0.5) if order else found
 
 
@@ -45,7 +40,7 @@ def _logarithmic(x: Tensor, order: int, sign: int) -> Tensor:
     psi = np.concatenate([[0.0], np.cumsum(1 / np.arange(1.0, _TERMS + 2))]) - np.euler_gamma
     square = multiply(multiply(x, x), 0.25)
     weights = [sign**k * (psi[k] + psi[k + order]) / 2 / (factorial(k) * factorial(k + order)) for k in range(_TERMS)]
-    found = _polynomial(square, weights)
+    found = polynomial(square, weights)
     return multiply(multiply(found, x), 0.5) if order else found
 
 
@@ -55,7 +50,7 @@ def _i(x: Tensor, order: int, scaled: bool) -> Tensor:
     near, far = emit("minimum", size, like(30.0, x)), emit("maximum", size, like(30.0, x))
     series = _power_series(near, order, 1)
     signs = [c * (-1) ** k for k, c in enumerate(_hankel(order, 20))]
-    tail = divide(_polynomial(divide(like(1, x), far), signs), emit("sqrt", multiply(far, 2 * pi)))
+    tail = divide(polynomial(divide(like(1, x), far), signs), emit("sqrt", multiply(far, 2 * pi)))
     decay = emit("exp", emit("negative", size))
     series = multiply(series, decay) if scaled else series
     # In two factors, the product of which is finite longer than exp(x).
@@ -71,7 +66,7 @@ def _k(x: Tensor, order: int, scaled: bool) -> Tensor:
     series = multiply(multiply(emit("log", multiply(near, 0.5)), _power_series(near, order, 1)), -float(sign))
     series = emit("add", series, multiply(_logarithmic(near, order, 1), float(sign)))
     series = emit("add", series, divide(like(1, x), near)) if order else series
-    tail = multiply(_polynomial(divide(like(1, x), far), _hankel(order, 16)), sqrt(pi / 2))
+    tail = multiply(polynomial(divide(like(1, x), far), _hankel(order, 16)), sqrt(pi / 2))
     tail = divide(tail, emit("sqrt", far))
     series = multiply(series, emit("exp", near)) if scaled else series
     tail = tail if scaled else multiply(tail, emit("exp", emit("negative", far)))
@@ -86,8 +81,8 @@ def _waves(x: Tensor, order: int) -> tuple[Tensor, Tensor]:
     """J and Y of positive x far from 0."""
     inverse = divide(like(1, x), x)
     a, square = _hankel(order, 24), multiply(inverse, inverse)
-    p = _polynomial(square, [(-1) ** k * a[2 * k] for k in range(12)])
-    q = multiply(_polynomial(square, [(-1) ** k * a[2 * k + 1] for k in range(12)]), inverse)
+    p = polynomial(square, [(-1) ** k * a[2 * k] for k in range(12)])
+    q = multiply(polynomial(square, [(-1) ** k * a[2 * k + 1] for k in range(12)]), inverse)
     angle = subtract(x, (order / 2 + 0.25) * pi)
     cosine, sine = emit("cos", angle), emit("sin", angle)
     size = emit("sqrt", divide(like(2 / pi, x), x))

@@ -19,13 +19,9 @@ def full(fill_value: Any) -> Tensor:
     return broadcast_to(operand(fill_value), node().sizes)
 
 
-def _register(value: int, names: tuple[str, ...]) -> None:
-    every = [form for name in names for form in (name, f"{name}_like", f"new_{name}")]
-    aten(*every)(lambda: filled(node().sizes, value, node().dtype))
-
-
 for _value, _names in _FILLED.items():
-    _register(_value, _names)
+    _forms = [form for name in _names for form in (name, f"{name}_like", f"new_{name}")]
+    aten(*_forms)(lambda _value=_value: filled(node().sizes, _value, node().dtype))
 
 
 @aten("scalar_tensor", "prims.scalar_tensor")

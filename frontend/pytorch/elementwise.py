@@ -6,6 +6,7 @@ from typing import Any
 
 from relayc.frontend.common.functions import BITS, expm1, log1p
 from relayc.frontend.common.functions import atan2 as atan2_of
+from relayc.frontend.common.functions import hypot as hypot_of
 from relayc.frontend.common.functions import signbit as sign_bit
 from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.pytorch.operands import operand, promoted, where
@@ -73,10 +74,6 @@ def _register_comparison(name: str, relay_name: str) -> None:
         return emit(relay_name, operand(self, dtype), operand(other, dtype))
 
 
-def _register_logical(name: str) -> None:
-    aten(name)(lambda self, other: emit(name, _as_bool(self), _as_bool(other)))
-
-
 for _name, _relay_name in _UNARY.items():
     _register_unary(_name, _relay_name)
 for _name, _relay_name in _BINARY.items():
@@ -84,7 +81,7 @@ for _name, _relay_name in _BINARY.items():
 for _name, _relay_name in _COMPARISONS.items():
     _register_comparison(_name, _relay_name)
 for _name in _LOGICAL:
-    _register_logical(_name)
+    aten(_name)(lambda self, other, _name=_name: emit(_name, _as_bool(self), _as_bool(other)))
 
 
 @aten(*_SAME, "prims.convert_element_type", a="self")
@@ -196,15 +193,6 @@ def signbit(self: Tensor) -> Tensor:
 # ---- functions made of others -----------------------------------------------------------------------------------------------------------
 
 
-def _computed(function: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
-    """A converter of a function of floats, whose integers are converted first."""
-
-    def convert(self: Tensor) -> Tensor:
-        return in_float32(cast(self, node().dtype), function)
-
-    return convert
-
-
 @aten("frexp")
 def frexp(self: Tensor) -> tuple[Tensor, Tensor]:
     """The mantissa, at least 1/2 and below 1, and the exponent, by the bits of float64."""
@@ -270,8 +258,9 @@ _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "exp2": lambda x: emit("power", like(2, x), x),
     "erfc": lambda x: subtract(like(1, x), emit("erf", x)),
 }
+"""Functions of floats, which integers are converted to."""
 for _name, _function in _FUNCTIONS.items():
-    aten(_name, f"special_{_name}")(_computed(_function))
+    aten(_name, f"special_{_name}")(lambda self, _function=_function: in_float32(cast(self, node().dtype), _function))
 
 
 @aten("atan2")
@@ -283,10 +272,7 @@ def atan2(self: Any, other: Any) -> Tensor:
 
 @aten("hypot")
 def hypot(self: Tensor, other: Tensor) -> Tensor:
-    a, b = operand(self), operand(other)
-    large, small = emit("maximum", emit("abs", a), emit("abs", b)), emit("minimum", emit("abs", a), emit("abs", b))
-    ratio = divide(small, where(binary("equal", large, 0.0), like(1, large), large))
-    return multiply(large, emit("sqrt", add(multiply(ratio, ratio), 1.0)))
+    return hypot_of(operand(self), operand(other))
 
 
 @aten("ldexp")

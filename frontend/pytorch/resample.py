@@ -6,6 +6,7 @@ from itertools import product
 from math import inf, prod
 from typing import Any
 
+from relayc.frontend.common.functions import cubic_kernel
 from relayc.frontend.common.late_resize import LateResize
 from relayc.frontend.common.windows import SPATIAL_LAYOUTS
 from relayc.frontend.converter import Tensor, emit
@@ -135,8 +136,7 @@ def grid_sampler_backward(
 
 
 def _within(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    found: Tensor = emit("logical_and", emit("greater", x, low), emit("less", x, high))
-    return found
+    return emit("logical_and", emit("greater", x, low), emit("less", x, high))
 
 
 def _taps(at: Tensor, size: Size, method: int, padding: int, align_corners: bool) -> list[tuple[Tensor, Tensor]]:
@@ -153,14 +153,7 @@ def _taps(at: Tensor, size: Size, method: int, padding: int, align_corners: bool
     share = subtract(at, low)
     if method == 0:
         return [(low, subtract(like(1, share), share)), (add(low, 1.0), share)]
-    return [(padded(add(low, float(i))), _cubic(emit("abs", subtract(share, float(i))), i in (0, 1))) for i in range(-1, 3)]
-
-
-def _cubic(x: Tensor, is_near: bool) -> Tensor:
-    """The share of an element so far away in a cubic interpolation."""
-    a = -0.75
-    coefficients = (a + 2, -(a + 3), 0.0, 1.0) if is_near else (a, -5 * a, 8 * a, -4 * a)
-    return reduce(lambda found, c: add(multiply(found, x), c), coefficients[1:], like(coefficients[0], x))
+    return [(padded(add(low, float(i))), cubic_kernel(emit("abs", subtract(share, float(i))), -0.75, i in (0, 1))) for i in range(-1, 3)]
 
 
 def _padded(x: Tensor, size: Size, padding: int, align_corners: bool) -> Tensor:

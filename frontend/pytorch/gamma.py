@@ -18,15 +18,6 @@ _FAR = 16
 """From this argument on the series with so many terms have the precision of float64."""
 
 
-def _power(x: Tensor, exponent: Tensor | float) -> Tensor:
-    found: Tensor = emit("power", x, exponent if isinstance(exponent, Tensor) else like(exponent, x))
-    return found
-
-
-def _total(terms: list[Tensor]) -> Tensor:
-    return reduce(lambda a, b: emit("add", a, b), terms)
-
-
 def _shifted(x: Tensor) -> list[Tensor]:
     """x, x + 1, ... before x + _FAR."""
     return [add(x, float(k)) if k else x for k in range(_FAR)]
@@ -37,10 +28,10 @@ def lgamma(self: Tensor) -> Tensor:
     def of_positive(x: Tensor) -> Tensor:
         near = binary("less", x, float(_FAR))
         a = where(near, add(x, float(_FAR)), x)
-        before = where(near, reduce(lambda p, q: emit("multiply", p, q), _shifted(x)), like(1, x))
-        series = [multiply(_power(a, 1.0 - 2 * j), b / (2 * j * (2 * j - 1))) for j, b in enumerate(_BERNOULLI, 1)]
+        before = where(near, reduce(multiply, _shifted(x)), like(1, x))
+        series = [multiply(binary("power", a, 1.0 - 2 * j), b / (2 * j * (2 * j - 1))) for j, b in enumerate(_BERNOULLI, 1)]
         main = subtract(multiply(subtract(a, 0.5), emit("log", a)), subtract(a, log(2 * pi) / 2))
-        found = emit("subtract", emit("add", main, _total(series)), emit("log", before))
+        found = emit("subtract", emit("add", main, reduce(add, series)), emit("log", before))
         return where(binary("equal", x, inf), x, found)
 
     def compute(x: Tensor) -> Tensor:
@@ -60,10 +51,10 @@ def digamma(self: Tensor) -> Tensor:
         below = binary("less", x, 0.0)
         y = where(below, subtract(like(1, x), x), x)
         a = add(y, float(_FAR))
-        series = [multiply(_power(a, -2.0 * j), b / (2 * j)) for j, b in enumerate(_BERNOULLI, 1)]
-        before = _total([divide(like(1, t), t) for t in _shifted(y)])
+        series = [multiply(binary("power", a, -2.0 * j), b / (2 * j)) for j, b in enumerate(_BERNOULLI, 1)]
+        before = reduce(add, [divide(like(1, t), t) for t in _shifted(y)])
         main = emit("subtract", emit("log", a), divide(like(0.5, a), a))
-        there = emit("subtract", emit("subtract", main, _total(series)), before)
+        there = emit("subtract", emit("subtract", main, reduce(add, series)), before)
         left = emit("subtract", x, emit("round", x))
         reflected = emit("subtract", there, divide(like(pi, x), emit("tan", multiply(left, pi))))
         return where(below, where(binary("equal", left, 0.0), like(nan, x), reflected), there)
@@ -80,7 +71,7 @@ def _zeta(s: Tensor, x: Tensor) -> Tensor:
     for j, b in enumerate(_BERNOULLI, 1):
         terms.append(multiply(emit("multiply", rising, emit("power", a, add(minus, 1.0 - 2 * j))), b / factorial(2 * j)))
         rising = emit("multiply", rising, emit("multiply", add(s, 2.0 * j - 1), add(s, 2.0 * j)))
-    return _total(terms)
+    return reduce(add, terms)
 
 
 @aten("polygamma", "special_polygamma")

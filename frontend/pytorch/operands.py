@@ -1,5 +1,6 @@
 """Operands of converters: tensors, numbers and sizes as tensors of one dtype."""
 
+from math import prod
 from typing import Any
 
 import torch
@@ -51,12 +52,8 @@ def along(size: Size, axis: int, rank: int) -> tuple[Size, ...]:
 
 def flat(x: Tensor) -> Tensor:
     """x as a vector."""
-    count: Size = 1
-    for d in x.shape:
-        count = count * d
-    return reshape(x, (count,))
+    return reshape(x, (prod(x.shape),))
 
 
 def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    found: Tensor = emit("where", condition, x, y)
-    return found
+    return emit("where", condition, x, y)

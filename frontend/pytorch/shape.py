@@ -8,7 +8,8 @@ from typing import Any
 
 from relayc.frontend.common.padding import pad
 from relayc.frontend.converter import Tensor, axis_of, constant, emit
-from relayc.frontend.pytorch.operands import along, operand, where
+from relayc.frontend.pytorch.elementwise import to_dtype
+from relayc.frontend.pytorch.operands import along, flat, operand, where
 from relayc.frontend.pytorch.registry import aten, node
 from relayc.frontend.sizes import expect, positions, size_tensor
 from relayc.frontend.steps import binary, broadcast_to, cast, reshape, strided_slice, transpose
@@ -118,7 +119,7 @@ def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
 @aten("as_strided", "as_strided_copy")
 def as_strided(self: Tensor, size: Sequence[Size], stride: Sequence[Size], storage_offset: Any) -> Tensor:
     """Elements at computed places of a contiguous tensor."""
-    return emit("take", reshape(self, (prod(self.shape),)), strided_places(size, stride, storage_offset), axis=0, mode="clip")
+    return emit("take", flat(self), strided_places(size, stride, storage_offset), axis=0, mode="clip")
 
 
 def strided_places(size: Sequence[Size], stride: Sequence[Size], storage_offset: Any) -> Tensor:
@@ -142,7 +143,7 @@ def repeat(self: Tensor, repeats: tuple[Size, ...]) -> Tensor:
 
 @aten("repeat_interleave.self_int")
 def repeat_interleave(self: Tensor, repeats: Size, dim: int | None) -> Tensor:
-    x = reshape(self, (prod(self.shape),)) if dim is None else self
+    x = flat(self) if dim is None else self
     axis = axis_of(dim or 0, x.rank)
     wide = (*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :])
     return reshape(broadcast_to(reshape(x, (*x.shape[: axis + 1], 1, *x.shape[axis + 1 :])), wide), node().sizes)
@@ -158,7 +159,7 @@ def flip(self: Tensor, dims: Sequence[int]) -> Tensor:
 @aten("roll")
 def roll(self: Tensor, shifts: Sequence[Size], dims: Sequence[int]) -> Tensor:
     if not dims:
-        rolled = _rolled(reshape(self, (prod(self.shape),)), shifts[0], 0)
+        rolled = _rolled(flat(self), shifts[0], 0)
         return reshape(rolled, self.shape)
     for shift, dim in zip(shifts, dims, strict=True):
         self = _rolled(self, shift, axis_of(dim, self.rank))
@@ -234,7 +235,7 @@ def channel_shuffle(self: Tensor, groups: int) -> Tensor:
 
 @aten("slice_scatter")
 def slice_scatter(self: Tensor, src: Tensor, dim: int, start: Any, end: Any, step: int) -> Tensor:
-    axis, src = axis_of(dim, self.rank), _like(src, self)
+    axis, src = axis_of(dim, self.rank), to_dtype(src, self.dtype)
     size, count = self.shape[axis], src.shape[axis]
     begin = 0 if start is None else start
     if isinstance(begin, int) and begin < 0:
@@ -259,7 +260,7 @@ def select_scatter(self: Tensor, src: Tensor, dim: int, index: Size) -> Tensor:
     axis = axis_of(dim, self.rank)
     at = self.shape[axis] + index if isinstance(index, int) and index < 0 else index
     here = emit("equal", positions(self.shape[axis]), size_tensor(at))
-    row = reshape(_like(src, self), (*self.shape[:axis], 1, *self.shape[axis + 1 :]))
+    row = reshape(to_dtype(src, self.dtype), (*self.shape[:axis], 1, *self.shape[axis + 1 :]))
     return where(reshape(here, along(self.shape[axis], axis, self.rank)), row, self)
 
 
@@ -271,18 +272,11 @@ def diagonal_scatter(self: Tensor, src: Tensor, offset: int, dim1: int, dim2: in
     rows, columns = self.shape[first], self.shape[second]
     i, j = reshape(positions(rows), (rows, 1)), reshape(positions(columns), (1, columns))
     here = emit("equal", emit("subtract", j, i), constant(offset, "int64"))
-    taken = emit("take", _like(src, self), emit("minimum", i, j), axis=len(rest), mode="clip")
+    taken = emit("take", to_dtype(src, self.dtype), emit("minimum", i, j), axis=len(rest), mode="clip")
     found = where(here, taken, transpose(self, order))
     return transpose(found, [order.index(a) for a in range(self.rank)])
 
 
 @aten("copy")
 def copy(self: Tensor, src: Tensor) -> Tensor:
-    return broadcast_to(_like(src, self), self.shape)
-
-
-def _like(src: Tensor, self: Tensor) -> Tensor:
-    """A tensor that is written into another one, in its element type."""
-    from relayc.frontend.pytorch.elementwise import to_dtype
-
-    return to_dtype(src, self.dtype)
+    return broadcast_to(to_dtype(src, self.dtype), self.shape)

@@ -63,8 +63,7 @@ class RelaycRep(BackendRep):
         else:
             found = self.module["main"](*(inputs if isinstance(inputs, (list, tuple)) else [inputs]), **kwargs)
             outputs = found if isinstance(found, tuple) else [found]  # a list is a sequence
-        named: tuple[Any, ...] = namedtupledict("Outputs", names)(*outputs)
-        return named
+        return namedtupledict("Outputs", names)(*outputs)
 
 
 class RelaycBackend(Backend):

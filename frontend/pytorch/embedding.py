@@ -107,8 +107,7 @@ def embedding_bag_backward(
     if per_sample_weights is not None:
         rows = multiply(rows, reshape(per_sample_weights, (count, 1)))
     at = reshape(cast(indices, "int64"), (1, count))
-    found: Tensor = emit("scatter_nd", table, at, rows, mode="add")
-    return found
+    return emit("scatter_nd", table, at, rows, mode="add")
 
 
 @aten("_embedding_bag_per_sample_weights_backward")

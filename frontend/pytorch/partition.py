@@ -64,6 +64,5 @@ def in_parts(graph_module: Any, compiler: Compiler) -> Callable[..., Any]:
 def _in_eager(graph_module: Any) -> Callable[..., Any]:
     (results,) = graph_module.graph.find_nodes(op="output")
     if isinstance(results.args[0], (tuple, list)):
-        forward: Callable[..., Any] = graph_module.forward
-        return forward
+        return graph_module.forward
     return lambda *args: [graph_module(*args)]

@@ -48,20 +48,18 @@ def _quantised(x: Tensor, steps: Steps, low: Any, high: Any, dtype: str) -> Tens
     if dtype not in _INTEGERS:
         raise ModelError(f"expected numbers of steps of type {', '.join(_INTEGERS)}, found {dtype}")
     scale, zero, axis = steps
-    numbers: Tensor = emit("qnn.quantize", cast(x, "float32"), scale, zero, axis=axis, out_dtype=dtype, rounding="TONEVEN")
+    numbers = emit("qnn.quantize", cast(x, "float32"), scale, zero, axis=axis, out_dtype=dtype, rounding="TONEVEN")
     low, high = (int(scalar(end, "quant_min and quant_max")) if isinstance(end, Tensor) else end for end in (low, high))
     limits = np.iinfo(dtype)
     if (low, high) == (limits.min, limits.max):
         return numbers
-    found: Tensor = emit("clip", numbers, a_min=float(low), a_max=float(high))
-    return found
+    return emit("clip", numbers, a_min=float(low), a_max=float(high))
 
 
 def _real(numbers: Tensor, steps: Steps, dtype: str | None = None) -> Tensor:
     """What numbers of steps stand for, in `dtype`: by default that of the node's result."""
     scale, zero, axis = steps
-    found: Tensor = emit("qnn.dequantize", numbers, scale, zero, axis=axis, out_dtype=dtype or node().dtype)
-    return found
+    return emit("qnn.dequantize", numbers, scale, zero, axis=axis, out_dtype=dtype or node().dtype)
 
 
 # ---- quantized_decomposed ---------------------------------------------------------------------------------------------------------------

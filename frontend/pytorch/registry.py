@@ -57,8 +57,7 @@ class Node:
     @property
     def sizes(self) -> tuple[Size, ...]:
         """The shape of the only result."""
-        found: tuple[Size, ...] = self.shape
-        return found
+        return self.shape
 
 
 _NODE: contextvars.ContextVar[Node] = contextvars.ContextVar("torch_node")

@@ -86,8 +86,7 @@ class Symbols(dict[str, Any]):
         if e.is_Symbol:
             if isinstance(self.get(str(e)), Tensor) or str(e) not in self:
                 raise ModelError(f"expected a size, found {e}, which is no whole number of an input or of data")
-            found: Size = self[str(e)]
-            return found
+            return self[str(e)]
         if e.is_Number:
             return Ratio.number(float(e))
         kind = type(e).__name__
@@ -108,8 +107,7 @@ class Symbols(dict[str, Any]):
     def _computed(self, e: Any) -> Tensor:
         """A number as one that the program computes: of a size in int64, any other in float64, a truth value in bool."""
         if e.is_Symbol and isinstance(self.get(str(e)), Tensor):
-            found: Tensor = self[str(e)]
-            return found
+            return self[str(e)]
         kind = type(e).__name__
         if kind in _COMPARISONS:
             a, b = (self._computed(sympy.sympify(x)) for x in e.args)
@@ -192,8 +190,7 @@ def array_of(tensor: Any) -> np.ndarray:
         found = tensor.detach().cpu().contiguous()
         name = dtype_name(found.dtype)
         if name not in _UNKNOWN_TO_NUMPY:
-            array: np.ndarray = found.resolve_conj().resolve_neg().numpy()
-            return array
+            return found.resolve_conj().resolve_neg().numpy()
         bits: np.ndarray = found.view(getattr(torch, _UNKNOWN_TO_NUMPY[name])).numpy()
         return bits.view(getattr(ml_dtypes, name))
 

@@ -15,11 +15,6 @@ from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.steps import add, cast, multiply, reshape, transpose
 
 
-def _real(x: Tensor, scale: Tensor, zero: Tensor | None, axis: int = 1) -> Tensor:
-    """What quantised numbers stand for, in the type of the scale."""
-    return quantize.DequantizeLinear(x, scale, zero, axis=axis)
-
-
 def _quantised(x: Tensor, scale: Tensor, zero: Tensor | None, dtype: str) -> Tensor:
     """Numbers as quantised ones of a dtype."""
     zero = zero if zero is not None else constant(0, dtype)
@@ -33,7 +28,8 @@ def QuantizeLinear(x: Tensor, scale: Tensor, zero: Tensor | None = None, *, axis
 
 @microsoft("DequantizeLinear")
 def DequantizeLinear(x: Tensor, scale: Tensor, zero: Tensor | None = None, *, axis: int = 1) -> Tensor:
-    return _real(x, scale, zero, axis)
+    """What quantised numbers stand for, in the type of the scale."""
+    return quantize.DequantizeLinear(x, scale, zero, axis=axis)
 
 
 def _numbers(x: Tensor, scale: Tensor, zero: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -84,7 +80,7 @@ def QLinearSoftmax(
     x: Tensor, x_scale: Tensor, x_zero: Tensor | None, y_scale: Tensor, y_zero: Tensor, *, axis: int = -1, opset: int
 ) -> Tensor:
     """As Softmax of the operator set `opset`."""
-    found = activation.along_axis(activation.softmax, _real(x, x_scale, x_zero), axis, opset)
+    found = activation.along_axis(activation.softmax, DequantizeLinear(x, x_scale, x_zero), axis, opset)
     return _quantised(found, y_scale, y_zero, x.dtype)
 
 
@@ -100,7 +96,7 @@ def QLinearWhere(
     z_scale: Tensor,
     z_zero: Tensor,
 ) -> Tensor:
-    found = emit("where", condition, _real(x, x_scale, x_zero), _real(y, y_scale, y_zero))
+    found = emit("where", condition, DequantizeLinear(x, x_scale, x_zero), DequantizeLinear(y, y_scale, y_zero))
     return _quantised(found, z_scale, z_zero, x.dtype)
 
 
@@ -110,7 +106,7 @@ def QLinearConcat(y_scale: Tensor, y_zero: Tensor, *inputs: Tensor, axis: int) -
     if not inputs or len(inputs) % 3:
         raise OnnxError(f"expected tensors, each with its scale and zero point, found {len(inputs)} inputs")
     parts = [
-        _quantised(_real(x, scale, zero), y_scale, y_zero, y_zero.dtype)
+        _quantised(DequantizeLinear(x, scale, zero), y_scale, y_zero, y_zero.dtype)
         for x, scale, zero in zip(inputs[::3], inputs[1::3], inputs[2::3], strict=True)
     ]
     return emit("concatenate", *parts, axis=axis_of(axis, parts[0].rank))
@@ -124,7 +120,7 @@ def _pooled(x: Tensor, is_last: bool, compute: Callable[[Tensor], Tensor]) -> Te
 def QLinearGlobalAveragePool(
     x: Tensor, x_scale: Tensor, x_zero: Tensor, y_scale: Tensor, y_zero: Tensor, *, channels_last: bool = False
 ) -> Tensor:
-    found = _pooled(_real(x, x_scale, x_zero), channels_last, pool.GlobalAveragePool)
+    found = _pooled(DequantizeLinear(x, x_scale, x_zero), channels_last, pool.GlobalAveragePool)
     return _quantised(found, y_scale, y_zero, x.dtype)
 
 
@@ -141,7 +137,7 @@ def QLinearAveragePool(
     **window: Unpack[pool.PoolAttributes],
 ) -> Tensor:
     average = partial(pool.AveragePool, count_include_pad=count_include_pad, **window)
-    return _quantised(_pooled(_real(x, x_scale, x_zero), channels_last, average), y_scale, y_zero, x.dtype)
+    return _quantised(_pooled(DequantizeLinear(x, x_scale, x_zero), channels_last, average), y_scale, y_zero, x.dtype)
 
 
 # ---- products -----------------------------------------------------------------------------------------------------------------------
@@ -226,8 +222,7 @@ def QLinearConv(
     **window: Unpack[ConvAttributes],
 ) -> Tensor:
     def compute(y: Tensor) -> Tensor:
-        found: Tensor = quantize.QLinearConv(y, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, b, **window)
-        return found
+        return quantize.QLinearConv(y, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, b, **window)
 
     return _pooled(x, channels_last, compute)
 

@@ -12,6 +12,7 @@ from relayc.frontend.common.loops import counted
 from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.sizes import size_tensor
 from relayc.frontend.steps import add, last_part, like, multiply, reshape, strided_slice, subtract
+from relayc.symbolic import Size
 
 Activation = Callable[[Tensor], Tensor]
 
@@ -34,6 +35,39 @@ def joined(parts: Sequence[Tensor], axis: int) -> Tensor:
     """Tensors side by side along a new axis."""
     wide = [reshape(p, (*p.shape[:axis], 1, *p.shape[axis:])) for p in parts]
     return wide[0] if len(wide) == 1 else emit("concatenate", *wide, axis=axis)
+
+
+def projections(
+    x: Tensor, weight: Tensor, biases: Sequence[Tensor], products: Sequence[int], apart: int
+) -> tuple[list[Tensor], Tensor | None]:
+    """The products of the inputs of all steps [steps, batch, width] with the weights of gates [gates * hidden, width], plus their biases:
+    [steps, batch, its gates * hidden] each; and the bias left apart, where there is one.
+
+    Args:
+      biases: of the products with the input and with the hidden state, [gates * hidden] each; empty where there are none.
+      products: how many gates each product is for.
+      apart: how many of the gates, the last ones, have a bias of the product with the hidden state that is not added to that of the input.
+    """
+    steps, batch, width = x.shape
+    gates, rows = sum(products), weight.shape[0]
+    bias = own = None
+    if biases:
+        of_input, of_hidden = biases
+        together = rows // gates * (gates - apart)
+        bias = add(last_part(of_input, 0, together), last_part(of_hidden, 0, together))
+        if apart:
+            bias = emit("concatenate", bias, last_part(of_input, together, rows), axis=0)
+            own = last_part(of_hidden, together, rows)
+    found: list[Tensor] = []
+    begin: Size = 0
+    for count in products:
+        end = begin + rows // gates * count
+        product = dense(reshape(x, (steps * batch, width)), strided_slice(weight, (begin,), (end,), (1,), (0,)))
+        if bias is not None:
+            product = emit("nn.bias_add", product, last_part(bias, begin, end), axis=1)
+        found.append(reshape(product, (steps, batch, end - begin)))
+        begin = end
+    return found, own
 
 
 def over_steps(

@@ -12,13 +12,13 @@ from typing import TypedDict
 from typing_extensions import Unpack
 
 from relayc.frontend.common.activations import exp_below_zero, hard_sigmoid, softplus, softsign
-from relayc.frontend.common.recurrent import Activation, Step, dense, gru_step, joined, lstm_step, over_steps, rnn_step, split
+from relayc.frontend.common.recurrent import Activation, Step, gru_step, joined, lstm_step, over_steps, projections, rnn_step, split
 from relayc.frontend.converter import Tensor, assume, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.onnx.activation import LeakyRelu, Relu
 from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.steps import add, binary, cast, filled, last_part, like, multiply, reshape, strided_slice, transpose
+from relayc.frontend.steps import add, binary, cast, filled, like, multiply, reshape, strided_slice, transpose
 from relayc.symbolic import Size
 
 # ---- activations ----------------------------------------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ class _Network:
         found = []
         for i, back in enumerate(directions):
             of_bias, peepholes = (None if t is None else _of(t, i) for t in (B, P))
-            projected, own = self._projected(X, _of(W, i), of_bias)
+            projected, own = projections(X, _of(W, i), [] if of_bias is None else split(of_bias, 2), self.products, self.apart)
             weights = _Weights(_of(R, i), own, peepholes, functions[i])
             found.append(over_steps(self.cell(weights), projected, lengths, [_of(s, i) for s in states], back, current().wants(0)))
         Y = [joined(list(rows), 1) for rows in zip(*(rows for _, rows in found), strict=True)]
@@ -194,29 +194,6 @@ class _Network:
             # Sums of products are clipped. The third function of a cell sees its state, which engines leave as it is.
             functions = [_clipped(f, self.clip) if i % each < 2 else f for i, f in enumerate(functions)]
         return [functions[i * each : (i + 1) * each] for i in range(count)]
-
-    def _projected(self, X: Tensor, W: Tensor, B: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
-        """The products with the inputs of all steps and their biases, [steps, batch, gates * hidden] each, and the bias left apart."""
-        steps, batch, width = X.shape
-        gates, rows = sum(self.products), W.shape[0]
-        bias = own = None
-        if B is not None:
-            of_input, of_hidden = split(B, 2)
-            together = rows // gates * (gates - self.apart)
-            bias = add(last_part(of_input, 0, together), last_part(of_hidden, 0, together))
-            if self.apart:
-                bias = emit("concatenate", bias, last_part(of_input, together, rows), axis=0)
-                own = last_part(of_hidden, together, rows)
-        found: list[Tensor] = []
-        begin: Size = 0
-        for count in self.products:
-            end = begin + rows // gates * count
-            product = dense(reshape(X, (steps * batch, width)), strided_slice(W, (begin,), (end,), (1,), (0,)))
-            if bias is not None:
-                product = emit("nn.bias_add", product, last_part(bias, begin, end), axis=1)
-            found.append(reshape(product, (steps, batch, end - begin)))
-            begin = end
-        return found, own
 
 
 def _shaped(tensor: Tensor, name: str, shape: Sequence[Size]) -> Tensor:

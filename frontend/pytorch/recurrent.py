@@ -1,14 +1,15 @@
 """Recurrent networks: LSTM, GRU and RNN as loops over time steps."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-from relayc.frontend.common.recurrent import Step, dense, gru_step, joined, lstm_step, over_steps, rnn_step
+from relayc.frontend.common.recurrent import Step, gru_step, joined, lstm_step, over_steps, projections, rnn_step
 from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.pytorch.random import dropped
 from relayc.frontend.pytorch.registry import aten, node
-from relayc.frontend.steps import add, last_part, reshape, strided_slice, transpose
+from relayc.frontend.steps import reshape, strided_slice, transpose
 
 Cell = Callable[[Tensor, Tensor | None], Step]
 """A step, of the weights and the bias of the products with the hidden state."""
@@ -28,20 +29,8 @@ def _layer(
     `apart` says whether the product with the state has a bias of its own in its last gate.
     """
     w, r, *biases = (p if len(order) == 1 else _reordered(p, order) for p in parameters)
-    steps, batch, width = x.shape
-    rows = w.shape[0]
-    product, own = dense(reshape(x, (steps * batch, width)), w), None
-    if biases:
-        of_input, of_state = biases
-        if apart:
-            together = rows // len(order) * (len(order) - 1)
-            own = last_part(of_state, together, rows)
-            sums = add(last_part(of_input, 0, together), last_part(of_state, 0, together))
-            bias = emit("concatenate", sums, last_part(of_input, together, rows), axis=0)
-        else:
-            bias = add(of_input, of_state)
-        product = emit("nn.bias_add", product, bias, axis=1)
-    final, outputs = over_steps(cell(r, own), [reshape(product, (steps, batch, rows))], None, states, back, True)
+    rows, own = projections(x, w, biases, [len(order)], int(apart))
+    final, outputs = over_steps(cell(r, own), rows, None, states, back, True)
     return final, outputs[0]
 
 
@@ -79,19 +68,7 @@ def _network(
     return (transpose(x, (1, 0, 2)) if batch_first else x, *states)
 
 
-def _sigmoid(x: Tensor) -> Tensor:
-    found: Tensor = emit("sigmoid", x)
-    return found
-
-
-def _tanh(x: Tensor) -> Tensor:
-    found: Tensor = emit("tanh", x)
-    return found
-
-
-def _relu(x: Tensor) -> Tensor:
-    found: Tensor = emit("nn.relu", x)
-    return found
+_sigmoid, _tanh, _relu = (partial(emit, name) for name in ("sigmoid", "tanh", "nn.relu"))
 
 
 @aten("lstm.input")

@@ -1,5 +1,6 @@
 """Where conditions hold: positions, as many as only the program knows."""
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from relayc.frontend.converter import Tensor, assume, constant, emit, known
 from relayc.frontend.sizes import positions, size_tensor, sizes
 from relayc.frontend.steps import cast, filled, reshape
+from relayc.symbolic import Size
 
 
 def positions_where(holds: Tensor) -> Tensor:
@@ -37,9 +39,14 @@ def nonzero(x: Tensor) -> Tensor:
     data = reshape(x, (1,)) if x.rank == 0 else x
     flat = reshape(data, (prod(data.shape),))
     at = positions_where(flat if flat.dtype == "bool" else emit("not_equal", flat, filled((), 0, flat.dtype)))
-    rows: list[Tensor] = []
-    for d in reversed(data.shape):
+    return emit("stack", *along_axes(at, data.shape), axis=0)
+
+
+def along_axes(at: Tensor, shape: Sequence[Size]) -> list[Tensor]:
+    """Positions in a flat tensor as positions along each axis of its shape."""
+    found: list[Tensor] = []
+    for d in reversed(shape):
         extent = size_tensor(d)
-        rows.insert(0, emit("floor_mod", at, emit("maximum", extent, constant(1, "int64"))))
+        found.insert(0, emit("floor_mod", at, emit("maximum", extent, constant(1, "int64"))))
         at = emit("floor_divide", at, emit("maximum", extent, constant(1, "int64")))
-    return emit("stack", *rows, axis=0)
+    return found

@@ -1,7 +1,11 @@
 """Reductions along axes."""
 
 from collections.abc import Callable
-from math import prod
+from math import inf, prod
+from typing import Any
+
+import ml_dtypes
+import numpy as np
 
 from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.sizes import size_tensor
@@ -28,6 +32,22 @@ def mean(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
         return emit("mean", x, axis=axes, keepdims=keepdims)
     count = size_tensor(prod(x.shape[a] for a in axes))
     return divide(_sum(x, axes, keepdims), cast(count, x.dtype))
+
+
+def mean_and_variance(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """Both with `axes` of size 1."""
+    found = emit("mean", x, axis=axes, keepdims=True)
+    return found, emit("variance", x, found, axis=axes, keepdims=True)
+
+
+def lowest(dtype: str, negated: bool = False) -> Any:
+    """The number below all others of a dtype; above all others where `negated`."""
+    if dtype == "bool":
+        return negated
+    if dtype.startswith(("float", "bfloat")):
+        return inf if negated else -inf
+    limits = ml_dtypes.iinfo(dtype) if dtype.endswith("int4") else np.iinfo(dtype)
+    return limits.max if negated else limits.min
 
 
 def sum_square(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from math import prod
 
+from relayc.frontend.common.reductions import mean_and_variance
 from relayc.frontend.converter import Tensor, assume, axis_of, emit
 from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
@@ -73,9 +74,7 @@ def BatchNormalization_1(
 
 def _statistics(x: Tensor) -> list[Tensor]:
     """Mean and variance of each channel."""
-    axes = tuple(a for a in range(x.rank) if a != 1)
-    mean = emit("mean", x, axis=axes, keepdims=True)
-    return [reshape(t, (x.shape[1],)) for t in (mean, emit("variance", x, mean, axis=axes, keepdims=True))]
+    return [reshape(t, (x.shape[1],)) for t in mean_and_variance(x, tuple(a for a in range(x.rank) if a != 1))]
 
 
 def _by_element(x: Tensor, parameters: Sequence[Tensor], epsilon: float) -> Tensor:
@@ -136,9 +135,7 @@ def LayerNormalization(
     if not (current().wants(1) or current().wants(2)):
         return result
     wide = cast(x, "float32") if stash_type == 1 else x
-    axes = tuple(range(axis, x.rank))
-    mean = emit("mean", wide, axis=axes, keepdims=True)
-    variance = emit("variance", wide, mean, axis=axes, keepdims=True)
+    mean, variance = mean_and_variance(wide, tuple(range(axis, x.rank)))
     return result, mean, emit("rsqrt", add(variance, epsilon))
 
 
@@ -179,8 +176,7 @@ def MeanVarianceNormalization(x: Tensor, *, axes: Sequence[int] = (0, 2, 3)) -> 
     axes = tuple(axis_of(a, x.rank, "axes") for a in axes)
 
     def compute(y: Tensor) -> Tensor:
-        mean = emit("mean", y, axis=axes, keepdims=True)
-        variance = emit("variance", y, mean, axis=axes, keepdims=True)
+        mean, variance = mean_and_variance(y, axes)
         return emit("divide", subtract(y, mean), add(emit("sqrt", variance), 1e-9))
 
     return in_float32(x, compute)

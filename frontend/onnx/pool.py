@@ -1,14 +1,13 @@
 """Poolings: MaxPool, AveragePool, LpPool and their global forms."""
 
 from collections.abc import Sequence
-from math import inf, prod
+from math import prod
 from typing import Any
 
-import numpy as np
 from typing_extensions import Required, TypedDict, Unpack
 
-from relayc.dialects.relay.types import DTYPES
 from relayc.dialects.relay.window import windows
+from relayc.frontend.common.reductions import lowest
 from relayc.frontend.common.windows import SPATIAL_LAYOUTS, padded, per_axis, spatial_rank, window_padding
 from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.onnx.converters import converter, current
@@ -58,15 +57,10 @@ def _window(
     }
 
 
-def _least(dtype: str) -> float:
-    """A lower bound of all elements."""
-    return -inf if DTYPES[dtype].kind not in "iu" else int(np.iinfo(DTYPES[dtype]).min)
-
-
 @converter(foldable=False)  # the reference implementation takes NaN for padding
 def MaxPool(x: Tensor, *, storage_order: int = 0, **attributes: Unpack[DilatedPoolAttributes]) -> Tensor | tuple[Tensor, ...]:
     window = _window(x, **attributes)
-    data, window["padding"] = padded(x, window["padding"], _least(x.dtype))
+    data, window["padding"] = padded(x, window["padding"], lowest(x.dtype))
     found = emit(f"nn.max_pool{spatial_rank(x)}d", data, **window)
     if not current().wants(1):
         return found

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from relayc.frontend.common.positions import nonzero, positions_where
+from relayc.frontend.common.positions import along_axes, nonzero, positions_where
+from relayc.frontend.common.reductions import lowest
 from relayc.frontend.converter import Tensor, axis_of, constant, emit
 from relayc.frontend.pytorch.elementwise import to_dtype
 from relayc.frontend.pytorch.operands import along, flat, operand, promoted, where
 from relayc.frontend.pytorch.registry import aten, node
 from relayc.frontend.pytorch.shape import strided_places
-from relayc.frontend.sizes import positions, size_tensor, sizes
+from relayc.frontend.sizes import positions, sizes
 from relayc.frontend.steps import (
     binary,
     broadcast_shape,
@@ -79,15 +80,10 @@ def nonzero_static(self: Tensor, size: int, fill_value: int) -> Tensor:
     places = where(holds, binary("minimum", before, size), constant(size, "int64"))
     room = emit("scatter_elements", filled((size + 1,), -1, "int64"), places, positions(count), axis=0, reduction="update", in_bounds=True)
     found = strided_slice(room, (0,), (size,), (1,), (0,))
-    columns: list[Tensor] = []
-    at = found
-    for d in reversed(self.shape):
-        columns.insert(0, emit("floor_mod", at, size_tensor(d)))
-        at = emit("floor_divide", at, size_tensor(d))
-    if not columns:
+    if self.rank == 0:
         return filled((size, 0), 0, "int64")
     filled_ = reshape(binary("less", found, 0), (size, 1))
-    return where(filled_, constant(fill_value, "int64"), emit("stack", *columns, axis=1))
+    return where(filled_, constant(fill_value, "int64"), emit("stack", *along_axes(found, self.shape), axis=1))
 
 
 @aten("repeat_interleave.Tensor")
@@ -240,7 +236,7 @@ def scatter(self: Tensor, dim: int, index: Tensor, src: Any = None, value: Any =
 def scatter_reduce(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool) -> Tensor:
     if not include_self:
         # What is written to begins as what changes nothing.
-        first: dict[str, Any] = {"sum": 0, "prod": 1, "mean": 0, "amax": _bound(self.dtype, False), "amin": _bound(self.dtype, True)}
+        first: dict[str, Any] = {"sum": 0, "prod": 1, "mean": 0, "amax": lowest(self.dtype), "amin": lowest(self.dtype, negated=True)}
         self = _updated(self, dim, index, first[reduce], "update")
     if reduce != "mean":
         return _updated(self, dim, index, src, _REDUCTIONS[reduce])
@@ -259,15 +255,6 @@ def index_reduce(self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: 
     source = source if source.rank else reshape(source, (1,))
     every = broadcast_to(reshape(index, along(prod(index.shape), axis, source.rank)), source.shape)
     return reshape(scatter_reduce(self, axis, every, source, reduce, include_self), shape)
-
-
-def _bound(dtype: str, high: bool) -> Any:
-    import torch
-
-    kind = getattr(torch, dtype)
-    if kind.is_floating_point:
-        return float("inf") if high else float("-inf")
-    return bool(high) if dtype == "bool" else torch.iinfo(kind).max if high else torch.iinfo(kind).min
 
 
 @aten("one_hot")

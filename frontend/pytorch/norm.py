@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 
 from relayc.dialects.relay.types import DTYPES
+from relayc.frontend.common.reductions import mean_and_variance
 from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.pytorch.registry import aten, node
+from relayc.frontend.sizes import size_tensor
 from relayc.frontend.steps import add, cast, filled, multiply, reshape, subtract
 from relayc.symbolic import Size
 
@@ -32,13 +34,8 @@ def native_layer_norm(
     if not (node().used(1) or node().used(2)):
         return found, None, None
     axes = tuple(range(input.rank - len(normalized_shape), input.rank))
-    mean, variance = _statistics(cast(input, node().dtype[1]), axes)
+    mean, variance = mean_and_variance(cast(input, node().dtype[1]), axes)
     return found, mean, emit("rsqrt", add(variance, eps))
-
-
-def _statistics(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    mean = emit("mean", x, axis=axes, keepdims=True)
-    return mean, emit("variance", x, mean, axis=axes, keepdims=True)
 
 
 @aten("rms_norm", "_fused_rms_norm")
@@ -66,7 +63,7 @@ def group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: f
         return (found, None, None) if many else found
     shape = (input.shape[0], num_groups)
     rows = reshape(cast(input, node().dtype[1]), (*shape, prod(input.shape[1:]) // num_groups))
-    mean, variance = (reshape(t, shape) for t in _statistics(rows, (2,)))
+    mean, variance = (reshape(t, shape) for t in mean_and_variance(rows, (2,)))
     return found, mean, emit("rsqrt", add(variance, eps))
 
 
@@ -123,22 +120,14 @@ def batch_norm(
         return (found, *kept, *reserved, running_mean, running_var)[: len(node().dtype)]
     axes = tuple(a for a in range(input.rank) if a != 1)
     channels = (input.shape[1],)
-    mean, variance = (reshape(t, channels) for t in _statistics(input, axes))
+    mean, variance = (reshape(t, channels) for t in mean_and_variance(input, axes))
     found = _by_channel(input, weight, bias, mean, variance, eps)
     results = [found, mean, emit("rsqrt", add(variance, eps)), *reserved]
     count: Size = prod(input.shape[a] for a in axes)
     if running_mean is not None and running_var is not None:
-        factor = _unbiased(count, variance.dtype)
-        new = (mean, emit("multiply", variance, factor))
+        number = cast(size_tensor(count), variance.dtype)
+        unbiased = emit("multiply", variance, emit("divide", number, subtract(number, 1.0)))
         results += [
-            add(multiply(old, 1 - momentum), multiply(t, momentum)) for old, t in zip((running_mean, running_var), new, strict=True)
+            add(multiply(old, 1 - momentum), multiply(new, momentum)) for old, new in ((running_mean, mean), (running_var, unbiased))
         ]
     return tuple(results[: len(node().dtype)])
-
-
-def _unbiased(count: Size, dtype: str) -> Tensor:
-    """count / (count - 1)."""
-    from relayc.frontend.sizes import size_tensor
-
-    whole = cast(size_tensor(count), dtype)
-    return emit("divide", whole, subtract(whole, 1.0))

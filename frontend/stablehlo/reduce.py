@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from relayc.frontend.common.reductions import lowest
 from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.stablehlo.elementwise import bitwise, combined
@@ -41,19 +42,6 @@ def is_neutral(value: Tensor, name: str) -> bool:
     if _NEUTRAL[name] is not None:
         return bool(number == _NEUTRAL[name])
     return bool(number == lowest(value.dtype, name == "minimum"))
-
-
-def lowest(dtype: str, negated: bool = False) -> Any:
-    """The number below all others of a dtype; above all others where `negated`."""
-    import ml_dtypes
-    import numpy as np
-
-    if dtype == "bool":
-        return negated
-    if dtype.startswith(("float", "bfloat")):
-        return float("inf" if negated else "-inf")
-    limits = ml_dtypes.iinfo(dtype) if dtype.endswith("int4") else np.iinfo(dtype)
-    return limits.max if negated else limits.min
 
 
 def combine(name: str, a: Tensor, b: Tensor) -> Tensor:

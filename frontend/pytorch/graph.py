@@ -7,6 +7,7 @@ program runs. A size that only data says (of `nonzero`, of `item`) is a symbol, 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -67,13 +68,10 @@ def check_operators(module: Any, own: Mapping[str, Converter]) -> None:
 
 def lacking_nodes(module: Any) -> set[str]:
     """Names of the nodes of a module's own graph that relayc lacks something for, in themselves or in their branches and bodies."""
-    parts = {n.name: list(graphs_of(getattr(module, n.target))) for n in module.graph.find_nodes(op="get_attr") if _is_graph(module, n)}
+    held = {n.name: getattr(module, n.target, None) for n in module.graph.find_nodes(op="get_attr")}
+    parts = {name: list(graphs_of(part)) for name, part in held.items() if isinstance(part, torch.fx.GraphModule)}
     within = {name for name, graphs in parts.items() if any(_lacking(n, {}) for graph in graphs for n in graph.nodes)}
     return {n.name for n in module.graph.nodes if _lacking(n, {}) or any(a.name in within for a in n.all_input_nodes)}
-
-
-def _is_graph(module: Any, found: Any) -> bool:
-    return isinstance(getattr(module, found.target, None), torch.fx.GraphModule)
 
 
 def _lacking(found: Any, own: Mapping[str, Converter]) -> str | None:
@@ -104,15 +102,11 @@ def _is_of_complex(found: Any) -> bool:
 
 
 def _is_ignored(found: Any) -> bool:
-    if found.op == "output" or _has_effects(found):
+    if found.op == "output" or _defined(found):
         return False
     if is_expression(found.meta.get("val")):
         return all(map(_is_ignored, found.users))  # a number of sizes for statements of it alone
     return str(found.target).startswith(_IGNORED) or not found.users
-
-
-def _has_effects(found: Any) -> bool:
-    return bool(_defined(found))
 
 
 def _defined(found: Any) -> dict[str, Any]:
@@ -162,7 +156,7 @@ class Graphs:
             if found.op == "placeholder":
                 env[found] = next(given)
             elif found.op == "get_attr":
-                attribute = _attribute(module, found.target)
+                attribute = attrgetter(found.target)(module)
                 env[found] = weight(found.name, attribute) if isinstance(attribute, torch.Tensor) else attribute
             elif found.op != "output" and not _is_ignored(found):
                 line = user_line(found)
@@ -182,7 +176,7 @@ class Graphs:
             convert = control.find(found.target)
             assert convert is not None
             return convert(self, *map(value_of, found.args), **{k: value_of(v) for k, v in found.kwargs.items()})
-        if not _has_effects(found) and (is_expression(fake) or isinstance(fake, (int, float))):
+        if not _defined(found) and (is_expression(fake) or isinstance(fake, (int, float))):
             return self._number(fake)
         if not isinstance(found.target, torch._ops.OpOverload):
             return found.target(*map(value_of, found.args), **{k: value_of(v) for k, v in found.kwargs.items()})
@@ -201,7 +195,7 @@ class Graphs:
         defaults = {a.name: value_of(a.default_value) for a in schema if a.has_default_value()}
         fakes = fake if isinstance(fake, (tuple, list)) else [fake]
         # What defines a size has none before it is converted.
-        is_open = _has_effects(found)
+        is_open = bool(_defined(found))
         shapes = tuple(self.symbols.shape(f) if isinstance(f, torch.Tensor) and not is_open else None for f in fakes)
         dtypes = tuple(element_dtype(f.dtype) if isinstance(f, torch.Tensor) else None for f in fakes)
         many = isinstance(fake, (tuple, list))
@@ -245,9 +239,3 @@ class Graphs:
             if part.dtype != dtype:
                 raise ModelError(f"expected {dtype}{list(shape)}, as torch says, found {part.type}")
         return Pair(*(assume(part, shape) for part in result)) if isinstance(result, Pair) else assume(result, shape)
-
-
-def _attribute(module: Any, path: str) -> Any:
-    for name in path.split("."):
-        module = getattr(module, name)
-    return module

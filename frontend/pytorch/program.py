@@ -51,24 +51,23 @@ class Import:
         self.inputs = self.program.graph_signature.input_specs
         self.outputs = self.program.graph_signature.output_specs
         self.placeholders = {n.name: n for n in self.program.graph.find_nodes(op="placeholder")}
-        arguments = _pytree.tree_unflatten(list(range(self.program.call_spec.in_spec.num_leaves)), self.program.call_spec.in_spec)
-        self.arguments = arguments
-        self.positional = names.positional_names(self.program, len(arguments[0]))
-        user = [spec for spec in self.inputs if spec.kind == InputKind.USER_INPUT]
-        self.leaf_of = {spec.arg.name: i for i, spec in enumerate(user)}
+        spec = self.program.call_spec.in_spec
+        self.arguments = _pytree.tree_unflatten(list(range(spec.num_leaves)), spec)
+        self.positional = names.positional_names(self.program, len(self.arguments[0]))
+        self.user = [spec for spec in self.inputs if spec.kind == InputKind.USER_INPUT]
+        self.leaf_of = {spec.arg.name: i for i, spec in enumerate(self.user)}
         self.guards = getattr(program, "_guards_code", ())  # decompositions drop guards
-        self.fakes = fakes = {i: self._fake(spec) for i, spec in enumerate(user)}
-        self.names = names.names_of(
-            dynamic_shapes, self.positional, arguments, {i: f.shape for i, f in fakes.items() if isinstance(f, torch.Tensor)}
-        )
-        self._name_the_others(user)
+        self.fakes = {i: self._fake(spec) for i, spec in enumerate(self.user)}
+        shapes = {i: f.shape for i, f in self.fakes.items() if isinstance(f, torch.Tensor)}
+        self.names = names.names_of(dynamic_shapes, self.positional, self.arguments, shapes)
+        self._name_the_others()
 
     def _fake(self, spec: Any) -> Any:
         return self.placeholders[spec.arg.name].meta.get("val") if not isinstance(spec.arg, ConstantArgument) else spec.arg.value
 
-    def _name_the_others(self, user: Sequence[Any]) -> None:
+    def _name_the_others(self) -> None:
         """Symbols without a name are called after the input and axis that says their value."""
-        for spec in user:
+        for spec in self.user:
             fake = self._fake(spec)
             dims = list(enumerate(fake.shape)) if isinstance(fake, torch.Tensor) else [("", fake)]
             for axis, d in dims:
@@ -83,11 +82,7 @@ class Import:
     ) -> tuple[dict[str, TensorType], dict[str, Range], Symbols]:
         """Types of the inputs of `main` that the user gives, what is known of symbols, and what stands for torch's symbols."""
         own = Symbols({key: symbol(name) for key, name in self.names.items()})
-        tensors = {
-            spec.arg.name: self._fake(spec)
-            for spec in self.inputs
-            if spec.kind == InputKind.USER_INPUT and isinstance(spec.arg, TensorArgument)
-        }
+        tensors = {spec.arg.name: self._fake(spec) for spec in self.user if isinstance(spec.arg, TensorArgument)}
         declared = {name: [d if isinstance(d, int) else str(d) for d in own.shape(fake)] for name, fake in tensors.items()}
         found = input_shapes(declared, shapes or {}, dims or {})
         as_found = {key: found.texts.get(name, symbol(name)) for key, name in self.names.items()}
@@ -157,7 +152,7 @@ class Import:
 
     def _in_order(self, types: Mapping[str, TensorType], state: Mapping[str, Any]) -> dict[str, TensorType]:
         """First what the user gives, then the state."""
-        order = [spec.arg.name for spec in self.inputs if spec.kind == InputKind.USER_INPUT and spec.arg.name in types]
+        order = [spec.arg.name for spec in self.user if spec.arg.name in types]
         return {name: types[name] for name in (*order, *state)}
 
     def _value(self, spec: Any, builder: ModelBuilder, symbols: Symbols) -> Any:
@@ -185,11 +180,8 @@ class Import:
         for spec, value in zip(self.outputs, values, strict=True):
             if spec.kind == OutputKind.USER_INPUT_MUTATION and isinstance(value, Pair):
                 raise ModelError(f"input {spec.target}: expected real numbers to be written to it, found complex ones")
-            if spec.kind == OutputKind.BUFFER_MUTATION:
-                written.append((len(made), spec.target))
-                made.append((f"new_{spec.target}", value))
-            elif spec.kind == OutputKind.USER_INPUT_MUTATION:
-                written.append((len(made), self.leaf_of[spec.target]))
+            if spec.kind in (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION):
+                written.append((len(made), spec.target if spec.kind == OutputKind.BUFFER_MUTATION else self.leaf_of[spec.target]))
                 made.append((f"new_{spec.target}", value))
             elif spec.kind != OutputKind.USER_OUTPUT:
                 raise ModelError(f"output {spec.arg.name}: expected a result of the model, found one of kind {spec.kind.name}")
@@ -212,11 +204,9 @@ class Import:
             "names": self.positional,
             "arguments": self._structure(),
             "inputs": [name if name in state else self.leaf_of[name] for name in inputs],
-            "complex": [self.leaf_of[s.arg.name] for s in self.inputs if s.kind == InputKind.USER_INPUT and is_complex(self._fake(s))],
+            "complex": [i for i, fake in self.fakes.items() if is_complex(fake)],
             "constants": [
-                (i, spec.arg.value)
-                for i, spec in enumerate(s for s in self.inputs if s.kind == InputKind.USER_INPUT)
-                if isinstance(spec.arg, ConstantArgument) and spec.arg.value is not None
+                (i, s.arg.value) for i, s in enumerate(self.user) if isinstance(s.arg, ConstantArgument) and s.arg.value is not None
             ],
             "results": _structure(self.program.call_spec.out_spec, 0),
             "outputs": outputs,

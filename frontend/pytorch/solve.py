@@ -136,12 +136,6 @@ def cholesky(self: Tensor, upper: bool) -> Any:
     return (found, reshape(info, self.shape[:-2])) if isinstance(node().dtype, tuple) else found
 
 
-def _of_factor(factor: Tensor, upper: bool) -> Tensor:
-    """A of its Cholesky factor."""
-    f = triangle(factor, upper)
-    return matmul(turned(f), f) if upper else matmul(f, turned(f))
-
-
 @aten("cholesky_solve", "_cholesky_solve_helper", input2="A")
 def cholesky_solve(self: Tensor, A: Tensor, upper: bool) -> Tensor:
     f, shape = triangle(A, upper), node().sizes
@@ -151,4 +145,6 @@ def cholesky_solve(self: Tensor, A: Tensor, upper: bool) -> Tensor:
 
 @aten("cholesky_inverse")
 def cholesky_inverse(self: Tensor, upper: bool) -> Tensor:
-    return solve_systems(_of_factor(self, upper), identity(self.shape[-1], self.shape[-1], self.dtype), self.shape)[0]
+    f = triangle(self, upper)
+    a = matmul(turned(f), f) if upper else matmul(f, turned(f))
+    return solve_systems(a, identity(self.shape[-1], self.shape[-1], self.dtype), self.shape)[0]

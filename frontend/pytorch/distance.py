@@ -9,6 +9,7 @@ from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.gradients import gradients
 from relayc.frontend.pytorch.operands import operand, where
+from relayc.frontend.pytorch.reduce import p_norm
 from relayc.frontend.pytorch.registry import aten, node
 from relayc.frontend.steps import binary, broadcast_to, cast, divide, like, multiply, reshape, subtract
 
@@ -45,18 +46,9 @@ def pdist(self: Tensor, p: float) -> Tensor:
     return norm_of(emit("abs", _apart_of_pairs(self)), p)
 
 
-def norm_of(apart: Tensor, p: float) -> Tensor:
+def norm_of(size: Tensor, p: float) -> Tensor:
     """The p-norm of absolute values along the last axis."""
-    axis = (apart.rank - 1,)
-    if p == 0:
-        return emit("sum", cast(binary("not_equal", apart, 0.0), apart.dtype), axis=axis)
-    if p == float("inf"):
-        return emit("max", apart, axis=axis)
-    if p == 1:
-        return emit("sum", apart, axis=axis)
-    if p == 2:
-        return emit("sqrt", emit("sum", emit("multiply", apart, apart), axis=axis))
-    return emit("power", emit("sum", emit("power", apart, like(p, apart)), axis=axis), like(1 / p, apart))
+    return p_norm(size, p, (size.rank - 1,), False)
 
 
 @aten("_cdist_backward")

@@ -67,13 +67,18 @@ def linalg_vector_norm(self: Tensor, ord: Any, dim: Any, keepdim: bool) -> Tenso
     size = emit("abs", cast(self, node().dtype))
     if not axes:
         return cast(binary("not_equal", size, 0.0), size.dtype) if ord == 0 else size
-    if ord in (inf, -inf):
-        return emit("max" if ord == inf else "min", size, axis=axes, keepdims=keepdim)
-    if ord == 0:
+    return p_norm(size, float(ord), axes, keepdim)
+
+
+def p_norm(size: Tensor, p: float, axes: tuple[int, ...], keepdim: bool) -> Tensor:
+    """The p-norm of absolute values."""
+    if p in (inf, -inf):
+        return emit("max" if p == inf else "min", size, axis=axes, keepdims=keepdim)
+    if p == 0:
         return emit("sum", cast(binary("not_equal", size, 0.0), size.dtype), axis=axes, keepdims=keepdim)
-    powers = size if ord == 1 else multiply(size, size) if ord == 2 else emit("power", size, like(float(ord), size))
+    powers = size if p == 1 else multiply(size, size) if p == 2 else emit("power", size, like(p, size))
     total = emit("sum", powers, axis=axes, keepdims=keepdim)
-    return total if ord == 1 else emit("sqrt", total) if ord == 2 else emit("power", total, like(1 / float(ord), total))
+    return total if p == 1 else emit("sqrt", total) if p == 2 else emit("power", total, like(1 / p, total))
 
 
 @aten("argmax", "argmin")

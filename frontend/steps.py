@@ -179,6 +179,11 @@ def last_part(x: Tensor, begin: Size, end: Size) -> Tensor:
     return strided_slice(x, (begin,), (end,), (1,), (x.rank - 1,))
 
 
+def row(x: Tensor, i: Size, axis: int = 0) -> Tensor:
+    """The slice of x at position i of an axis, without the axis."""
+    return reshape(strided_slice(x, (i,), (i + 1,), (1,), (axis,)), (*x.shape[:axis], *x.shape[axis + 1 :]))
+
+
 def neighbours(x: Tensor) -> tuple[Tensor, Tensor]:
     """x[..., 0::2] and x[..., 1::2]: the sides of its pairs of neighbours, which have an even number of elements."""
     shape = (*x.shape[:-1], x.shape[-1] // 2)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from relayc.frontend import fourier
 from relayc.frontend.common.functions import atan2, hypot
 from relayc.frontend.converter import Tensor, emit
-from relayc.frontend.steps import filled, reshape, strided_slice
+from relayc.frontend.steps import filled, reshape, row
 from relayc.symbolic import Size
 
 
@@ -38,8 +38,7 @@ def joined(x: Tensor | Pair) -> Tensor:
 
 def taken_apart(x: Tensor) -> Pair:
     """The complex numbers whose parts are along the last axis."""
-    parts = (reshape(strided_slice(x, (i,), (i + 1,), (1,), (x.rank - 1,)), x.shape[:-1]) for i in range(2))
-    return Pair(*parts)
+    return Pair(*(row(x, i, x.rank - 1) for i in range(2)))
 
 
 # ---- functions --------------------------------------------------------------------------------------------------------------------------

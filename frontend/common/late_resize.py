@@ -14,7 +14,7 @@ from relayc.frontend.common.functions import cubic_kernel
 from relayc.frontend.converter import Tensor, assume, constant, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.sizes import positions, shape_tensor, size_tensor, sizes
-from relayc.frontend.steps import add, binary, cast, divide, like, multiply, reshape, strided_slice, subtract
+from relayc.frontend.steps import add, binary, cast, divide, like, multiply, reshape, row, strided_slice, subtract
 from relayc.symbolic import Size
 
 F32 = "float32"
@@ -83,8 +83,8 @@ class LateResize:
             x = cast(x, F32)
         for i, (axis, count) in enumerate(zip(axes, out, strict=True)):
             exact = "float64" if self.antialias else F32
-            ends = None if region is None else (cast(_at(region, i), exact), cast(_at(region, len(axes) + i), exact))
-            along = _Axis(x.shape[axis], count, cast(_at(factors, i), exact), ends)
+            ends = None if region is None else (cast(row(region, i), exact), cast(row(region, len(axes) + i), exact))
+            along = _Axis(x.shape[axis], count, cast(row(factors, i), exact), ends)
             at = along.positions(self.coordinates, -0.5 if self.antialias else 0.0)
             if region is not None:
                 beyond = emit("logical_or", binary("less", at, 0.0), emit("greater", at, along.last))
@@ -230,10 +230,6 @@ def _halves(region: Tensor) -> tuple[Tensor, Tensor]:
     """The ends and the starts of a region."""
     count = region.shape[0] // 2
     return strided_slice(region, [count], [2 * count], [1], [0]), strided_slice(region, [0], [count], [1], [0])
-
-
-def _at(vector: Tensor, i: int) -> Tensor:
-    return reshape(strided_slice(vector, [i], [i + 1], [1], [0]), ())
 
 
 def _lengths(x: Tensor, axes: Sequence[int]) -> Tensor:

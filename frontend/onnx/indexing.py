@@ -11,7 +11,7 @@ from relayc.frontend.converter import Tensor, assume, axis_of, constant, emit, k
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.sizes import is_iteration, positions, size, size_tensor
-from relayc.frontend.steps import binary, cast, check_constant, filled, reshape, strided_slice, transpose
+from relayc.frontend.steps import binary, cast, check_constant, filled, reshape, row, strided_slice, transpose
 from relayc.symbolic import Size, minimum, proves
 
 
@@ -89,7 +89,7 @@ def TensorScatter(
 @converter(since=9)
 def OneHot(indices: Tensor, depth: Tensor, values: Tensor, *, axis: int = -1) -> Tensor:
     pair = assume(values, (2,))
-    off, on = (reshape(strided_slice(pair, [i], [i + 1], [1], [0]), ()) for i in (0, 1))
+    off, on = row(pair, 0), row(pair, 1)
     along = axis_of(axis, indices.rank + 1)
     extent = size(cast(depth, "int64") if depth.is_float and not depth.is_known else depth, "depth")
     whole = cast(indices, "int64") if indices.is_float else indices

@@ -18,7 +18,7 @@ from relayc.frontend.errors import ModelError
 from relayc.frontend.onnx.activation import LeakyRelu, Relu
 from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.steps import add, binary, cast, filled, like, multiply, reshape, strided_slice, transpose
+from relayc.frontend.steps import add, binary, cast, filled, like, multiply, reshape, row, transpose
 from relayc.symbolic import Size
 
 # ---- activations ----------------------------------------------------------------------------------------------------------------------
@@ -171,10 +171,10 @@ class _Network:
 
         found = []
         for i, back in enumerate(directions):
-            of_bias, peepholes = (None if t is None else _of(t, i) for t in (B, P))
-            projected, own = projections(X, _of(W, i), [] if of_bias is None else split(of_bias, 2), self.products, self.apart)
-            weights = _Weights(_of(R, i), own, peepholes, functions[i])
-            found.append(over_steps(self.cell(weights), projected, lengths, [_of(s, i) for s in states], back, current().wants(0)))
+            of_bias, peepholes = (None if t is None else row(t, i) for t in (B, P))
+            projected, own = projections(X, row(W, i), [] if of_bias is None else split(of_bias, 2), self.products, self.apart)
+            weights = _Weights(row(R, i), own, peepholes, functions[i])
+            found.append(over_steps(self.cell(weights), projected, lengths, [row(s, i) for s in states], back, current().wants(0)))
         Y = [joined(list(rows), 1) for rows in zip(*(rows for _, rows in found), strict=True)]
         finals = [joined(list(parts), 0) for parts in zip(*(final for final, _ in found), strict=True)]
         if self.layout:
@@ -202,11 +202,6 @@ def _shaped(tensor: Tensor, name: str, shape: Sequence[Size]) -> Tensor:
         return assume(tensor, shape)
     except ModelError as error:
         raise OnnxError(f"input {name}: {error}") from None
-
-
-def _of(x: Tensor, direction: int) -> Tensor:
-    """The part of a direction in a tensor whose first axis is directions."""
-    return reshape(strided_slice(x, (direction,), (direction + 1,), (1,), (0,)), x.shape[1:])
 
 
 # ---- the three ------------------------------------------------------------------------------------------------------------------------

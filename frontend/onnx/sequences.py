@@ -33,7 +33,7 @@ from relayc.frontend.onnx.objects import (
 )
 from relayc.frontend.onnx.transform import Concat
 from relayc.frontend.sizes import MOST_SIZES, elements_of, shape_tensor, sizes
-from relayc.frontend.steps import binary, cast, reshape, strided_slice
+from relayc.frontend.steps import binary, cast, reshape, row, strided_slice
 from relayc.symbolic import Dim, Size, bounds, proves
 
 _KNOWN = 4096
@@ -183,8 +183,7 @@ class _Slices(Sequence[Tensor]):
 
     def _slice(self, i: int) -> Tensor:
         if self.parts is None:
-            row = strided_slice(self.data, [i], [i + 1], [1], [self.axis])
-            return reshape(row, _without(row.shape, self.axis))
+            return row(self.data, i, self.axis)
         found = strided_slice(self.data, [self._ends[i]], [self._ends[i + 1]], [1], [self.axis])
         return assume(found, [self.parts[i] if a == self.axis else d for a, d in enumerate(found.shape)])
 
@@ -196,10 +195,6 @@ class _Slices(Sequence[Tensor]):
         return emit("take", self.data, rows, axis=self.axis, mode="fast")
 
 
-def _without(shape: Sequence[Size], axis: int) -> list[Size]:
-    return [d for a, d in enumerate(shape) if a != axis]
-
-
 @converter(since=11, foldable=False)
 def SplitToSequence(data: Tensor, split: Tensor | None = None, *, axis: int = 0, keepdims: bool = True) -> SequenceValue:
     """Slices of size 1, which lose the axis unless `keepdims`; slices of one size, of which the last may be smaller; slices of sizes."""
@@ -208,7 +203,7 @@ def SplitToSequence(data: Tensor, split: Tensor | None = None, *, axis: int = 0,
         raise OnnxError(f"input split: expected int64 or int32, a scalar or a list, found {split.type}")
     size = data.shape[along]
     if split is None and not keepdims:
-        element = ElementType.given(data.dtype, _without(data.shape, along))
+        element = ElementType.given(data.dtype, [d for a, d in enumerate(data.shape) if a != along])
         items = _Slices(data, along, None) if isinstance(size, int) and size <= MOST_SIZES else None
         return _split(data, along, constant(np.zeros((0, 0), np.int64)), element, items)
     parts = _parts(size, split)
@@ -341,7 +336,7 @@ def SequenceMap(sequence: Value, *others: Value, body: GraphProto) -> tuple[Sequ
 
     if count is not None and count <= _UNROLLED:
         rows = [results(i) for i in range(count)]
-        return tuple(SequenceValue.of([row[k] for row in rows], element) for k, element in enumerate(outputs))
+        return tuple(SequenceValue.of([found[k] for found in rows], element) for k, element in enumerate(outputs))
 
     def step(number: Tensor, values: list[Value]) -> list[Value]:
         return [_appended(_sequence(v, ""), found) for v, found in zip(values, results(number), strict=True)]

@@ -22,6 +22,7 @@ from relayc.frontend.steps import (
     cast,
     filled,
     reshape,
+    row,
     strided_slice,
     subtract,
     transpose,
@@ -123,8 +124,7 @@ def _expanded(x: Tensor, indices: Sequence[Tensor | None]) -> list[Tensor | None
             found.append(index)
             continue
         rows = nonzero(to_dtype(index, "bool"))
-        count = rows.shape[1]
-        found += [reshape(strided_slice(rows, (i,), (i + 1,), (1,), (0,)), (count,)) for i in range(index.rank)]
+        found += [row(rows, i) for i in range(index.rank)]
     return found + [None] * (x.rank - len(found))
 
 

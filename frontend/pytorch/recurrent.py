@@ -9,7 +9,7 @@ from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.pytorch.random import dropped
 from relayc.frontend.pytorch.registry import aten, node
-from relayc.frontend.steps import reshape, strided_slice, transpose
+from relayc.frontend.steps import row, strided_slice, transpose
 
 Cell = Callable[[Tensor, Tensor | None], Step]
 """A step, of the weights and the bias of the products with the hidden state."""
@@ -57,7 +57,7 @@ def _network(
         outputs = []
         for back in (False, True)[:directions]:
             at = layer * directions + back
-            first = [reshape(strided_slice(h, (at,), (at + 1,), (1,), (0,)), h.shape[1:]) for h in hx]
+            first = [row(h, at) for h in hx]
             final, found = _layer(x, params[at * each : (at + 1) * each], first, cell, order, apart, back)
             outputs.append(found)
             finals.append(final)

@@ -15,7 +15,7 @@ from relayc.frontend.stablehlo.regions import expression
 from relayc.frontend.stablehlo.registry import Node, Pair, op
 from relayc.frontend.stablehlo.shape import each_part, shape_operand
 from relayc.frontend.stablehlo.sizes import known_sizes
-from relayc.frontend.steps import binary, broadcast_to, cast, reshape, strided_slice, transpose
+from relayc.frontend.steps import binary, broadcast_to, cast, reshape, row, strided_slice, transpose
 from relayc.symbolic import Size, maximum, minimum
 
 
@@ -76,12 +76,7 @@ class _Columns:
         if vector == indices.rank:
             indices = reshape(indices, (*indices.shape, 1))
         batch = tuple(d for i, d in enumerate(indices.shape) if i != vector)
-        starts = {
-            axis: reshape(strided_slice(indices, (i,), (i + 1,), (1,), (vector,)), batch)
-            if indices.shape[vector] != 1
-            else reshape(indices, batch)
-            for i, axis in enumerate(axes)
-        }
+        starts = {axis: row(indices, i, vector) for i, axis in enumerate(axes)}
         for axis, of_indices in batching:
             at = of_indices - (of_indices > vector)
             starts[axis] = _along(at, len(batch), batch[at])

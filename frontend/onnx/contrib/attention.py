@@ -21,7 +21,7 @@ from relayc.frontend.onnx.contrib.heads import (
 from relayc.frontend.onnx.contrib.quantize import integer_product
 from relayc.frontend.onnx.converters import current
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.steps import add, cast, last_part, reshape, strided_slice
+from relayc.frontend.steps import add, cast, last_part, reshape, row
 from relayc.symbolic import Size
 
 
@@ -112,7 +112,7 @@ def _self_attention(
     if past is not None:
         if past.rank != 5 or past.shape[0] != 2:
             raise OnnxError(f"input past: expected [2, batch, heads, sequence, elements of a head], found {list(past.shape)}")
-        keys = keys.after(*(reshape(strided_slice(past, (i,), (i + 1,), (1,), (0,)), past.shape[1:]) for i in (0, 1)))
+        keys = keys.after(row(past, 0), row(past, 1))
     scores = total_scores(mask_scores(mask, batch, rows, keys.count, filter_value), attention_bias)
     found = without_heads(attend(query, keys, scores, scale, keys.count - rows if unidirectional else None))
     if not current().wants(1):
@@ -162,9 +162,9 @@ def MultiHeadAttention(
 
 def _queries_and_keys(query: Tensor, key: Tensor | None, value: Tensor | None, heads: int, bias: Tensor | None) -> tuple[Tensor, Keys]:
     if query.rank == 5:
-        q, k, v = (_of_packed(query, i) for i in range(3))
+        q, k, v = (row(query, i, 3) for i in range(3))
     elif key is not None and key.rank == 5:
-        q, k, v = with_heads(query, heads, "query"), _of_packed(key, 0), _of_packed(key, 1)
+        q, k, v = with_heads(query, heads, "query"), row(key, 0, 3), row(key, 1, 3)
     elif key is None or value is None:
         raise OnnxError("inputs key and value: expected both, or a packed query [B, S, H, 3, D] or key [B, S, H, 2, D], found neither")
     elif key.rank == 4:
@@ -174,11 +174,6 @@ def _queries_and_keys(query: Tensor, key: Tensor | None, value: Tensor | None, h
         q, k, v = (with_heads(x, heads, what) for x, what in ((query, "query"), (key, "key"), (value, "value")))
     width = q.shape[2] * q.shape[3]
     return _biased(q, bias, 0, heads), Keys(_biased(k, bias, width, heads), _biased(v, bias, 2 * width, heads))  # type: ignore[arg-type] # sizes
-
-
-def _of_packed(x: Tensor, i: int) -> Tensor:
-    """Number i of what is packed in [B, S, H, n, D]."""
-    return reshape(strided_slice(x, (i,), (i + 1,), (1,), (3,)), (*x.shape[:3], x.shape[4]))
 
 
 def _biased(x: Tensor, bias: Tensor | None, begin: int, heads: int) -> Tensor:

@@ -189,12 +189,9 @@ def _transposed(x: Tensor, kernel: Tensor, data_layout: str, kernel_layout: str,
     return transpose(found, [_DATA[n][0].index(c) for c in data_layout])
 
 
-@op("convolution")
-def convolution(node: Node, x: Tensor, kernel: Tensor) -> Tensor:
-    return _convolved(node, x, kernel, *node.edges(x.rank - 2))
-
-
-@op("dynamic_conv")
-def dynamic_conv(node: Node, x: Tensor, kernel: Tensor, padding: Tensor) -> Tensor:
+@op("convolution", "dynamic_conv")
+def convolution(node: Node, x: Tensor, kernel: Tensor, padding: Tensor | None = None) -> Tensor:
+    if padding is None:
+        return _convolved(node, x, kernel, *node.edges(x.rank - 2))
     found = shape_operand(padding, "padding")
     return _convolved(node, x, kernel, found[::2], found[1::2])

@@ -1,7 +1,5 @@
 """Sorting by one or several keys, and the largest elements."""
 
-from typing import Any
-
 from relayc.frontend.common.sort import topk
 from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.errors import ModelError
@@ -50,17 +48,8 @@ def sort(node: Node, *operands: Tensor) -> list[Tensor]:
     return [cast(emit("gather", t, order, axis=axis, in_bounds=True), o.dtype) for t, o in zip(data, operands, strict=True)]
 
 
-def _largest(node: Node, x: Tensor, k: Any) -> tuple[Tensor, ...]:
-    values, places = topk(as_numbers(x), k, x.rank - 1, True)
+@op("chlo.top_k", "custom_call @stablehlo.dynamic_top_k")
+def top_k(node: Node, x: Tensor, computed: Tensor | None = None) -> tuple[Tensor, ...]:
+    k = node.attribute("k") if computed is None else shape_operand(computed, "k")[0]
+    values, places = topk(as_numbers(x), node.attribute("composite_attributes")["k"] if k is None else k, x.rank - 1, True)
     return cast(values, x.dtype), cast(places, node.result(1)[1])
-
-
-@op("chlo.top_k")
-def top_k(node: Node, x: Tensor) -> tuple[Tensor, ...]:
-    k = node.attribute("k")
-    return _largest(node, x, node.attribute("composite_attributes")["k"] if k is None else k)
-
-
-@op("custom_call @stablehlo.dynamic_top_k")
-def dynamic_top_k(node: Node, x: Tensor, k: Tensor) -> tuple[Tensor, ...]:
-    return _largest(node, x, shape_operand(k, "k")[0])

@@ -6,23 +6,17 @@ from typing import Any
 from relayc.frontend.common import complex as complex_
 from relayc.frontend.converter import Tensor
 from relayc.frontend.stablehlo import elementwise as _elementwise  # noqa: F401 (its converters get another form)
-from relayc.frontend.stablehlo.registry import COMPLEX, CONVERTERS, ELEMENTWISE, Node, Pair, op
+from relayc.frontend.stablehlo.registry import CONVERTERS, Node, Pair, op
 from relayc.frontend.steps import broadcast_to, cast, filled
 
 
 def _also_complex(name: str, compute: Callable[..., Any]) -> None:
     """Gives the converter of real numbers one of pairs beside it."""
-    full = f"stablehlo.{name}"
-    real = CONVERTERS[full]
-    COMPLEX.add(full)
-    assert full in ELEMENTWISE
+    real = CONVERTERS[f"stablehlo.{name}"]
 
+    @op(name, elementwise=True, complex_too=True)
     def convert(node: Node, *operands: Any) -> Any:
-        if not any(isinstance(value, Pair) for value in operands):
-            return real(node, *operands)
-        return compute(*operands)
-
-    CONVERTERS[full] = convert
+        return compute(*operands) if any(isinstance(value, Pair) for value in operands) else real(node, *operands)
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {

@@ -182,7 +182,8 @@ def _number(text: str, kind: np.dtype) -> Any:
 
 
 def op(*names: str, elementwise: bool = False, complex_too: bool = False) -> Callable[[Converter], Converter]:
-    """Registers the converter of operators of the dialect stablehlo, or of another dialect if the name contains it."""
+    """Registers the converter of operators of the dialect stablehlo, of another dialect if the name contains it, or of calls of functions
+    from outside ("custom_call @name")."""
 
     def register(function: Converter) -> Converter:
         for name in names:
@@ -195,8 +196,3 @@ def op(*names: str, elementwise: bool = False, complex_too: bool = False) -> Cal
         return function
 
     return register
-
-
-def custom_call(*targets: str) -> Callable[[Converter], Converter]:
-    """Registers the converter of calls of functions from outside of StableHLO."""
-    return op(*(f"custom_call @{target}" for target in targets))

@@ -10,7 +10,7 @@ from relayc.frontend.common.size_arithmetic import ARITHMETIC, converted, each, 
 from relayc.frontend.converter import Tensor
 from relayc.frontend.sizes import LONGEST, Inexact, Ratio, elements_of, expect, objects, pending_in, tensor_of
 from relayc.frontend.stablehlo.elementwise import COMPARISONS
-from relayc.frontend.stablehlo.registry import Node, Pair, Spread, custom_call, op, plain
+from relayc.frontend.stablehlo.registry import Node, Pair, Spread, op, plain
 from relayc.symbolic import Dim, Size, Undecided, is_long, maximum, minimum, proves
 
 
@@ -27,7 +27,7 @@ def get_dimension_size(node: Node, operand: Tensor) -> Tensor:
     return tensor_of(objects([], [operand.shape[node.attribute("dimension")]]), node.dtype)
 
 
-@custom_call("shape_assertion")
+@op("custom_call @shape_assertion")
 def shape_assertion(node: Node, holds: Tensor, *_: Tensor) -> tuple[()]:
     """A comparison of sizes that the program takes for granted: known of the symbols of inputs, and checked when the program runs."""
     if holds.is_known and bool(holds.array):
@@ -118,27 +118,15 @@ def _fits(e: Any, dtype: str) -> bool:
     return bool(limits.min <= e <= limits.max)
 
 
-def _compare(node: Node, arrays: list[Any], dtype: str) -> tuple[np.ndarray, str]:
-    return each(ARITHMETIC[COMPARISONS[node.attribute("comparison_direction")]], *arrays), "bool"
-
-
-def _concatenate(node: Node, arrays: list[Any], dtype: str) -> tuple[np.ndarray, str]:
-    return np.concatenate(arrays, axis=node.attribute("dimension")), dtype
-
-
 def _slice(node: Node, arrays: list[Any], dtype: str) -> tuple[np.ndarray, str]:
     bounds = zip(*(node.ints(name) for name in ("start_indices", "limit_indices", "strides")), strict=True)
     return arrays[0][tuple(slice(*b) for b in bounds)], dtype
 
 
-def _convert(node: Node, arrays: list[Any], dtype: str) -> tuple[np.ndarray, str]:
-    return converted(arrays[0], dtype, node.dtype)
-
-
 _MOVED: dict[str, Callable[[Node, list[Any], str], tuple[np.ndarray, str]]] = {
-    "compare": _compare,
-    "concatenate": _concatenate,
-    "convert": _convert,
+    "compare": lambda node, arrays, _: (each(ARITHMETIC[COMPARISONS[node.attribute("comparison_direction")]], *arrays), "bool"),
+    "concatenate": lambda node, arrays, dtype: (np.concatenate(arrays, axis=node.attribute("dimension")), dtype),
+    "convert": lambda node, arrays, dtype: converted(arrays[0], dtype, node.dtype),
     "reshape": lambda node, arrays, dtype: (arrays[0].reshape(node.static("reshape")), dtype),
     "slice": _slice,
 }

@@ -15,7 +15,7 @@ from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.stablehlo.indexing import as_numbers
 from relayc.frontend.stablehlo.reduce import apply_region, combine, expression, is_neutral, operator_of
-from relayc.frontend.stablehlo.registry import Node, custom_call, op
+from relayc.frontend.stablehlo.registry import Node, op
 from relayc.frontend.stablehlo.shape import shape_operand
 from relayc.frontend.steps import dilated, filled, multiply, reshape, strided_slice, transpose
 from relayc.symbolic import Size
@@ -54,7 +54,7 @@ def reduce_window(node: Node, *operands: Tensor) -> Any:
     return _reduced(node, operands[:count], operands[count:], _window(node, operands[0].rank), node.region(0))
 
 
-@custom_call("stablehlo.dynamic_reduce_window")
+@op("custom_call @stablehlo.dynamic_reduce_window")
 def dynamic_reduce_window(node: Node, x: Tensor, first: Tensor, *amounts: Tensor) -> Any:
     sizes, strides, base, dilations, padding = (shape_operand(t, "window") for t in amounts)
     (callee,) = node.attribute("called_computations")

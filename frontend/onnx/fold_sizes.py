@@ -131,10 +131,6 @@ def _rounded(compute: Callable[[Ratio], Ratio]) -> Callable[[Any], Any]:
     return lambda a: compute(a) if isinstance(a, Ratio) else inexact()
 
 
-def _cast(arrays: list[Any], own: str, attributes: dict[str, Any]) -> tuple[Elements, str]:
-    return converted(arrays[0], own, dtype_name(attributes["to"], "attribute to"))
-
-
 def _reduced(compute: Callable[[Any, Any], Any]) -> _Compute:
     def apply(arrays: list[Any], own: str, attributes: dict[str, Any]) -> tuple[Elements, str]:
         data = arrays[0]
@@ -186,7 +182,7 @@ _COMPUTED: dict[str, _Compute] = {
     **{name: _elementwise(ARITHMETIC[relay], "bool") for name, relay in _COMPARED.items()},
     **{name: _variadic(ARITHMETIC[relay]) for name, relay in _VARIADIC.items()},
     **{name: _reduced(ARITHMETIC[relay]) for name, relay in _REDUCED.items()},
-    "Cast": _cast,
+    "Cast": lambda arrays, own, attributes: converted(arrays[0], own, dtype_name(attributes["to"], "attribute to")),
     "Ceil": _elementwise(_rounded(Ratio.ceil)),
     "Clip": _clipped,
     "CumSum": _sum_so_far,

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from relayc.frontend.converter import Tensor, assume, constant, emit, simpler
+from relayc.frontend.fourier import resized
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.ml.scores import DOMAIN, as_rows
-from relayc.frontend.steps import binary, cast, filled, like, reshape, strided_slice
-from relayc.symbolic import minimum
+from relayc.frontend.steps import binary, cast, like, reshape
 
 
 @converter(domain=DOMAIN)
@@ -37,7 +37,7 @@ def FeatureVectorizer(*inputs: Tensor, inputdimensions: Sequence | None = None) 
     if inputdimensions is not None:
         if len(inputdimensions) != len(inputs):
             raise OnnxError(f"attribute inputdimensions: expected one for each of {len(inputs)} inputs, found {len(inputdimensions)}")
-        rows = [_of_size(x, size) for x, size in zip(rows, inputdimensions, strict=True)]
+        rows = [resized(x, 1, size) for x, size in zip(rows, inputdimensions, strict=True)]
     count = rows[0].shape[0]
     for x in rows[1:]:
         count = simpler(count, x.shape[0])
@@ -47,12 +47,6 @@ def FeatureVectorizer(*inputs: Tensor, inputdimensions: Sequence | None = None) 
 def _as_matrix(x: Tensor) -> Tensor:
     """x with all axes after the first merged."""
     return as_rows(x) if x.rank < 3 else reshape(x, (x.shape[0], prod(x.shape[1:])))
-
-
-def _of_size(x: Tensor, size: int) -> Tensor:
-    kept = minimum(x.shape[1], size)
-    x = strided_slice(x, [0], [kept], [1], [1])
-    return x if kept == size else emit("nn.pad", x, filled((), 0, x.dtype), pad_width=(0, 0, 0, size - kept))
 
 
 @converter(domain=DOMAIN)

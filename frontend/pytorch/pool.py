@@ -38,18 +38,13 @@ def _window(n: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, 
     }
 
 
-@aten("max_pool1d", "max_pool2d", "max_pool3d")
-def max_pool(self: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Tensor:
-    n = spatial_axes()
-    found = emit(f"nn.max_pool{n}d", _batched(self, n), **_window(n, kernel_size, stride, padding, dilation, ceil_mode))
-    return reshape(found, node().sizes)
-
-
-@aten("max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices")
-def max_pool_with_indices(self: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> tuple[Any, ...]:
+@aten(*(f"max_pool{n}d{form}" for n in (1, 2, 3) for form in ("", "_with_indices")))
+def max_pool(self: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
     n = spatial_axes()
     x, window = _batched(self, n), _window(n, kernel_size, stride, padding, dilation, ceil_mode)
     found = emit(f"nn.max_pool{n}d", x, **window)
+    if not isinstance(node().dtype, tuple):
+        return reshape(found, node().sizes)
     indices = None
     if node().used(1):
         # They count in the whole tensor; torch's count in a channel.

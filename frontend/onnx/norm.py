@@ -43,7 +43,8 @@ def BatchNormalization(
     kept: list[Tensor] = []
     if training:
         gamma, beta, *before = parameters
-        of_batch = _statistics(data)
+        axes = tuple(a for a in range(data.rank) if a != 1)
+        of_batch = [reshape(t, (data.shape[1],)) for t in mean_and_variance(data, axes)]
         running = [add(multiply(old, momentum), multiply(new, 1 - momentum)) for old, new in zip(before, of_batch, strict=True)]
         kept = [cast(t, mean.dtype) for t in (*running, *of_batch)]  # before operator set 14 those of the batch too
         parameters = [gamma, beta, *of_batch]
@@ -70,11 +71,6 @@ def BatchNormalization_1(
         x, scale, bias, mean, var, epsilon=epsilon, momentum=momentum, spatial=spatial, training_mode=not is_test
     )
     return found
-
-
-def _statistics(x: Tensor) -> list[Tensor]:
-    """Mean and variance of each channel."""
-    return [reshape(t, (x.shape[1],)) for t in mean_and_variance(x, tuple(a for a in range(x.rank) if a != 1))]
 
 
 def _by_element(x: Tensor, parameters: Sequence[Tensor], epsilon: float) -> Tensor:

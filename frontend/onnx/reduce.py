@@ -50,10 +50,6 @@ def _apply(name: str, data: Tensor, axes: Sequence[int] | None, keepdims: bool, 
     return _REDUCTIONS[name](data, chosen, keepdims)
 
 
-def _apply_late(name: str, data: Tensor, axes: Tensor, keepdims: bool, noop_with_empty_axes: bool) -> Tensor:
-    return reduce_late(data, axes, keepdims, not noop_with_empty_axes, lambda x, chosen: _REDUCTIONS[name](x, chosen, False))
-
-
 def _register(name: str, axes_input_since: int) -> None:
     @converter(name)
     def reduce(data: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = True) -> Tensor:
@@ -64,7 +60,7 @@ def _register(name: str, axes_input_since: int) -> None:
         data: Tensor, axes: Tensor | None = None, *, keepdims: bool = True, noop_with_empty_axes: bool = False
     ) -> Tensor:
         if axes is not None and not axes.is_known and axes.type.num_elements != 0:
-            return _apply_late(name, data, axes, keepdims, noop_with_empty_axes)
+            return reduce_late(data, axes, keepdims, not noop_with_empty_axes, lambda x, chosen: _REDUCTIONS[name](x, chosen, False))
         chosen = ints(axes, "axes") if axes is not None and axes.is_known else ()
         return _apply(name, data, chosen, keepdims, noop_with_empty_axes)
 

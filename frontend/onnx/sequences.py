@@ -74,9 +74,9 @@ def _made(function: str, element: ElementType, *args: Tensor) -> SequenceValue:
 # ---- positions ------------------------------------------------------------------------------------------------------------------------
 
 
-def _position(value: Value, what: str = "position") -> int | Tensor:
+def _position(value: Value) -> int | Tensor:
     """A position as a number if it is known, otherwise as int64[]."""
-    at = scalar_of(as_tensor(value, f"input {what}"), what)
+    at = scalar_of(as_tensor(value, "input position"), "position")
     return int(at.array) if at.is_known else cast(at, "int64")
 
 

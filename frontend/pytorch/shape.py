@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import reduce
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import prod
 from typing import Any
 
@@ -83,7 +83,7 @@ def split(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     axis = axis_of(dim, self.rank)
     shapes = node().shape
     sizes: list[Size] = [shape[axis] if len(shape) == self.rank else 1 for shape in shapes]
-    ends: list[Size] = reduce(lambda ends, size: [*ends, ends[-1] + size], sizes, [0])
+    ends = list(accumulate(sizes, initial=0))
     if len(shapes) > 1 and all(isinstance(e, int) for e in ends):
         parts = emit("split", self, indices_or_sections=ends[1:-1], axis=axis)
     else:

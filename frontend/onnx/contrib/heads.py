@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -18,11 +19,7 @@ MASKED = -10000.0
 
 def parts(x: Tensor, widths: Sequence[Size]) -> list[Tensor]:
     """x cut along its last axis."""
-    found, begin = [], 0
-    for width in widths:
-        found.append(last_part(x, begin, begin + width))
-        begin = begin + width  # type: ignore[assignment] # a size
-    return found
+    return [last_part(x, begin, end) for begin, end in pairwise(accumulate(widths, initial=0))]
 
 
 def with_heads(x: Tensor, heads: int, what: str) -> Tensor:

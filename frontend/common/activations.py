@@ -1,4 +1,4 @@
-"""Activations that Relay spells out."""
+"""Activations that Relay spells out, with the attributes that ONNX gives them."""
 
 from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.errors import ModelError
@@ -13,7 +13,7 @@ def exp_below_zero(x: Tensor, alpha: float, gamma: float = 1.0, exponent: Tensor
     return found if gamma == 1.0 else multiply(found, gamma)
 
 
-def hard_sigmoid(x: Tensor, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
+def hard_sigmoid(x: Tensor, *, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
     return emit("clip", binary("add", multiply(x, alpha), beta), a_min=0.0, a_max=1.0)
 
 
@@ -31,17 +31,17 @@ def mish(x: Tensor) -> Tensor:
     return multiply(x, emit("tanh", softplus(x)))
 
 
-def swish(x: Tensor, alpha: float = 1.0) -> Tensor:
+def swish(x: Tensor, *, alpha: float = 1.0) -> Tensor:
     return multiply(x, emit("sigmoid", x if alpha == 1.0 else multiply(x, alpha)))
 
 
-def shrink(x: Tensor, lambd: float = 0.5, bias: float = 0.0) -> Tensor:
+def shrink(x: Tensor, *, lambd: float = 0.5, bias: float = 0.0) -> Tensor:
     """0 near 0, elsewhere x that is moved towards 0 by `bias`."""
     below = emit("where", binary("less", x, -lambd), binary("add", x, bias), like(0, x))
     return emit("where", binary("greater", x, lambd), binary("subtract", x, bias), below)
 
 
-def gelu(x: Tensor, approximate: str = "none") -> Tensor:
+def gelu(x: Tensor, *, approximate: str = "none") -> Tensor:
     """Raises ModelError for an approximation other than none and tanh."""
     if approximate == "none":
         half = multiply(x, 0.5)

@@ -103,6 +103,15 @@ def Clip_11(x: Tensor, low: Tensor | None = None, high: Tensor | None = None) ->
 # ---- activations that Relay spells out ------------------------------------------------------------------------------------------------
 
 
+converter("HardSigmoid")(hard_sigmoid)
+converter("Softplus")(softplus)
+converter("Softsign")(softsign)
+converter("Shrink", since=9)(shrink)
+converter("Mish", since=18)(mish)
+converter("Gelu", since=20)(gelu)
+converter("Swish", since=24)(swish)
+
+
 @converter()
 def Elu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
     return exp_below_zero(x, alpha, 1.0)
@@ -123,46 +132,11 @@ def Celu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
     return exp_below_zero(x, alpha, 1.0, divide(x, alpha))
 
 
-@converter()
-def HardSigmoid(x: Tensor, *, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
-    return hard_sigmoid(x, alpha, beta)
-
-
 @converter(since=14)
 def HardSwish(x: Tensor) -> Tensor:
-    return multiply(x, hard_sigmoid(x, 1 / 6))
-
-
-@converter()
-def Softplus(x: Tensor) -> Tensor:
-    return softplus(x)
-
-
-@converter()
-def Softsign(x: Tensor) -> Tensor:
-    return softsign(x)
-
-
-@converter(since=18)
-def Mish(x: Tensor) -> Tensor:
-    return mish(x)
-
-
-@converter(since=24)
-def Swish(x: Tensor, *, alpha: float = 1.0) -> Tensor:
-    return swish(x, alpha)
+    return multiply(x, hard_sigmoid(x, alpha=1 / 6))
 
 
 @converter(since=10)
 def ThresholdedRelu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
     return emit("where", binary("greater", x, alpha), x, like(0, x))
-
-
-@converter(since=9)
-def Shrink(x: Tensor, *, lambd: float = 0.5, bias: float = 0.0) -> Tensor:
-    return shrink(x, lambd, bias)
-
-
-@converter(since=20)
-def Gelu(x: Tensor, *, approximate: str = "none") -> Tensor:
-    return gelu(x, approximate)

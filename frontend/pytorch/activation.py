@@ -13,8 +13,8 @@ from relayc.frontend.steps import add, binary, cast, divide, in_float32, like, m
 _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": swish,
     "mish": mish,
-    "hardsigmoid": lambda x: hard_sigmoid(x, 1 / 6),
-    "hardswish": lambda x: multiply(x, hard_sigmoid(x, 1 / 6)),
+    "hardsigmoid": lambda x: hard_sigmoid(x, alpha=1 / 6),
+    "hardswish": lambda x: multiply(x, hard_sigmoid(x, alpha=1 / 6)),
     "relu6": lambda x: emit("clip", x, a_min=0.0, a_max=6.0),
     "log_sigmoid": lambda x: emit("negative", softplus(emit("negative", x))),
     "selu": lambda x: exp_below_zero(x, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946),

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from relayc.frontend.common.activations import gelu, hard_sigmoid, swish
 from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.onnx import activation, unary
 from relayc.frontend.onnx.contrib.domain import microsoft
@@ -11,7 +12,7 @@ from relayc.frontend.steps import add, last_part, multiply
 
 @microsoft()
 def Gelu(x: Tensor) -> Tensor:
-    return unary.Gelu(x)
+    return gelu(x)
 
 
 @microsoft()
@@ -22,12 +23,12 @@ def BiasGelu(x: Tensor, bias: Tensor) -> Tensor:
 @microsoft()
 def FastGelu(x: Tensor, bias: Tensor | None = None) -> Tensor:
     """By tanh."""
-    return unary.Gelu(x if bias is None else add(x, bias), approximate="tanh")
+    return gelu(x if bias is None else add(x, bias), approximate="tanh")
 
 
 @microsoft()
 def QuickGelu(x: Tensor, *, alpha: float = 1.7021484375) -> Tensor:
-    return multiply(x, emit("sigmoid", multiply(x, alpha)))
+    return swish(x, alpha=alpha)
 
 
 @microsoft()
@@ -38,7 +39,7 @@ def BiasSplitGelu(x: Tensor, bias: Tensor) -> Tensor:
 
 
 _PARAMETERS = {"LeakyRelu": ("alpha",), "HardSigmoid": ("alpha", "beta"), "Elu": ("alpha",), "Clip": ("min", "max")}
-_CONVERTERS = {"LeakyRelu": activation.LeakyRelu, "HardSigmoid": unary.HardSigmoid, "Elu": unary.Elu, "Clip": unary.Clip}
+_CONVERTERS = {"LeakyRelu": activation.LeakyRelu, "HardSigmoid": hard_sigmoid, "Elu": unary.Elu, "Clip": unary.Clip}
 
 
 def activated(x: Tensor, name: str | None, parameters: Sequence[float] = ()) -> Tensor:

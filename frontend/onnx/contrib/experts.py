@@ -4,7 +4,7 @@ from math import prod
 
 import numpy as np
 
-from relayc.frontend.common.activations import gelu
+from relayc.frontend.common.activations import gelu, swish
 from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.onnx.contrib.domain import check_ranks, microsoft
 from relayc.frontend.onnx.errors import OnnxError
@@ -96,7 +96,7 @@ def _activated(x: Tensor, name: str) -> Tensor:
     if name == "gelu":
         return gelu(x, approximate="tanh")
     if name == "silu":
-        return multiply(x, emit("sigmoid", x))
+        return swish(x)
     raise OnnxError(f"attribute activation_type: expected relu, gelu, silu, swiglu or identity, found {name!r}")
 
 

@@ -118,17 +118,13 @@ _FUNCTIONS: dict[str, Callable[[Tensor, int], Tensor]] = {
 }
 
 
-def _register(name: str, function: Callable[[Tensor, int], Tensor]) -> None:
-    order = int(name.removesuffix("e")[-1])
-
-    @aten(name, x="self")
-    def convert(self: Tensor) -> Tensor:
-        return in_float64(self, lambda x: function(x, order))
+def _of_order(function: Callable[[Tensor, int], Tensor], order: int, self: Tensor) -> Tensor:
+    return in_float64(self, lambda x: function(x, order))
 
 
 for _names, _function in _FUNCTIONS.items():
     for _name in _names.split():
-        _register(_name, _function)
+        aten(_name, x="self")(partial(_of_order, _function, int(_name.removesuffix("e")[-1])))
 
 
 @aten("special_spherical_bessel_j0")

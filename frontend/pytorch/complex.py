@@ -1,6 +1,7 @@
 """Operators of complex numbers, which are pairs of their parts: those of torch.fft, functions, and operators of real numbers by parts."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod, sqrt
 from typing import Any
 
@@ -10,7 +11,7 @@ from relayc.frontend.common.products import matmul
 from relayc.frontend.converter import Tensor, axis_of, constant, emit
 from relayc.frontend.pytorch import create, elementwise, indexing, reduce, shape
 from relayc.frontend.pytorch.operands import operand
-from relayc.frontend.pytorch.registry import CONVERTERS, aten, call, node
+from relayc.frontend.pytorch.registry import CONVERTERS, Converter, aten, call, node
 from relayc.frontend.sizes import size_tensor
 from relayc.frontend.steps import broadcast_to, cast, filled
 from relayc.symbolic import Size
@@ -48,17 +49,13 @@ def _part(value: Any, i: int) -> Any:
     return filled(value.shape, 0, value.dtype) if isinstance(value, Tensor) else 0
 
 
-def _register_by_parts(name: str) -> None:
-    given = CONVERTERS[f"aten.{name}"]
-
-    @aten(name, of_complex=True)
-    def convert(**arguments: Any) -> Any:
-        real, imag = (call(given, {k: _part(v, i) if k in _ELEMENTS else v for k, v in arguments.items()}, {}) for i in range(2))
-        return tuple(map(Pair, real, imag)) if isinstance(real, tuple) else Pair(real, imag)
+def _by_parts(convert: Converter, /, **arguments: Any) -> Any:
+    real, imag = (call(convert, {k: _part(v, i) if k in _ELEMENTS else v for k, v in arguments.items()}, {}) for i in range(2))
+    return tuple(map(Pair, real, imag)) if isinstance(real, tuple) else Pair(real, imag)
 
 
 for _name in _BY_PARTS:
-    _register_by_parts(_name)
+    aten(_name, of_complex=True)(partial(_by_parts, CONVERTERS[f"aten.{_name}"]))
 
 
 # ---- parts ------------------------------------------------------------------------------------------------------------------------------

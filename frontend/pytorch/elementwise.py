@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from relayc.frontend.common.functions import BITS, expm1, log1p
@@ -45,41 +46,35 @@ def to_dtype(x: Tensor, dtype: str) -> Tensor:
     return _as_bool(x) if dtype == "bool" and x.dtype != "bool" else cast(x, dtype)
 
 
-def _register_unary(name: str, relay_name: str) -> None:
-    @aten(name)
-    def convert(self: Tensor) -> Tensor:
-        x = cast(self, node().dtype)
-        if not x.is_float and relay_name in ("ceil", "floor", "round", "trunc"):
-            return x
-        if x.dtype == "bool":
-            return emit("logical_not", x) if relay_name == "bitwise_not" else x
-        return emit(relay_name, x)
+def _unary(relay_name: str, self: Tensor) -> Tensor:
+    x = cast(self, node().dtype)
+    if not x.is_float and relay_name in ("ceil", "floor", "round", "trunc"):
+        return x
+    if x.dtype == "bool":
+        return emit("logical_not", x) if relay_name == "bitwise_not" else x
+    return emit(relay_name, x)
 
 
-def _register_binary(name: str, relay_name: str) -> None:
-    @aten(name)
-    def convert(self: Any, other: Any) -> Tensor:
-        a, b = operand(self), operand(other)
-        if a.dtype == "bool":
-            relay = {"multiply": "logical_and", "maximum": "logical_or", "minimum": "logical_and"}.get(relay_name, relay_name)
-            return emit(relay.replace("bitwise", "logical"), a, b)
-        return emit(relay_name, a, b)
+def _binary(relay_name: str, self: Any, other: Any) -> Tensor:
+    a, b = operand(self), operand(other)
+    if a.dtype == "bool":
+        relay = {"multiply": "logical_and", "maximum": "logical_or", "minimum": "logical_and"}.get(relay_name, relay_name)
+        return emit(relay.replace("bitwise", "logical"), a, b)
+    return emit(relay_name, a, b)
 
 
-def _register_comparison(name: str, relay_name: str) -> None:
-    @aten(name)
-    def convert(self: Any, other: Any) -> Tensor:
-        dtype = promoted(self, other)
-        dtype = "int8" if dtype == "bool" else dtype
-        return emit(relay_name, operand(self, dtype), operand(other, dtype))
+def _compared(relay_name: str, self: Any, other: Any) -> Tensor:
+    dtype = promoted(self, other)
+    dtype = "int8" if dtype == "bool" else dtype
+    return emit(relay_name, operand(self, dtype), operand(other, dtype))
 
 
 for _name, _relay_name in _UNARY.items():
-    _register_unary(_name, _relay_name)
+    aten(_name)(partial(_unary, _relay_name))
 for _name, _relay_name in _BINARY.items():
-    _register_binary(_name, _relay_name)
+    aten(_name)(partial(_binary, _relay_name))
 for _name, _relay_name in _COMPARISONS.items():
-    _register_comparison(_name, _relay_name)
+    aten(_name)(partial(_compared, _relay_name))
 for _name in _LOGICAL:
     aten(_name)(lambda self, other, _name=_name: emit(_name, _as_bool(self), _as_bool(other)))
 

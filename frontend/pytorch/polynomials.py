@@ -4,6 +4,7 @@ The degree is data: the loop runs as often as the largest one says, and each ele
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from relayc.frontend.common.loops import counted
@@ -47,29 +48,27 @@ _FAMILIES: dict[str, tuple[float, float, Step]] = {
 """Of each family the polynomial of degree 1, a x + b, and what follows from those of degrees k and k - 1."""
 
 
-def _register(name: str, slope: float, offset: float, following: Step, is_shifted: bool = False) -> None:
-    @aten(f"special_{name}")
-    def convert(x: Any, n: Any) -> Tensor:
-        shape = node().sizes
-        degree = flat(broadcast_to(cast(operand(n), "int64"), shape))
-        given = flat(broadcast_to(operand(x, "float64"), shape))
-        at = subtract(multiply(given, 2.0), 1.0) if is_shifted else given
-        (largest,) = sizes(emit("maximum", emit("max", degree, axis=(0,)), like(0, degree)), "degree")
+def _polynomial(slope: float, offset: float, following: Step, is_shifted: bool, x: Any, n: Any) -> Tensor:
+    shape = node().sizes
+    degree = flat(broadcast_to(cast(operand(n), "int64"), shape))
+    given = flat(broadcast_to(operand(x, "float64"), shape))
+    at = subtract(multiply(given, 2.0), 1.0) if is_shifted else given
+    (largest,) = sizes(emit("maximum", emit("max", degree, axis=(0,)), like(0, degree)), "degree")
 
-        def step(number: Tensor, states: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-            now, before = states
-            k = cast(number, "float64")
-            first = add(multiply(at, slope), offset)
-            after = where(binary("equal", number, 0), first, following(k, at, now, before))
-            goes_on = emit("less", number, degree)
-            return [where(goes_on, after, now), where(goes_on, now, before)], []
+    def step(number: Tensor, states: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        now, before = states
+        k = cast(number, "float64")
+        first = add(multiply(at, slope), offset)
+        after = where(binary("equal", number, 0), first, following(k, at, now, before))
+        goes_on = emit("less", number, degree)
+        return [where(goes_on, after, now), where(goes_on, now, before)], []
 
-        (found, _), _ = counted(largest, [add(multiply(at, 0.0), 1.0), multiply(at, 0.0)], ["now", "before"], step, [])
-        found = where(binary("less", degree, 0), like(0, found), found)
-        return cast(reshape(found, shape), node().dtype)
+    (found, _), _ = counted(largest, [add(multiply(at, 0.0), 1.0), multiply(at, 0.0)], ["now", "before"], step, [])
+    found = where(binary("less", degree, 0), like(0, found), found)
+    return cast(reshape(found, shape), node().dtype)
 
 
 for _name, _family in _FAMILIES.items():
-    _register(_name, *_family)
+    aten(f"special_{_name}")(partial(_polynomial, *_family, False))
     if _name.startswith("chebyshev"):
-        _register(f"shifted_{_name}", *_family, is_shifted=True)
+        aten(f"special_shifted_{_name}")(partial(_polynomial, *_family, True))

@@ -6,6 +6,7 @@ contiguous. torch.export drops numbers that nothing uses, which eager mode draws
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from relayc.dialects.relay.types import TensorType
@@ -69,14 +70,12 @@ _BY_FLOATS = {
 """Distributions, and their parameters."""
 
 
-def _register(name: str, parameters: Sequence[str]) -> None:
-    @aten(name)
-    def convert(generator: Any = None, **given: Any) -> Tensor:
-        return _drawn(name, *(float(given[p]) for p in parameters), generator=generator)
+def _by_floats(name: str, parameters: Sequence[str], generator: Any = None, **given: Any) -> Tensor:
+    return _drawn(name, *(float(given[p]) for p in parameters), generator=generator)
 
 
 for _name, _parameters in _BY_FLOATS.items():
-    _register(_name, _parameters)
+    aten(_name)(partial(_by_floats, _name, _parameters))
 
 
 @aten("multinomial")

@@ -1,6 +1,6 @@
 """Branches and loops as relay.if and relay.while."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from relayc.dialects.relay import If as Branch
@@ -12,12 +12,8 @@ from relayc.frontend.stablehlo.registry import Node, op, whole
 from relayc.frontend.steps import binary
 
 
-def _tensors(values: Sequence[Any]) -> list[Tensor]:
-    return [whole(v) for v in values]
-
-
 def _run(node: Node, region: int) -> Callable[[], Any]:
-    return lambda: together(_tensors(node.program.block(node.region(region), [], node.scope)))
+    return lambda: together([whole(v) for v in node.program.block(node.region(region), [], node.scope)])
 
 
 @op("if")
@@ -55,12 +51,12 @@ def while_(node: Node, *operands: Tensor) -> list[Tensor]:
         return found
 
     def goes_on(carried: Any) -> Any:
-        (found,) = _tensors(node.program.block(condition, values(carried), node.scope))
-        return found.value
+        (found,) = node.program.block(condition, values(carried), node.scope)
+        return whole(found).value
 
     def step(carried: Any) -> Any:
-        found = _tensors(node.program.block(body, values(carried), node.scope))
-        return together([assume(found[i], operands[i].shape) for i in changing])
+        found = node.program.block(body, values(carried), node.scope)
+        return together([assume(whole(found[i]), operands[i].shape) for i in changing])
 
     after = taken_apart(While.create(together(first), goes_on, step))
     results = list(operands)

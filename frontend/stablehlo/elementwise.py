@@ -80,9 +80,7 @@ def compare(node: Node, a: Tensor, b: Tensor) -> Tensor:
     return emit(COMPARISONS[node.attribute("comparison_direction")], a, b)
 
 
-@op("select", elementwise=True)
-def select(node: Node, condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    return emit("where", condition, a, b)
+op("select", elementwise=True)(lambda node, condition, a, b: emit("where", condition, a, b))
 
 
 @op("clamp", elementwise=True)
@@ -182,9 +180,7 @@ def _bit_count(x: Tensor) -> Tensor:
     return x
 
 
-@op("popcnt", elementwise=True)
-def popcnt(node: Node, x: Tensor) -> Tensor:
-    return cast(_bit_count(_as(x, "uint")), x.dtype)
+op("popcnt", elementwise=True)(lambda node, x: cast(_bit_count(_as(x, "uint")), x.dtype))
 
 
 @op("count_leading_zeros", elementwise=True)

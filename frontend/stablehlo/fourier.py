@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 from relayc.frontend.common import complex as complex_
-from relayc.frontend.converter import Tensor
 from relayc.frontend.stablehlo import elementwise as _elementwise  # noqa: F401 (its converters get another form)
 from relayc.frontend.stablehlo.registry import CONVERTERS, Node, Pair, op
 from relayc.frontend.steps import broadcast_to, cast, filled
@@ -28,20 +27,9 @@ for _name, _compute in _FUNCTIONS.items():
     _also_complex(_name, _compute)
 
 
-@op("real", complex_too=True)
-def real(node: Node, x: Any) -> Tensor:
-    return x.real if isinstance(x, Pair) else x
-
-
-@op("imag", complex_too=True)
-def imag(node: Node, x: Any) -> Tensor:
-    return x.imag if isinstance(x, Pair) else filled(x.shape, 0, x.dtype)
-
-
-@op("complex", complex_too=True)
-def of_parts(node: Node, a: Tensor, b: Tensor) -> Pair:
-    return Pair(a, b)
-
+op("real", complex_too=True)(lambda node, x: complex_.as_pair(x).real)
+op("imag", complex_too=True)(lambda node, x: complex_.as_pair(x).imag)
+op("complex", complex_too=True)(lambda node, a, b: Pair(a, b))
 
 _convert = CONVERTERS["stablehlo.convert"]
 

@@ -1,6 +1,6 @@
 """What is wrong with a model that cannot be imported, whatever its format."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 
 class ModelError(ValueError):
@@ -45,3 +45,12 @@ class UnsupportedOperators(ModelError):
         self.operators = {name: tuple(lines) for name, lines in operators.items()}
         listed = "\n".join(f"  {name}" + "".join(f"\n    {line}" for line in lines) for name, lines in self.operators.items())
         super().__init__(f"expected operators with a converter, found\n{listed}" + (f"\n{advice}" if advice else ""), located=True)
+
+    @classmethod
+    def check(cls, lacking: Iterable[tuple[str, str]], advice: str = "") -> None:
+        """Raises the error where any operators are lacking, which are given with the line that calls each, empty if unknown."""
+        missing: dict[str, dict[str, None]] = {}
+        for name, line in lacking:
+            missing.setdefault(name, {}).update({line: None} if line else {})
+        if missing:
+            raise cls({name: list(lines) for name, lines in sorted(missing.items())}, advice)

@@ -53,17 +53,8 @@ def graphs_of(module: Any) -> Iterator[Any]:
 
 def check_operators(module: Any, own: Mapping[str, Converter]) -> None:
     """Raises UnsupportedOperators where the graphs of a module have any."""
-    missing: dict[str, dict[str, None]] = {}
-    for graph in graphs_of(module):
-        for found in graph.nodes:
-            what = _lacking(found, own)
-            if what is not None:
-                line = user_line(found)
-                missing.setdefault(what, {}).update({line: None} if line else {})
-    if missing:
-        raise UnsupportedOperators(
-            {name: list(lines) for name, lines in sorted(missing.items())}, "give converters={NAME: function} for them"
-        )
+    lacking = ((what, user_line(n)) for graph in graphs_of(module) for n in graph.nodes if (what := _lacking(n, own)) is not None)
+    UnsupportedOperators.check(lacking, "give converters={NAME: function} for them")
 
 
 def lacking_nodes(module: Any) -> set[str]:

@@ -86,13 +86,8 @@ class Program:
 
     def check(self) -> None:
         """Raises UnsupportedOperators with all operators that have no converter, and their lines."""
-        missing: dict[str, dict[str, None]] = {}
-        for op, line in self._reached(self.main, set(), ""):
-            what = self._lacking(op)
-            if what is not None:
-                missing.setdefault(what, {}).update({line: None} if line else {})
-        if missing:
-            raise UnsupportedOperators({name: list(lines) for name, lines in sorted(missing.items())})
+        reached = self._reached(self.main, set(), "")
+        UnsupportedOperators.check((what, line) for op, line in reached if (what := self._lacking(op)) is not None)
 
     def _reached(self, op: Any, seen: set[str], line: str) -> Iterator[tuple[Any, str]]:
         """The operators of a function or region, and of the called functions, with their lines; an operator without a line gets the line

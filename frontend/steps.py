@@ -63,6 +63,11 @@ def cast(x: Tensor, dtype: str) -> Tensor:
     return _fold(x, lambda a: a.astype(DTYPES[dtype])) or emit("cast", x, dtype=dtype)
 
 
+def as_numbers(x: Tensor) -> Tensor:
+    """Bools as integers, which more operators take."""
+    return cast(x, "uint8") if x.dtype == "bool" else x
+
+
 def cast_as(x: Tensor, dtype: str, saturate: bool, round_mode: str = "up") -> Tensor:
     """x in another element type; `saturate` and `round_mode` are of floats of 8 bits, as in the operator cast."""
     if x.dtype == dtype or not dtype.startswith("float8"):

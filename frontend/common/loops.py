@@ -22,7 +22,7 @@ from relayc.dialects.relay.types import TupleType
 from relayc.frontend.converter import ModelBuilder, Tensor, assume, constant, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.sizes import as_pending, size_tensor
-from relayc.frontend.steps import cast, filled, reshape, subtract
+from relayc.frontend.steps import as_numbers, cast, filled, reshape, subtract
 from relayc.symbolic import Dim, Size, symbol, symbols_of
 
 Body = Callable[[Tensor, Tensor | None, list[Tensor]], tuple[Tensor | None, list[Tensor], list[Tensor]]]
@@ -207,9 +207,7 @@ class CarriedLoop:
         if backwards:
             at = subtract(size_tensor(self.trips - 1), at)
         places = emit("reshape", at, newshape=(1, 1))
-        if rows.dtype == "bool":
-            return cast(emit("scatter_nd", cast(rows, "uint8"), places, cast(new, "uint8"), mode="update", in_bounds=True), "bool")
-        return emit("scatter_nd", rows, places, new, mode="update", in_bounds=True)
+        return cast(emit("scatter_nd", as_numbers(rows), places, as_numbers(new), mode="update", in_bounds=True), rows.dtype)
 
 
 def _alike(rows: Tensor, row: Tensor, number: Tensor) -> Tensor:

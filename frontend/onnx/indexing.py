@@ -11,7 +11,7 @@ from relayc.frontend.converter import Tensor, assume, axis_of, constant, emit, k
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.sizes import is_iteration, positions, size, size_tensor
-from relayc.frontend.steps import binary, cast, check_constant, filled, reshape, row, strided_slice, transpose
+from relayc.frontend.steps import as_numbers, binary, cast, check_constant, filled, reshape, row, strided_slice, transpose
 from relayc.symbolic import Size, minimum, proves
 
 
@@ -141,7 +141,7 @@ def _numbers_in_order(x: Tensor) -> Tensor:
     """Numbers with the same order and equalities as the elements of x."""
     if x.dtype == "string":
         return packed("relayc.host.string.ranks", [x], x.type.with_dtype("int64"))[0]
-    return cast(x, "uint8") if x.dtype == "bool" else x
+    return as_numbers(x)
 
 
 @converter(since=10)

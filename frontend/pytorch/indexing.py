@@ -16,6 +16,7 @@ from relayc.frontend.pytorch.registry import aten, node
 from relayc.frontend.pytorch.shape import strided_places
 from relayc.frontend.sizes import positions, sizes
 from relayc.frontend.steps import (
+    as_numbers,
     binary,
     broadcast_shape,
     broadcast_to,
@@ -167,14 +168,9 @@ def index_put(self: Tensor, indices: Sequence[Tensor | None], values: Tensor, ac
     values = broadcast_to(cast(values, self.dtype), (*rest[:lead], *block, *rest[lead:]))
     n = len(block)
     updates = transpose(values, [*range(lead, lead + n), *range(lead), *range(lead + n, values.rank)])
-    found = _scattered(transpose(self, order), columns, updates, "add" if accumulate else "update")
+    rows, mode = as_numbers(transpose(self, order)), "add" if accumulate else "update"
+    found = cast(emit("scatter_nd", rows, columns, as_numbers(updates), mode=mode), self.dtype)
     return transpose(found, [order.index(a) for a in range(self.rank)])
-
-
-def _scattered(x: Tensor, columns: Tensor, updates: Tensor, mode: str) -> Tensor:
-    if x.dtype == "bool":
-        return cast(emit("scatter_nd", cast(x, "uint8"), columns, cast(updates, "uint8"), mode=mode), "bool")
-    return emit("scatter_nd", x, columns, updates, mode=mode)
 
 
 @aten("index_copy", "index_add", "index_fill")
@@ -220,9 +216,7 @@ def _updated(self: Tensor, dim: int, index: Tensor, src: Any, reduction: str) ->
         src = strided_slice(src, (0,) * src.rank, index.shape, (1,) * src.rank, range(src.rank)) if src.shape != index.shape else src
     else:
         src = broadcast_to(operand(src, self.dtype), index.shape)
-    as_number = self.dtype == "bool"
-    data, updates = (cast(t, "uint8") if as_number else t for t in (self, src))
-    found = emit("scatter_elements", data, cast(index, "int64"), updates, axis=axis, reduction=reduction)
+    found = emit("scatter_elements", as_numbers(self), cast(index, "int64"), as_numbers(src), axis=axis, reduction=reduction)
     return reshape(cast(found, self.dtype), shape)
 
 

@@ -9,7 +9,7 @@ from relayc.frontend.pytorch.elementwise import to_dtype
 from relayc.frontend.pytorch.operands import axes_list, flat
 from relayc.frontend.pytorch.registry import aten, node
 from relayc.frontend.sizes import size_tensor
-from relayc.frontend.steps import binary, cast, divide, filled, like, multiply, reshape, subtract
+from relayc.frontend.steps import as_numbers, binary, cast, divide, filled, like, multiply, reshape, subtract
 from relayc.symbolic import Size
 
 _REDUCTIONS: dict[str, Reduction] = {
@@ -102,8 +102,7 @@ def max_dim(self: Tensor, dim: int, keepdim: bool) -> tuple[Any, ...]:
     if self.rank == 0:
         return self, filled((), 0, "int64")
     name, axes = node().operator.removeprefix("aten."), (axis_of(dim, self.rank),)
-    data = cast(self, "uint8") if self.dtype == "bool" else self
-    indices = cast(emit(f"arg{name}", data, axis=axes, keepdims=keepdim), "int64") if node().used(1) else None
+    indices = cast(emit(f"arg{name}", as_numbers(self), axis=axes, keepdims=keepdim), "int64") if node().used(1) else None
     return _REDUCTIONS["a" + name](self, axes, keepdim), indices
 
 

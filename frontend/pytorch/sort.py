@@ -12,7 +12,7 @@ from relayc.frontend.converter import Tensor, axis_of, constant, emit
 from relayc.frontend.pytorch.operands import along, flat
 from relayc.frontend.pytorch.registry import aten, node
 from relayc.frontend.sizes import positions, size_tensor
-from relayc.frontend.steps import binary, broadcast_to, cast, filled, reshape, strided_slice, subtract
+from relayc.frontend.steps import as_numbers, binary, broadcast_to, cast, filled, reshape, strided_slice, subtract
 from relayc.symbolic import Size
 
 _MOST_DOUBLINGS = 48
@@ -107,7 +107,7 @@ def mode(self: Tensor, dim: int, keepdim: bool) -> tuple[Any, ...]:
 def unique(self: Tensor, return_inverse: bool, return_counts: bool, dim: int | None = None) -> tuple[Tensor | None, ...]:
     x, axis = (flat(self), 0) if dim is None else (self, axis_of(dim, self.rank))
     parts = runs if node().operator == "aten.unique_consecutive" else distinct
-    first, inverse, counts = parts(as_rows(cast(x, "uint8") if x.dtype == "bool" else x, axis))
+    first, inverse, counts = parts(as_rows(as_numbers(x), axis))
     values = emit("take", x, first, axis=axis, mode="clip")
     inverse = reshape(inverse, self.shape) if dim is None else inverse
     return values, inverse if return_inverse else None, counts if return_counts else None

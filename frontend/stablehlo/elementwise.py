@@ -11,7 +11,7 @@ from relayc.frontend.common.functions import atan2, expm1, log1p
 from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.sizes import Ratio
 from relayc.frontend.stablehlo.registry import Node, op
-from relayc.frontend.steps import add, binary, broadcast_shape, broadcast_to, cast, divide, in_float32, like, multiply, reshape
+from relayc.frontend.steps import add, as_numbers, binary, broadcast_shape, broadcast_to, cast, divide, in_float32, like, multiply, reshape
 from relayc.symbolic import Size
 
 _UNARY = {
@@ -75,9 +75,7 @@ def _is_number(x: Tensor, number: Size) -> bool:
 
 @op("compare", elementwise=True)
 def compare(node: Node, a: Tensor, b: Tensor) -> Tensor:
-    if a.dtype == "bool":
-        a, b = cast(a, "uint8"), cast(b, "uint8")
-    return emit(COMPARISONS[node.attribute("comparison_direction")], a, b)
+    return emit(COMPARISONS[node.attribute("comparison_direction")], as_numbers(a), as_numbers(b))
 
 
 op("select", elementwise=True)(lambda node, condition, a, b: emit("where", condition, a, b))

@@ -15,13 +15,8 @@ from relayc.frontend.stablehlo.regions import expression
 from relayc.frontend.stablehlo.registry import Node, Pair, op
 from relayc.frontend.stablehlo.shape import each_part, shape_operand
 from relayc.frontend.stablehlo.sizes import known_sizes
-from relayc.frontend.steps import binary, broadcast_to, cast, reshape, row, strided_slice, transpose
+from relayc.frontend.steps import as_numbers, binary, broadcast_to, cast, reshape, row, strided_slice, transpose
 from relayc.symbolic import Size, maximum, minimum
-
-
-def as_numbers(x: Tensor) -> Tensor:
-    """Bools as integers, which more operators take."""
-    return emit("cast", x, dtype="uint8") if x.dtype == "bool" else x
 
 
 def _clamped(start: Tensor, most: Size) -> Tensor:

@@ -9,7 +9,7 @@ from relayc.frontend.errors import ModelError
 from relayc.frontend.stablehlo.elementwise import bitwise, combined
 from relayc.frontend.stablehlo.regions import expression
 from relayc.frontend.stablehlo.registry import Node, Pair, op, whole
-from relayc.frontend.steps import broadcast_to, cast, filled, reshape, strided_slice
+from relayc.frontend.steps import as_numbers, broadcast_to, cast, filled, reshape, strided_slice
 
 _REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "and": "all", "or": "any"}
 OPERATORS = {f"{name}({a},{b})": name for name in _REDUCTIONS for a, b in (("x0", "x1"), ("x1", "x0"))}
@@ -66,7 +66,7 @@ def reduce(node: Node, *operands: Any) -> Any:
             raise ModelError(f"expected a sum of complex numbers, found {' '.join(expression(block)) or 'another region'}")
         return Pair(*(emit("add", emit("sum", x, axis=axes) if axes else x, start) for x, start in zip(data[0], first[0], strict=True)))
     if count == 2 and len(axes) == 1 and (name := _extremum(block)) is not None and _is_iota(node, 1, axes[0]):
-        x = cast(data[0], "uint8") if data[0].dtype == "bool" else data[0]
+        x = as_numbers(data[0])
         place = node.program.without(cast(emit(name, x, axis=axes, keepdims=True), data[1].dtype), axes)
         if list(node.op.results[0].uses):
             return cast(emit("max" if name == "argmax" else "min", x, axis=axes), data[0].dtype), place

@@ -12,7 +12,7 @@ from relayc.frontend.errors import ModelError
 from relayc.frontend.sizes import positions, sizes
 from relayc.frontend.stablehlo.registry import Node, Pair, Spread, op, whole
 from relayc.frontend.stablehlo.sizes import known_sizes
-from relayc.frontend.steps import dilated, strided_slice
+from relayc.frontend.steps import as_numbers, cast, dilated, strided_slice
 from relayc.frontend.steps import reshape as reshaped
 from relayc.frontend.steps import transpose as transposed
 from relayc.symbolic import Size
@@ -137,11 +137,7 @@ def _pad(x: Tensor, value: Tensor, low: Sequence[Size], high: Sequence[Size], in
         if not value.is_known or not all(isinstance(i, int) for i in interior):
             raise ModelError("interior padding: expected a value and numbers known at import, found some that are computed")
         x = dilated(x, [int(i) + 1 for i in interior], value.array.item())
-    as_number = x.dtype == "bool"
-    if as_number:
-        x, value = (emit("cast", t, dtype="uint8") for t in (x, value))
-    found = pad_edges(x, [*low, *high], value, "constant", range(x.rank))
-    return emit("cast", found, dtype="bool") if as_number else found
+    return cast(pad_edges(as_numbers(x), [*low, *high], as_numbers(value), "constant", range(x.rank)), x.dtype)
 
 
 @op("pad", complex_too=True)

@@ -3,11 +3,10 @@
 from relayc.frontend.common.sort import topk
 from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.errors import ModelError
-from relayc.frontend.stablehlo.indexing import as_numbers
 from relayc.frontend.stablehlo.regions import expression
 from relayc.frontend.stablehlo.registry import Node, op
 from relayc.frontend.stablehlo.shape import shape_operand
-from relayc.frontend.steps import cast
+from relayc.frontend.steps import as_numbers, cast
 
 
 def _keys(text: str, count: int) -> list[tuple[int, bool]] | None:

@@ -13,11 +13,10 @@ from relayc.frontend.common.padding import pad
 from relayc.frontend.common.reductions import lowest
 from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.errors import ModelError
-from relayc.frontend.stablehlo.indexing import as_numbers
 from relayc.frontend.stablehlo.reduce import apply_region, combine, expression, is_neutral, operator_of
 from relayc.frontend.stablehlo.registry import Node, op
 from relayc.frontend.stablehlo.shape import shape_operand
-from relayc.frontend.steps import dilated, filled, multiply, reshape, strided_slice, transpose
+from relayc.frontend.steps import as_numbers, dilated, filled, multiply, reshape, strided_slice, transpose
 from relayc.symbolic import Size
 
 _MOST = 4096

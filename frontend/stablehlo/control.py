@@ -58,8 +58,4 @@ def while_(node: Node, *operands: Tensor) -> list[Tensor]:
         found = node.program.block(body, values(carried), node.scope)
         return together([assume(whole(found[i]), operands[i].shape) for i in changing])
 
-    after = taken_apart(While.create(together(first), goes_on, step))
-    results = list(operands)
-    for i, value in zip(changing, after, strict=True):
-        results[i] = value
-    return results
+    return values(While.create(together(first), goes_on, step))

@@ -44,16 +44,12 @@ def taken_apart(x: Tensor) -> Pair:
 # ---- functions --------------------------------------------------------------------------------------------------------------------------
 
 
-def add(a: Pair, b: Pair) -> Pair:
-    return Pair(emit("add", a.real, b.real), emit("add", a.imag, b.imag))
+def _by_parts(relay_name: str, *operands: Pair) -> Pair:
+    """An operator on the real parts, and on the imaginary ones."""
+    return Pair(*(emit(relay_name, *parts) for parts in zip(*operands, strict=True)))
 
 
-def subtract(a: Pair, b: Pair) -> Pair:
-    return Pair(emit("subtract", a.real, b.real), emit("subtract", a.imag, b.imag))
-
-
-def negative(x: Pair) -> Pair:
-    return Pair(emit("negative", x.real), emit("negative", x.imag))
+add, subtract, negative = (partial(_by_parts, name) for name in ("add", "subtract", "negative"))
 
 
 def conjugate(x: Pair) -> Pair:

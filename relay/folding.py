@@ -7,7 +7,7 @@ from typing import Any
 from relayc.frontend.relay.ast import types as t
 from relayc.frontend.relay.ast.build import const
 from relayc.frontend.relay.ast.expr import Call, Constant, Expr, Function, Id, If, Let, Op, Tuple, TupleGetItem, Var
-from relayc.frontend.relay.ast.functor import ExprMutator, children, post_order, rebuilt
+from relayc.frontend.relay.ast.functor import ExprMutator, children, post_order, rewritten
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference import infer_module
 
@@ -41,10 +41,7 @@ def folded(root: Any, fold_qnn: bool = False) -> Any:
         with contextlib.suppress(ValueError):  # a failing operation fails at run time
             results = create_executor("graph").evaluate(Function([], Tuple(wanted)))()
             made = dict(zip(wanted, map(_constant, results), strict=True))
-    for node in nodes:
-        if node not in made:
-            made[node] = _chosen(rebuilt(node, iter([made[part] for part in children(node)])))
-    return made[root]
+    return rewritten(root, lambda _, new: _chosen(new), made)
 
 
 def size_of(call: Call) -> Constant | None:
@@ -63,14 +60,15 @@ def size_of(call: Call) -> Constant | None:
 
 def _sized(root: Expr) -> Expr:
     """An expression with constants in the place of known sizes, and what is taken in the place of branches on constants."""
-    made: dict[Expr, Expr] = {}
-    for node in post_order(root):
-        new = _chosen(rebuilt(node, iter([made[part] for part in children(node)])))
+
+    def sized(node: Expr, new: Expr) -> Expr:
+        new = _chosen(new)
         for call in (node, new):  # types are those of the program; other constants are known after the change
             size = size_of(call) if isinstance(call, Call) else None
             new = new if size is None else size
-        made[node] = new
-    return made[root]
+        return new
+
+    return rewritten(root, sized)
 
 
 def _chosen(expr: Expr) -> Expr:

@@ -4,7 +4,7 @@ Where a subclass of ExprVisitor or ExprMutator leaves the method of a kind of no
 calls: programs may be deeper than Python's stack. Methods of subclasses call `visit` as they like.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from relayc.frontend.relay.ast.base import Node
@@ -72,6 +72,11 @@ def rebuilt(expr: Expr, parts: Iterator[Expr]) -> Expr:
     return expr.replace(**{name: tuple(map(put, v)) if isinstance(v, tuple) else put(v) for name, v in values.items()})
 
 
+def with_parts(expr: Expr, made: Mapping[Expr, Expr]) -> Expr:
+    """An expression with what has been made of its `children` in their place; itself where these are the same objects."""
+    return rebuilt(expr, iter([made[part] for part in children(expr)]))
+
+
 def pre_order(roots: Iterable[Any], parts: Callable[[Any], Iterable[N]]) -> Iterator[N]:
     """The nodes reachable from some nodes by `parts`, each once, before its parts."""
     seen: set[N] = set()
@@ -84,10 +89,10 @@ def pre_order(roots: Iterable[Any], parts: Callable[[Any], Iterable[N]]) -> Iter
             waiting.extend(list(parts(node))[::-1])
 
 
-def post_order(expr: Expr, parts: Callable[[Expr], list[Expr]] = children) -> Iterator[Expr]:
-    """Every expression in an expression once, after its parts, which `parts` returns."""
-    seen: set[Expr] = set()
-    waiting: list[tuple[Expr, bool]] = [(expr, False)]
+def after_parts(root: N, parts: Callable[[N], list[N]]) -> Iterator[N]:
+    """The nodes reachable from one by `parts`, each once, after its parts."""
+    seen: set[N] = set()
+    waiting: list[tuple[N, bool]] = [(root, False)]
     while waiting:
         node, ready = waiting.pop()
         if ready:
@@ -98,11 +103,21 @@ def post_order(expr: Expr, parts: Callable[[Expr], list[Expr]] = children) -> It
             waiting.extend((part, False) for part in reversed(parts(node)))
 
 
-def rewritten(expr: Expr, change: Callable[[Expr, Expr], Expr]) -> Expr:
-    """An expression after a function of every expression in it once, and of the same one on parts that have been changed."""
-    made: dict[Expr, Expr] = {}
+def post_order(expr: Expr, parts: Callable[[Expr], list[Expr]] = children) -> Iterator[Expr]:
+    """Every expression in an expression once, after its parts, which `parts` returns."""
+    return after_parts(expr, parts)
+
+
+def rewritten(expr: Expr, change: Callable[[Expr, Expr], Expr], made: dict[Expr, Expr] | None = None) -> Expr:
+    """An expression after a function of every expression in it once, and of the same one on parts that have been changed.
+
+    Args:
+      made: replacements that are there before, and where others are noted.
+    """
+    made = {} if made is None else made
     for node in post_order(expr):
-        made[node] = change(node, rebuilt(node, iter([made[part] for part in children(node)])))
+        if node not in made:
+            made[node] = change(node, with_parts(node, made))
     return made[expr]
 
 

@@ -113,38 +113,9 @@ class Matcher:
 
 
 _Rule = Callable[[Matcher, Any, Expr], bool]
-_RULES: dict[type[p.DFPattern], _Rule] = {}
+"""Whether a pattern of a class matches an expression."""
 
 
-def _rule(cls: type[p.DFPattern]) -> Callable[[_Rule], _Rule]:
-    def register(rule: _Rule) -> _Rule:
-        _RULES[cls] = rule
-        return rule
-
-    return register
-
-
-@_rule(p.WildcardPattern)
-def _wildcard(matcher: Matcher, pattern: p.WildcardPattern, expr: Expr) -> bool:
-    return pattern.pattern is None or matcher.match(pattern.pattern, expr)
-
-
-@_rule(p.ExprPattern)
-def _expr(matcher: Matcher, pattern: p.ExprPattern, expr: Expr) -> bool:
-    return structural_equal(pattern.expr, expr)
-
-
-@_rule(p.VarPattern)
-def _var(matcher: Matcher, pattern: p.VarPattern, expr: Expr) -> bool:
-    return isinstance(expr, Var) and pattern.name in ("", expr.name_hint)
-
-
-@_rule(p.ConstantPattern)
-def _constant(matcher: Matcher, pattern: p.ConstantPattern, expr: Expr) -> bool:
-    return isinstance(expr, Constant)
-
-
-@_rule(p.CallPattern)
 def _call(matcher: Matcher, pattern: p.CallPattern, expr: Expr) -> bool:
     if not isinstance(expr, Call):
         return False
@@ -172,36 +143,18 @@ def _associated(pattern: p.CallPattern, expr: Call) -> Iterator[p.CallPattern]:
                 yield p.CallPattern(quotient.op, (p.CallPattern(pattern.op, (quotient.args[0], other)), quotient.args[1]))
 
 
-@_rule(p.FunctionPattern)
 def _function(matcher: Matcher, pattern: p.FunctionPattern, expr: Expr) -> bool:
     if not isinstance(expr, Function):
         return False
     return (pattern.params is None or matcher.all(pattern.params, expr.params)) and matcher.match(pattern.body, expr.body)
 
 
-@_rule(p.IfPattern)
-def _if(matcher: Matcher, pattern: p.IfPattern, expr: Expr) -> bool:
-    return isinstance(expr, If) and matcher.all(pattern.inner(), (expr.cond, expr.true_branch, expr.false_branch))
-
-
-@_rule(p.LetPattern)
-def _let(matcher: Matcher, pattern: p.LetPattern, expr: Expr) -> bool:
-    return isinstance(expr, Let) and matcher.all(pattern.inner(), (expr.var, expr.value, expr.body))
-
-
-@_rule(p.TuplePattern)
 def _tuple(matcher: Matcher, pattern: p.TuplePattern, expr: Expr) -> bool:
     return isinstance(expr, Tuple) and (pattern.fields is None or matcher.all(pattern.fields, expr.fields))
 
 
-@_rule(p.TupleGetItemPattern)
 def _field(matcher: Matcher, pattern: p.TupleGetItemPattern, expr: Expr) -> bool:
-    return isinstance(expr, TupleGetItem) and pattern.index in (None, expr.index) and matcher.all(pattern.inner(), (expr.tuple_value,))
-
-
-@_rule(p.AltPattern)
-def _alt(matcher: Matcher, pattern: p.AltPattern, expr: Expr) -> bool:
-    return matcher.match(pattern.left, expr) or matcher.match(pattern.right, expr)
+    return isinstance(expr, TupleGetItem) and pattern.index in (None, expr.index) and matcher.all(pattern.inner(), children(expr))
 
 
 def _type_of(expr: Expr) -> t.Type | None:
@@ -212,26 +165,17 @@ def _type_of(expr: Expr) -> t.Type | None:
         return None
 
 
-@_rule(p.TypePattern)
-def _typed(matcher: Matcher, pattern: Any, expr: Expr) -> bool:
-    found = _type_of(expr)
-    return found is not None and structural_equal(pattern.type, found) and matcher.match(pattern.pattern, expr)
+def _typed(holds: Callable[[Any, t.Type], bool]) -> _Rule:
+    """The rule of a pattern that restricts another one to expressions of some types."""
+
+    def rule(matcher: Matcher, pattern: Any, expr: Expr) -> bool:
+        found = _type_of(expr)
+        return found is not None and holds(pattern, found) and matcher.match(pattern.pattern, expr)
+
+    return rule
 
 
-@_rule(p.DataTypePattern)
-def _of_dtype(matcher: Matcher, pattern: Any, expr: Expr) -> bool:
-    found = _type_of(expr)
-    return isinstance(found, t.TensorType) and found.dtype == pattern.dtype and matcher.match(pattern.pattern, expr)
-
-
-@_rule(p.ShapePattern)
-def _of_shape(matcher: Matcher, pattern: Any, expr: Expr) -> bool:
-    found = _type_of(expr)
-    return isinstance(found, t.TensorType) and found.shape == pattern.shape and matcher.match(pattern.pattern, expr)
-
-
-@_rule(p.AttrPattern)
-def _with_attrs(matcher: Matcher, pattern: Any, expr: Expr) -> bool:
+def _with_attrs(matcher: Matcher, pattern: p.AttrPattern, expr: Expr) -> bool:
     return matcher.match(pattern.pattern, expr) and all(_has(expr, name, plain(value)) for name, value in pattern.attrs.items())
 
 
@@ -244,6 +188,25 @@ def _has(expr: Expr, name: str, value: Any) -> bool:
     return attrs is not None and name in attrs and plain(attrs[name]) == value
 
 
-@_rule(p.DominatorPattern)
 def _dominated(matcher: Matcher, pattern: p.DominatorPattern, expr: Expr) -> bool:
     return matcher.match(pattern.child, expr) and matcher.leads_to_parent(pattern, expr) and matcher.parent_ends_in(pattern, expr)
+
+
+_RULES: dict[type[p.DFPattern], _Rule] = {
+    p.WildcardPattern: lambda matcher, pattern, expr: pattern.pattern is None or matcher.match(pattern.pattern, expr),
+    p.ExprPattern: lambda _, pattern, expr: structural_equal(pattern.expr, expr),
+    p.VarPattern: lambda _, pattern, expr: isinstance(expr, Var) and pattern.name in ("", expr.name_hint),
+    p.ConstantPattern: lambda _, pattern, expr: isinstance(expr, Constant),
+    p.CallPattern: _call,
+    p.FunctionPattern: _function,
+    p.IfPattern: lambda matcher, pattern, expr: isinstance(expr, If) and matcher.all(pattern.inner(), children(expr)),
+    p.LetPattern: lambda matcher, pattern, expr: isinstance(expr, Let) and matcher.all(pattern.inner(), children(expr)),
+    p.TuplePattern: _tuple,
+    p.TupleGetItemPattern: _field,
+    p.AltPattern: lambda matcher, pattern, expr: matcher.match(pattern.left, expr) or matcher.match(pattern.right, expr),
+    p.TypePattern: _typed(lambda pattern, type_: structural_equal(pattern.type, type_)),
+    p.DataTypePattern: _typed(lambda pattern, type_: isinstance(type_, t.TensorType) and type_.dtype == pattern.dtype),
+    p.ShapePattern: _typed(lambda pattern, type_: isinstance(type_, t.TensorType) and type_.shape == pattern.shape),
+    p.AttrPattern: _with_attrs,
+    p.DominatorPattern: _dominated,
+}

@@ -88,6 +88,9 @@ class WildcardPattern(DFPattern):
     def __init__(self) -> None:
         self.pattern = None
 
+    def inner(self) -> list[DFPattern]:
+        return [] if self.pattern is None else [self.pattern]
+
     def redirect_to(self, pat: DFPattern) -> None:
         """Redirects this pattern to another one, which may contain it."""
         self.pattern = pat

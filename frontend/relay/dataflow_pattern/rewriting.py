@@ -6,7 +6,7 @@ from typing import Any
 
 from relayc.frontend.relay.ast.equality import structural_equal
 from relayc.frontend.relay.ast.expr import Call, Constant, Expr, Function, If, Let, Op, Tuple, TupleGetItem, Var
-from relayc.frontend.relay.ast.functor import children, post_order, rebuilt
+from relayc.frontend.relay.ast.functor import after_parts, children, post_order, rewritten, with_parts
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.dataflow_pattern import patterns as p
 from relayc.frontend.relay.dataflow_pattern.matching import Graph, Matcher
@@ -39,7 +39,7 @@ def match(pattern: p.DFPattern, expr: Expr) -> bool:
 def groups_of(pattern: p.DFPattern, root: Expr) -> dict[Expr, Group]:
     """The matches in an expression by their last expressions: matches are disjoint, and only their last expressions are used outside."""
     graph = Graph(root)
-    order = _in_order(pattern)
+    order = list(after_parts(pattern, p.DFPattern.inner))
     taken: set[Expr] = set()
     made: dict[Expr, Group] = {}
     for expr in reversed(graph.nodes):
@@ -54,23 +54,6 @@ def groups_of(pattern: p.DFPattern, root: Expr) -> dict[Expr, Group]:
             if group is not None:
                 made[expr] = group
     return made
-
-
-def _in_order(pattern: p.DFPattern) -> list[p.DFPattern]:
-    """The patterns in a pattern, each once, after its parts."""
-    found: dict[p.DFPattern, None] = {}
-
-    def visit(node: p.DFPattern) -> None:
-        if node not in found and node not in entered:
-            entered.add(node)
-            target = node.pattern if isinstance(node, p.WildcardPattern) else None
-            for part in [*node.inner(), *([] if target is None else [target])]:
-                visit(part)
-            found[node] = None
-
-    entered: set[p.DFPattern] = set()
-    visit(pattern)
-    return list(found)
 
 
 def _group(order: Sequence[p.DFPattern], matcher: Matcher, root: Expr, number: int, taken: set[Expr]) -> Group | None:
@@ -88,7 +71,7 @@ def _group(order: Sequence[p.DFPattern], matcher: Matcher, root: Expr, number: i
             if expr not in inner and expr not in inputs and not isinstance(expr, (Op, Function)) and not _is_embedded(expr, pattern):
                 inputs[expr] = Var(f"FunctionVar_{number}_{len(inputs)}")
     inputs.pop(root, None)
-    nodes = dict(_extracted(root, inputs))
+    nodes = _extracted(root, inputs)
     for node in nodes:
         if node in inputs or isinstance(node, (Op, Function, Constant)):
             continue
@@ -109,7 +92,7 @@ def _inputs(pattern: p.DFPattern, matched: Sequence[Expr]) -> Iterator[Expr]:
             yield from expr.fields
         elif isinstance(pattern, p.CallPattern) and pattern.args is None and isinstance(expr, Call):
             yield from expr.args
-        elif not pattern.inner() and getattr(pattern, "pattern", None) is None:
+        elif not pattern.inner():
             yield expr
 
 
@@ -119,23 +102,12 @@ def _is_embedded(expr: Expr, pattern: p.DFPattern) -> bool:
     return isinstance(expr, Constant) and is_constant
 
 
-def _extracted(root: Expr, inputs: Mapping[Expr, Var]) -> Iterator[tuple[Expr, Expr]]:
+def _extracted(root: Expr, inputs: Mapping[Expr, Var]) -> dict[Expr, Expr]:
     """The expressions in one, up to inputs, each with what it is with variables in their place."""
     made: dict[Expr, Expr] = {}
-    waiting: list[tuple[Expr, bool]] = [(root, False)]
-    while waiting:
-        node, ready = waiting.pop()
-        if node in made:
-            continue
-        if node in inputs:
-            made[node] = inputs[node]
-        elif ready:
-            made[node] = rebuilt(node, iter([made[part] for part in children(node)]))
-        else:
-            waiting.append((node, True))
-            waiting.extend((part, False) for part in reversed(children(node)))
-            continue
-        yield node, made[node]
+    for node in post_order(root, lambda node: [] if node in inputs else children(node)):
+        made[node] = inputs[node] if node in inputs else with_parts(node, made)
+    return made
 
 
 def _name(expr: Expr) -> str:
@@ -145,14 +117,6 @@ def _name(expr: Expr) -> str:
     if isinstance(expr, TupleGetItem):
         return f"TupleGetItem{expr.index}_"
     return {Tuple: "Tuple_", If: "If_", Let: "Let_"}.get(type(expr), "")
-
-
-def _changed(root: Expr, change: Callable[[Expr, Expr, Mapping[Expr, Expr]], Expr]) -> Expr:
-    """Replaces each expression in an expression: `change` receives it, its copy with changed parts, and all replacements so far."""
-    made: dict[Expr, Expr] = {}
-    for node in post_order(root):
-        made[node] = change(node, rebuilt(node, iter([made[part] for part in children(node)])), made)
-    return made[root]
 
 
 def partition(
@@ -165,15 +129,16 @@ def partition(
       check: whether a match, by its last expression, is made a function.
     """
     groups = groups_of(pattern, expr)
+    made: dict[Expr, Expr] = {}
 
-    def change(pre: Expr, post: Expr, made: Mapping[Expr, Expr]) -> Expr:
+    def change(pre: Expr, post: Expr) -> Expr:
         group = groups.get(pre)
         if group is None or not check(pre):
             return post
         function = group.function.with_attr(attrs) if attrs else group.function
         return Call(function, [made[arg] for arg in group.args])
 
-    return _changed(expr, change)
+    return rewritten(expr, change, made)
 
 
 class DFPatternCallback:
@@ -223,12 +188,13 @@ def rewrite(callbacks: "DFPatternCallback | Sequence[DFPatternCallback]", expr: 
 
 def _rewritten(callback: DFPatternCallback, expr: Expr) -> Expr:
     groups = groups_of(callback.pattern, expr)
+    made: dict[Expr, Expr] = {}
 
-    def change(pre: Expr, post: Expr, made: Mapping[Expr, Expr]) -> Expr:
+    def change(pre: Expr, post: Expr) -> Expr:
         group = groups.get(pre)
         if group is None:
             return post
         now = {**made, pre: post}
         return callback.callback(pre, post, {pattern: [now[e] for e in found] for pattern, found in group.found.items()})
 
-    return _changed(expr, change)
+    return rewritten(expr, change, made)

@@ -13,7 +13,7 @@ from relayc.frontend.relay.analysis import Scope
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
 from relayc.frontend.relay.ast.attrs import Attrs
-from relayc.frontend.relay.ast.functor import ExprMutator, children, post_order, pre_order, rebuilt
+from relayc.frontend.relay.ast.functor import ExprMutator, children, post_order, pre_order, rebuilt, replace_calls, with_parts
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.dataflow_pattern import DFPattern, partition
 from relayc.frontend.relay.inference import infer_module
@@ -274,14 +274,13 @@ def _merged(function: e.Function) -> e.Expr:
                 if parent.target == region.target and block(parent) is block(region) and not _is_read_around(regions, region, parent):
                     regions.merge(parent, region)
                     region = parent
-    made: dict[e.Expr, e.Expr] = {}
-    for node in post_order(function):
-        end = node.args[0] if _is(node, BEGIN) else None  # type: ignore[attr-defined]
-        if end is not None and _is(end, END) and regions.get_region(end) is regions.get_region(node):
-            made[node] = made[end.args[0]]
-        else:
-            made[node] = rebuilt(node, iter([made[part] for part in children(node)]))
-    return made[function]
+
+    def joined(node: e.Call, new: e.Call) -> e.Expr | None:
+        end = node.args[0] if _is(node, BEGIN) else None
+        is_inside = end is not None and _is(end, END) and regions.get_region(end) is regions.get_region(node)
+        return new.args[0].args[0] if is_inside else None  # type: ignore[attr-defined] # of the annotation at the end
+
+    return replace_calls(function, joined)
 
 
 def _is_read_around(regions: AnnotatedRegionSet, region: Region, parent: Region) -> bool:
@@ -344,7 +343,7 @@ class _Partition:
             elif _is(node, BEGIN) or _is(node, END):
                 self._made[node] = self._made[node.args[0]]  # type: ignore[attr-defined]
             else:
-                self._made[node] = rebuilt(node, iter([self._made[part] for part in children(node)]))
+                self._made[node] = with_parts(node, self._made)
         return self._made[function]
 
     def _result(self, region: Region, output: e.Expr) -> e.Expr:

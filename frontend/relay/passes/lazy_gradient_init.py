@@ -10,7 +10,7 @@ from relayc.dialects.relay.errors import RelayError
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
 from relayc.frontend.relay.ast.equality import structural_equal
-from relayc.frontend.relay.ast.functor import TypeMutator, children, post_order, rebuilt
+from relayc.frontend.relay.ast.functor import TypeMutator, post_order, with_parts
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.prelude import import_from_std
@@ -92,7 +92,7 @@ class _Cells(TypeMutator):
             raise RelayError(f"LazyGradientInit: expected no data types, found {node}")
         if isinstance(node, e.Call) and isinstance(node.op, (e.Op, e.GlobalVar)):
             return self._call(node)
-        made: Any = rebuilt(node, iter([self._made[part] for part in children(node)]))
+        made: Any = with_parts(node, self._made)
         if isinstance(node, e.If):
             return made.replace(cond=self._unwrapped(made.cond, node.cond.checked_type))
         if isinstance(node, e.Function):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast.devices import CompilationConfig, VirtualDevice
-from relayc.frontend.relay.ast.functor import children, post_order, pre_order, rebuilt
+from relayc.frontend.relay.ast.functor import children, post_order, pre_order, rebuilt, replace_calls, rewritten
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.op.functions import call as op_call
@@ -68,19 +68,18 @@ def _copy(expr: e.Expr, source: VirtualDevice, target: VirtualDevice) -> e.Call:
 def _fixed(function: e.Function) -> e.Expr:
     """A function in which results of functions and values of lets that are said to be on a device stay there, and fields of a tuple that is
     said to be on a device are said to be there: the field is copied, not the tuple."""
-    made: dict[e.Expr, e.Expr] = {}
-    for node in post_order(function):
-        found = rebuilt(node, iter([made[part] for part in children(node)]))
-        if isinstance(found, e.Function):
-            found = found.replace(body=_staying(found.body))
-        elif isinstance(found, e.Let):
-            found = found.replace(value=_staying(found.value))
-        elif isinstance(found, e.TupleGetItem):
-            device = _annotation(found.tuple_value)
-            if device is not None:
-                found = _on(found.replace(tuple_value=found.tuple_value.args[0]), device, False)  # type: ignore[attr-defined] # a call
-        made[node] = found
-    return made[function]
+
+    def fixed(_: e.Expr, new: e.Expr) -> e.Expr:
+        if isinstance(new, e.Function):
+            return new.replace(body=_staying(new.body))
+        if isinstance(new, e.Let):
+            return new.replace(value=_staying(new.value))
+        device = _annotation(new.tuple_value) if isinstance(new, e.TupleGetItem) else None
+        if device is None:
+            return new
+        return _on(new.replace(tuple_value=new.tuple_value.args[0]), device, False)  # type: ignore[attr-defined] # a call
+
+    return rewritten(function, fixed)
 
 
 def _annotation(expr: e.Expr) -> VirtualDevice | None:
@@ -121,19 +120,17 @@ def _copied_where_used_twice(mod: RelayModule, config: CompilationConfig) -> Rel
                 if joined is None and on_device(arg) is None:
                     conflicts.add(arg)
 
-    def copied_at(function: e.Function) -> e.Expr:
-        made: dict[e.Expr, e.Expr] = {}
-        for node in post_order(function):
-            parts = [made[part] for part in children(node)]
-            if isinstance(node, e.Call) and node in wanted and not wanted[node].is_free:
-                for i, arg in enumerate(node.args):
-                    places = config.canonical(devices[arg]), config.canonical(wanted[node])
-                    if arg in conflicts and places[0] != places[1]:
-                        parts[i + 1] = _copy(parts[i + 1], *places)
-            made[node] = rebuilt(node, iter(parts))
-        return made[function]
+    def with_copies(node: e.Call, new: e.Call) -> e.Expr | None:
+        if node not in wanted or wanted[node].is_free:
+            return None
+        args = list(new.args)
+        for i, arg in enumerate(node.args):
+            places = config.canonical(devices[arg]), config.canonical(wanted[node])
+            if arg in conflicts and places[0] != places[1]:
+                args[i] = _copy(args[i], *places)
+        return new.replace(args=tuple(args))
 
-    return mod.map_functions(copied_at) if conflicts else mod
+    return mod.map_functions(lambda function: replace_calls(function, with_copies)) if conflicts else mod
 
 
 # ---- constraints -------------------------------------------------------------------------------------------------------------------------

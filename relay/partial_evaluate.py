@@ -375,14 +375,12 @@ def _matches(pattern: e.Pattern, value: Value, bound: Scope) -> bool | None:
 
 def _renamed(pattern: e.Pattern, bound: Scope, types: Types) -> e.Pattern:
     """A pattern that binds new variables."""
-    if isinstance(pattern, e.PatternVar):
-        var = e.Var(pattern.var.name_hint, _substituted(pattern.var.type_annotation, types))
-        bound[pattern.var.vid] = Value(var)
-        return e.PatternVar(var)
-    parts = [_renamed(part, bound, types) for part in getattr(pattern, "patterns", ())]
-    if isinstance(pattern, e.PatternTuple):
-        return e.PatternTuple(parts)
-    return e.PatternConstructor(pattern.constructor, parts) if isinstance(pattern, e.PatternConstructor) else pattern
+
+    def renamed(var: e.Var) -> e.Expr:
+        bound[var.vid] = Value(e.Var(var.name_hint, _substituted(var.type_annotation, types)))
+        return bound[var.vid].expr
+
+    return e.rebuilt_pattern(pattern, renamed)
 
 
 def _substituted(type_: t.Type | None, types: Types) -> t.Type | None:

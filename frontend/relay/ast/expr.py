@@ -5,7 +5,7 @@ comparisons and arithmetic build calls of operators.
 """
 
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from relayc.frontend.relay.ast.attrs import Attrs
@@ -395,6 +395,22 @@ class Match(Expr):
     data: Expr
     clauses: tuple[Clause, ...]
     complete: bool = True
+
+
+def rebuilt_pattern(
+    pattern: Pattern, change: Callable[[Var], Expr], constructor: Callable[[Constructor], Constructor] = lambda given: given
+) -> Pattern:
+    """A pattern that binds what `change` makes of its variables.
+
+    Args:
+      constructor: makes the constructors in it.
+    """
+    if isinstance(pattern, PatternVar):
+        return PatternVar(change(pattern.var))
+    if not isinstance(pattern, (PatternConstructor, PatternTuple)):
+        return pattern
+    parts = [rebuilt_pattern(part, change, constructor) for part in pattern.patterns]
+    return PatternTuple(parts) if isinstance(pattern, PatternTuple) else PatternConstructor(constructor(pattern.constructor), parts)
 
 
 def pattern_vars(pattern: Pattern) -> list[Var]:

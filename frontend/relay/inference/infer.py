@@ -345,21 +345,15 @@ class Inference:
         elif isinstance(expr, e.Call) and expr in self._type_args:
             found = found.replace(type_args=tuple(map(self._unifier.resolve, self._type_args[expr])))
         elif isinstance(expr, e.Match):
-            clauses = [e.Clause(self._typed_pattern(c.lhs, made), c.rhs) for c in found.clauses]  # type: ignore[attr-defined] # a match
+
+            def typed_var(var: e.Var) -> e.Expr:
+                return trampoline(self._typed(var, made))
+
+            clauses = [e.Clause(e.rebuilt_pattern(c.lhs, typed_var), c.rhs) for c in found.clauses]  # type: ignore[attr-defined] # a match
             found = found.replace(clauses=tuple(clauses))
         expr.checked_type_ = found.checked_type_ = type_
         made[key] = found
         return found
-
-    def _typed_pattern(self, pattern: e.Pattern, made: dict[Any, e.Expr]) -> e.Pattern:
-        if isinstance(pattern, e.PatternVar):
-            var = trampoline(self._typed(pattern.var, made))
-            assert isinstance(var, e.Var)
-            return e.PatternVar(var)
-        inner = [self._typed_pattern(p, made) for p in getattr(pattern, "patterns", ())]
-        if isinstance(pattern, e.PatternTuple):
-            return e.PatternTuple(inner)
-        return e.PatternConstructor(pattern.constructor, inner) if isinstance(pattern, e.PatternConstructor) else pattern
 
 
 def infer_expr(expr: e.Expr, module: RelayModule | None = None) -> e.Expr:

@@ -180,17 +180,11 @@ class _Converter:
                 return e.If(by, (yield self._expr(expr.true_branch, end)), (yield self._expr(expr.false_branch, end)))
             clauses = []
             for clause in expr.clauses:
-                clauses.append(e.Clause(self._pattern(clause.lhs), (yield self._expr(clause.rhs, end))))
+                pattern = e.rebuilt_pattern(clause.lhs, lambda var: self._vars[var.vid])
+                clauses.append(e.Clause(pattern, (yield self._expr(clause.rhs, end))))
             return e.Match(by, clauses, expr.complete)
 
         return (yield self._expr(expr.cond if isinstance(expr, e.If) else expr.data, chosen))
-
-    def _pattern(self, pattern: e.Pattern) -> e.Pattern:
-        if isinstance(pattern, e.PatternVar):
-            return e.PatternVar(self._vars[pattern.var.vid])
-        if isinstance(pattern, e.PatternConstructor):
-            return e.PatternConstructor(pattern.constructor, list(map(self._pattern, pattern.patterns)))
-        return e.PatternTuple(list(map(self._pattern, pattern.patterns))) if isinstance(pattern, e.PatternTuple) else pattern
 
     def _global(self, var: e.GlobalVar) -> e.GlobalVar:
         """The name of a global function in continuation-passing style, which is made first."""

@@ -170,17 +170,9 @@ class _Body:
             body = self._value(node.body)
             return body if node.var.vid in self._polymorphic else e.Let(self.var(node.var), self._value(node.value), body)  # type: ignore[arg-type] # a variable
         if isinstance(node, e.Match):
-            clauses = [e.Clause(self._pattern(c.lhs), self._value(c.rhs)) for c in node.clauses]
+            clauses = [e.Clause(e.rebuilt_pattern(c.lhs, self.var, _plain), self._value(c.rhs)) for c in node.clauses]
             return e.Match(self._value(node.data), clauses, node.complete)
         return rebuilt(node, iter([self._value(part) for part in children(node)]))
-
-    def _pattern(self, pattern: e.Pattern) -> e.Pattern:
-        if isinstance(pattern, e.PatternVar):
-            return e.PatternVar(self.var(pattern.var))
-        parts = [self._pattern(part) for part in getattr(pattern, "patterns", ())]
-        if isinstance(pattern, e.PatternConstructor):
-            return e.PatternConstructor(_plain(pattern.constructor), parts)
-        return e.PatternTuple(parts) if isinstance(pattern, e.PatternTuple) else pattern
 
     def _call(self, call: e.Call) -> e.Expr:
         callee = self._polymorphic.get(call.op.vid, call.op) if isinstance(call.op, e.Var) else call.op

@@ -29,28 +29,6 @@ Node = Any
 """An output of a node of OpenVINO's graph."""
 _Rule = Callable[[Any, list[Node], Mapping[str, Any], Call], Node]
 """(OpenVINO's operators, operands, attributes, the call) -> the result."""
-_RULES: dict[str, _Rule] = {}
-
-
-def _rule(*names: str) -> Callable[[_Rule], _Rule]:
-    def add(rule: _Rule) -> _Rule:
-        _RULES.update(dict.fromkeys(names, rule))
-        return rule
-
-    return add
-
-
-def _same(name: str, theirs: str) -> None:
-    _RULES[name] = lambda ops, args, attrs, call: getattr(ops, theirs)(*args)
-
-
-for _ours, _theirs in {
-    **{name: name for name in ("add", "subtract", "multiply", "divide", "maximum", "minimum", "power")},
-    **{name: name for name in ("exp", "log", "sqrt", "tanh", "sigmoid", "erf", "abs", "floor", "negative")},
-    "nn.relu": "relu",
-    "ceil": "ceiling",
-}.items():
-    _same(_ours, _theirs)
 
 
 def _shape(expr: Expr) -> list[int]:
@@ -59,74 +37,60 @@ def _shape(expr: Expr) -> list[int]:
     return [int(d) for d in type_.shape if isinstance(d, int)]
 
 
-@_rule("nn.conv2d")
+def _integers(ops: Any, values: Sequence[int]) -> Node:
+    return ops.constant(np.array(values, np.int64))
+
+
+def _same(theirs: str) -> _Rule:
+    return lambda ops, args, attrs, call: getattr(ops, theirs)(*args)
+
+
 def _conv2d(ops: Any, args: list[Node], attrs: Mapping[str, Any], call: Call) -> Node:
     pads = attrs["padding"][:2], attrs["padding"][2:]
     if attrs["groups"] == 1:
         return ops.convolution(*args, attrs["strides"], *pads, attrs["dilation"])
     out, inputs, *kernel = _shape(call.args[1])
-    grouped = ops.constant(np.array([attrs["groups"], out // attrs["groups"], inputs, *kernel], np.int64))
+    grouped = _integers(ops, [attrs["groups"], out // attrs["groups"], inputs, *kernel])
     return ops.group_convolution(args[0], ops.reshape(args[1], grouped, False), attrs["strides"], *pads, attrs["dilation"])
 
 
-@_rule("nn.dense")
-def _dense(ops: Any, args: list[Node], attrs: Mapping[str, Any], call: Call) -> Node:
-    return ops.matmul(*args, False, True)
-
-
-@_rule("nn.batch_matmul")
-def _batch_matmul(ops: Any, args: list[Node], attrs: Mapping[str, Any], call: Call) -> Node:
-    return ops.matmul(*args, bool(attrs["transpose_a"]), bool(attrs["transpose_b"]))
-
-
-@_rule("nn.bias_add")
 def _bias_add(ops: Any, args: list[Node], attrs: Mapping[str, Any], call: Call) -> Node:
     rank = len(_shape(call.args[0]))
     shape = [-1 if i == attrs["axis"] % rank else 1 for i in range(rank)]
-    return ops.add(args[0], ops.reshape(args[1], ops.constant(np.array(shape, np.int64)), False))
+    return ops.add(args[0], ops.reshape(args[1], _integers(ops, shape), False))
 
 
-@_rule("nn.max_pool2d")
 def _max_pool2d(ops: Any, args: list[Node], attrs: Mapping[str, Any], call: Call) -> Node:
     pads = list(attrs["padding"][:2]), list(attrs["padding"][2:])
     return ops.max_pool(args[0], attrs["strides"], attrs["dilation"], *pads, attrs["pool_size"]).output(0)
 
 
-@_rule("nn.avg_pool2d")
 def _avg_pool2d(ops: Any, args: list[Node], attrs: Mapping[str, Any], call: Call) -> Node:
     pads = list(attrs["padding"][:2]), list(attrs["padding"][2:])
     return ops.avg_pool(args[0], attrs["strides"], *pads, attrs["pool_size"], not attrs["count_include_pad"])
 
 
-@_rule("nn.global_avg_pool2d")
-def _global_avg_pool2d(ops: Any, args: list[Node], attrs: Mapping[str, Any], call: Call) -> Node:
-    return ops.reduce_mean(args[0], ops.constant(np.array([2, 3], np.int64)), True)
-
-
-@_rule("nn.softmax")
-def _softmax(ops: Any, args: list[Node], attrs: Mapping[str, Any], call: Call) -> Node:
-    return ops.softmax(args[0], attrs["axis"] % len(_shape(call)))
-
-
-@_rule("reshape", "nn.batch_flatten", "squeeze", "expand_dims")
-def _reshape(ops: Any, args: list[Node], attrs: Mapping[str, Any], call: Call) -> Node:
-    return ops.reshape(args[0], ops.constant(np.array(_shape(call), np.int64)), False)
-
-
-@_rule("transpose")
-def _transpose(ops: Any, args: list[Node], attrs: Mapping[str, Any], call: Call) -> Node:
-    axes = attrs["axes"] or range(len(_shape(call)))[::-1]
-    return ops.transpose(args[0], ops.constant(np.array(axes, np.int64)))
-
-
-@_rule("concatenate")
-def _concatenate(ops: Any, args: list[Node], attrs: Mapping[str, Any], call: Call) -> Node:
-    return ops.concat(list(args[0]), attrs["axis"])
-
-
-@_rule("clip")
-def _clip(ops: Any, args: list[Node], attrs: Mapping[str, Any], call: Call) -> Node:
-    return ops.clamp(args[0], attrs["a_min"], attrs["a_max"])
+_RULES: dict[str, _Rule] = {
+    **{name: _same(name) for name in ("add", "subtract", "multiply", "divide", "maximum", "minimum", "power")},
+    **{name: _same(name) for name in ("exp", "log", "sqrt", "tanh", "sigmoid", "erf", "abs", "floor", "negative")},
+    "nn.relu": _same("relu"),
+    "ceil": _same("ceiling"),
+    "nn.conv2d": _conv2d,
+    "nn.dense": lambda ops, args, attrs, call: ops.matmul(*args, False, True),
+    "nn.batch_matmul": lambda ops, args, attrs, call: ops.matmul(*args, bool(attrs["transpose_a"]), bool(attrs["transpose_b"])),
+    "nn.bias_add": _bias_add,
+    "nn.max_pool2d": _max_pool2d,
+    "nn.avg_pool2d": _avg_pool2d,
+    "nn.global_avg_pool2d": lambda ops, args, attrs, call: ops.reduce_mean(args[0], _integers(ops, [2, 3]), True),
+    "nn.softmax": lambda ops, args, attrs, call: ops.softmax(args[0], attrs["axis"] % len(_shape(call))),
+    **dict.fromkeys(
+        ("reshape", "nn.batch_flatten", "squeeze", "expand_dims"),
+        lambda ops, args, attrs, call: ops.reshape(args[0], _integers(ops, _shape(call)), False),
+    ),
+    "transpose": lambda ops, args, attrs, call: ops.transpose(args[0], _integers(ops, attrs["axes"] or range(len(_shape(call)))[::-1])),
+    "concatenate": lambda ops, args, attrs, call: ops.concat(list(args[0]), attrs["axis"]),
+    "clip": lambda ops, args, attrs, call: ops.clamp(args[0], attrs["a_min"], attrs["a_max"]),
+}
 
 
 # ---- what it takes -----------------------------------------------------------------------------------------------------------------------

@@ -140,17 +140,14 @@ def _extreme(name: str) -> Rule:
     return rule
 
 
-_RULES.update({name: _extreme(name) for name in ("min", "max")})
+def _renamed(name: str, attribute: str, values: Mapping[str, str]) -> Rule:
+    """Some values of an attribute have other names in the dialect."""
 
-
-def _constant_like(name: str) -> Rule:
     def rule(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
-        return emitter.emit(name, shape=_shape(emitter, args[0]), dtype=_dtype(emitter, args[0]))
+        given = attrs[attribute]
+        return _same(emitter, signature(name), args, {**attrs, attribute: values.get(given, given)})
 
     return rule
-
-
-_RULES["zeros_like"], _RULES["ones_like"] = _constant_like("zeros"), _constant_like("ones")
 
 
 @_rule("shape_of")
@@ -169,16 +166,6 @@ def _full_like(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs
 def _full(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
     value = _cast(emitter, args[0], attrs["dtype"]) if attrs["dtype"] else args[0]
     return emitter.emit("full", value, shape=attrs["shape"])
-
-
-@_rule("cast_like")
-def _cast_like(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
-    return emitter.emit("cast", args[0], dtype=_dtype(emitter, args[1]))
-
-
-@_rule("broadcast_to_like")
-def _broadcast_to_like(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
-    return emitter.emit("broadcast_to", args[0], shape=_shape(emitter, args[1]))
 
 
 @_rule("arange")
@@ -228,12 +215,6 @@ def _split(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Se
     return _same(emitter, signature("split"), args, attrs)
 
 
-@_rule("sum")
-def _sum(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
-    """A sum of bools is whether any is true."""
-    return emitter.emit("any" if _dtype(emitter, args[0]) == "bool" else "sum", *args, **attrs)
-
-
 @_rule("argsort", "topk")
 def _order(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
     """Positions of a float type are converted."""
@@ -244,19 +225,6 @@ def _order(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Se
     if isinstance(found, tuple):
         return (found[0], _cast(emitter, found[1], dtype))
     return found if attrs.get("ret_type") == "values" else _cast(emitter, found, dtype)
-
-
-@_rule("nn.depth_to_space")
-def _depth_to_space(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
-    """Relay has another name for the order that ONNX calls CRD."""
-    return _same(emitter, signature("nn.depth_to_space"), args, {**attrs, "mode": {"CDR": "CRD"}.get(attrs["mode"], attrs["mode"])})
-
-
-@_rule("image.grid_sample")
-def _grid_sample(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
-    """Relay calls the method "nearest" that the dialect calls as those of other operators."""
-    method = {"nearest": "nearest_neighbor"}.get(attrs["method"], attrs["method"])
-    return _same(emitter, signature("image.grid_sample"), args, {**attrs, "method": method})
 
 
 @_rule("vision.roi_align")
@@ -316,9 +284,6 @@ def _along_axis(name: str) -> Rule:
     return rule
 
 
-_RULES.update({name: _along_axis(name) for name in ("nn.bias_add", "nn.prelu")})
-
-
 def _product(name: str) -> Rule:
     """Operands of different element types are multiplied in the type of the result: the one that is asked for, or that of float data."""
 
@@ -371,4 +336,19 @@ def _by_channel(emitter: Emitter, args: list[Value], attrs: dict[str, Any]) -> V
 
 
 _CONVOLUTIONS = [f"nn.conv{n}d{kind}" for n in (1, 2, 3) for kind in ("", "_transpose")]
-_RULES.update({name: _product(name) for name in ("nn.dense", "nn.matmul", "nn.batch_matmul", *_CONVOLUTIONS)})
+_RULES.update(
+    {
+        **{name: _extreme(name) for name in ("min", "max")},
+        **{name: _along_axis(name) for name in ("nn.bias_add", "nn.prelu")},
+        **{name: _product(name) for name in ("nn.dense", "nn.matmul", "nn.batch_matmul", *_CONVOLUTIONS)},
+        "zeros_like": lambda emitter, args, *_: emitter.emit("zeros", shape=_shape(emitter, args[0]), dtype=_dtype(emitter, args[0])),
+        "ones_like": lambda emitter, args, *_: emitter.emit("ones", shape=_shape(emitter, args[0]), dtype=_dtype(emitter, args[0])),
+        "cast_like": lambda emitter, args, *_: emitter.emit("cast", args[0], dtype=_dtype(emitter, args[1])),
+        "broadcast_to_like": lambda emitter, args, *_: emitter.emit("broadcast_to", args[0], shape=_shape(emitter, args[1])),
+        # A sum of bools is whether any is true.
+        "sum": lambda emitter, args, attrs, _: emitter.emit("any" if _dtype(emitter, args[0]) == "bool" else "sum", *args, **attrs),
+        # Relay has another name for the order that ONNX calls CRD, and for the method nearest_neighbor of other operators.
+        "nn.depth_to_space": _renamed("nn.depth_to_space", "mode", {"CDR": "CRD"}),
+        "image.grid_sample": _renamed("image.grid_sample", "method", {"nearest": "nearest_neighbor"}),
+    }
+)

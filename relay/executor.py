@@ -8,6 +8,7 @@ from relayc.dialects.relay.errors import NeedsControl, RelayError
 from relayc.frontend.relay.ast import Any as AnySize
 from relayc.frontend.relay.ast import Expr, Function, GlobalVar, RelayModule, TensorType, TupleType, Type, as_expr, bind, const, ndarray
 from relayc.frontend.relay.ast.functor import rewritten
+from relayc.frontend.relay.ast.types import leaves
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.lowering import lower
 from relayc.frontend.relay.op.lowered_calls import direct_calls
@@ -149,9 +150,7 @@ def python_function(module: RelayModule, target: Any, interprets: bool = False) 
 
 
 def _has_unknown_sizes(type_: Type | None) -> bool:
-    if isinstance(type_, TupleType):
-        return any(map(_has_unknown_sizes, type_.fields))
-    return isinstance(type_, TensorType) and any(isinstance(d, AnySize) for d in type_.shape)
+    return any(isinstance(d, AnySize) for leaf in leaves(type_) if isinstance(leaf, TensorType) for d in leaf.shape)
 
 
 def _of_call(type_: Type | None, value: Any) -> Type | None:

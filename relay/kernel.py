@@ -10,6 +10,7 @@ import tvm_ffi
 from relayc.dialects.relay.types import DTYPES
 from relayc.frontend.relay.ast import Constant, Function, FuncType, NDArray, RelayModule, TensorType, TupleType, Type, ndarray
 from relayc.frontend.relay.ast.functor import post_order
+from relayc.frontend.relay.ast.types import structured
 from relayc.frontend.relay.inference import infer_module
 from relayc.pipelines.control.steps import KernelKey
 from relayc.relay.build import compiled
@@ -49,7 +50,7 @@ def on_structures(function: Callable[..., Any], typed: Function) -> Callable[...
 
     def call(*args: Any) -> Any:
         found = function(*(array for value, type_ in zip(args, types, strict=True) for array in _flat(value, type_)))
-        return _structured(typed.ret_type, list(found) if isinstance(found, tuple) else [found])
+        return structured(typed.ret_type, map(ndarray, found if isinstance(found, tuple) else (found,)))
 
     return call
 
@@ -68,12 +69,6 @@ def _flat(value: Any, type_: Type | None) -> list[np.ndarray]:
     if type(value) is NDArray and value.dtype == DTYPES[type_.dtype]:
         return [value.view(np.ndarray)]
     return [tensor(value, type_.dtype).view(np.ndarray)]
-
-
-def _structured(type_: Type | None, flat: list[Any]) -> Any:
-    if isinstance(type_, TupleType):
-        return [_structured(field, flat) for field in type_.fields]
-    return ndarray(flat.pop(0))
 
 
 def taken(value: Any, type_: Type | None) -> Any:

@@ -4,7 +4,6 @@ Otherwise the pass, and the program that it returns, would have the compositions
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
@@ -46,13 +45,8 @@ def has_other_forms(function: e.Expr) -> bool:
 def _is_kept(call: e.Call) -> bool:
     if not isinstance(call.op, e.Op) or call.op.name not in COMPOSED or call.op.name in IDENTITIES or call.op.name.endswith(_FORMS):
         return False
-    return all(map(_is_static, [*(arg.checked_type for arg in call.args), call.checked_type]))
-
-
-def _is_static(type_: t.Type) -> bool:
-    if isinstance(type_, t.TupleType):
-        return all(map(_is_static, type_.fields))
-    return isinstance(type_, t.TensorType) and all(isinstance(d, int) for d in type_.shape)
+    types = [leaf for expr in (*call.args, call) for leaf in t.leaves(expr.checked_type)]
+    return all(isinstance(type_, t.TensorType) and all(isinstance(d, int) for d in type_.shape) for type_ in types)
 
 
 def _hidden(call: e.Call, new: e.Call, calls: dict[str, tuple[e.Function, e.Call]]) -> e.Expr | None:
@@ -72,9 +66,5 @@ def _shown(new: e.Call, calls: dict[str, tuple[e.Function, e.Call]]) -> e.Expr |
     if not isinstance(new.op, e.GlobalVar) or new.op.name_hint not in calls:
         return None
     call, flat = calls[new.op.name_hint][1], iter(new.args)
-    return call.replace(args=tuple(arg if isinstance(arg, e.Constant) else _like(arg.checked_type, flat) for arg in call.args))
-
-
-def _like(type_: t.Type, flat: Any) -> e.Expr:
-    """Tensors in the tuples of a type."""
-    return e.Tuple([_like(field, flat) for field in type_.fields]) if isinstance(type_, t.TupleType) else next(flat)
+    args = (arg if isinstance(arg, e.Constant) else t.structured(arg.checked_type, flat, e.Tuple) for arg in call.args)
+    return call.replace(args=tuple(args))

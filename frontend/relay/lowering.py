@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from relayc.dialects.functions import unique_names
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.errors import NeedsControl, RelayError
 from relayc.dialects.relay.module import IRModule
@@ -169,14 +170,8 @@ class _Lowering:
 
     def _parameter_types(self, function: e.Function) -> dict[str, Any]:
         """The types of parameters by names that are all different."""
-        found: dict[str, Any] = {}
-        for param in function.params:
-            name, count = param.name_hint or "arg", 0
-            while name in found:
-                count += 1
-                name = f"{param.name_hint}_{count}"
-            found[name] = self._dialect_type(param.type_annotation, name)
-        return found
+        names = unique_names(param.name_hint or "arg" for param in function.params)
+        return {name: self._dialect_type(param.type_annotation, name) for name, param in zip(names, function.params, strict=True)}
 
     def _dialect_type(self, type_: t.Type | None, name: str) -> RelayType:
         """A type with unknown dimensions replaced by new symbols, named after the value of the type."""
@@ -325,7 +320,7 @@ class _Lowering:
             return self._call_packed(call, packed, tuple(self._data(call, a) for a in args))
         if isinstance(callee, Global):
             made = self._checked(call, lambda: self._program.call(callee.name, *(self._data(call, a) for a in args)))
-            return _like(call.checked_type, list(made) if isinstance(made, tuple) else [made])
+            return _structured(call, made)
         if isinstance(callee, e.Constructor):
             return Made(callee, tuple(args))
         assert isinstance(callee, Closure)  # by its type
@@ -337,7 +332,7 @@ class _Lowering:
         tensors = _flattened(args)
         results = [type_] if isinstance(type_, TensorType) else type_.flat
         made = self._checked(call, lambda: self._program.call_packed(name, tensors, results))
-        return _like(call.checked_type, list(made) if isinstance(made, tuple) else [made])
+        return _structured(call, made)
 
     def _apply(self, call: e.Call, callee: Closure, args: tuple[Value, ...]) -> Call[Value]:
         """The body of a function in the place of a call."""
@@ -422,15 +417,13 @@ def _flattened(value: Value) -> list[Value]:
     return [part for field in value for part in _flattened(field)] if isinstance(value, tuple) else [value]
 
 
-def _like(type_: t.Type, flat: list[Value]) -> Value:
-    """Tensors as the tuples of a type; removes them from the list."""
-    if isinstance(type_, t.TupleType):
-        return tuple(_like(part, flat) for part in type_.fields)
-    return flat.pop(0)
+def _structured(call: e.Call, made: Value) -> Value:
+    """The tensors that a call gives as the tuples of its type."""
+    return t.structured(call.checked_type, iter(made if isinstance(made, tuple) else (made,)), tuple)
 
 
 def is_data(type_: t.Type | None) -> bool:
-    return all(map(is_data, type_.fields)) if isinstance(type_, t.TupleType) else isinstance(type_, t.TensorType)
+    return all(isinstance(leaf, t.TensorType) for leaf in t.leaves(type_))
 
 
 def is_first_order(function: e.Function) -> bool:

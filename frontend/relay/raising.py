@@ -3,7 +3,6 @@
 A pass on the dialect is one on programs of the language by `lower`, the pass, and `raised`.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from relayc.dialects.discardable import NAME, PACKED, STAGE
@@ -79,7 +78,7 @@ class _Raising:
         results = self._block(block)
         if like is None:
             return e.Function(params, results[0] if len(results) == 1 else e.Tuple(results))
-        body = _structured(results, like.ret_type)
+        body = t.structured(like.ret_type, iter(results), e.Tuple)
         return e.Function(params, body, like.ret_type, like.type_params, like.attrs, like.span)
 
     def _type(self, value: ir.Value) -> t.Type:
@@ -172,15 +171,3 @@ class _Raising:
 
 def _is_number(expr: e.Expr) -> bool:
     return isinstance(expr, e.Constant) and expr.data.size == 1
-
-
-def _structured(results: Sequence[e.Expr], type_: t.Type | None) -> e.Expr:
-    """Tensors in the tuples of a type."""
-    left = list(results)
-
-    def put(part: t.Type | None) -> e.Expr:
-        if isinstance(part, t.TupleType):
-            return e.Tuple([put(field) for field in part.fields])
-        return left.pop(0)
-
-    return put(type_)

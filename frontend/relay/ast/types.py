@@ -4,7 +4,7 @@ A dimension of a tensor is an integer, an expression over symbols (relayc.symbol
 """
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any as AnyValue
 from typing import ClassVar
 
@@ -112,6 +112,16 @@ class TupleType(Type):
     """Several values that are one."""
 
     fields: tuple[Type, ...]
+
+
+def leaves(type_: Type | None) -> list[Type | None]:
+    """The types of a tuple's fields, and in the tuples in it; of another type, itself."""
+    return [leaf for field in type_.fields for leaf in leaves(field)] if isinstance(type_, TupleType) else [type_]
+
+
+def structured(type_: Type | None, values: Iterator[AnyValue], make: Callable[[list[AnyValue]], AnyValue] = list) -> AnyValue:
+    """A value for each of the leaves of a type, as the type has them: of the fields of a tuple, what `make` makes of them."""
+    return make([structured(field, values, make) for field in type_.fields]) if isinstance(type_, TupleType) else next(values)
 
 
 class TypeVar(Type):

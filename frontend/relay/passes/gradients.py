@@ -4,40 +4,23 @@ The dialect has the rules (frontend.gradients): the gradient of a call is built 
 operators that the dialect's rules do not reach: operators of several results, and operators whose Relay form the gradient keeps.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from relayc.dialects.relay.errors import RelayError
-from relayc.dialects.relay.types import RelayType, TupleType
-from relayc.frontend.converter import Tensor, emit
+from relayc.frontend.converter import Tensor
 from relayc.frontend.errors import ModelError
 from relayc.frontend.gradients import gradients
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
 from relayc.frontend.relay.decompose import composed_on
-from relayc.frontend.relay.op.composed import Composed
+from relayc.frontend.relay.op.composed import Composed, OnTensors
 from relayc.frontend.relay.op.functions import op
 from relayc.frontend.relay.op.rules import apply
 
 Grads = Sequence[e.Expr | None]
 Rule = Callable[[e.Call, Any], Grads]
 """(a call with types, the gradient of its result: of several results, a list of them) -> those of the arguments."""
-
-
-class _Tensors:
-    """Builds operators of calls on tensors of the ambient builder (op.rules.Emitter)."""
-
-    def emit(self, name: str, *operands: Tensor, **attributes: Any) -> Any:
-        return emit(name, *operands, **attributes)
-
-    def compose(self, found: Composed, args: list[Any], attrs: dict[str, Any], exprs: Sequence[e.Expr]) -> Any:
-        return found.function(*args, **attrs)
-
-    def type_of(self, value: Any) -> RelayType:
-        return TupleType(tuple(part.type for part in value)) if isinstance(value, tuple) else value.type
-
-    def fields(self, value: Any) -> Sequence[Tensor]:
-        return value if isinstance(value, tuple) else [value]
 
 
 def gradient_of_call(call: e.Call, grad: Any) -> Grads:
@@ -49,7 +32,7 @@ def gradient_of_call(call: e.Call, grad: Any) -> Grads:
     rule = RULES.get(call.op.name)
     if rule is not None:
         return rule(call, grad)
-    wanted = [_is_float(type_) for arg in call.args for type_ in _tensors(arg.checked_type)]
+    wanted = [_is_float(type_) for arg in call.args for type_ in t.leaves(arg.checked_type)]
     if not _is_float(call.checked_type) or not any(wanted):
         return [None] * len(wanted)
     name = call.op.name
@@ -57,7 +40,7 @@ def gradient_of_call(call: e.Call, grad: Any) -> Grads:
 
     def function(*operands: Any) -> tuple[Tensor, ...]:
         *args, result, seed = operands
-        made = apply(_Tensors(), name, list(args), attrs, call.args)
+        made = apply(OnTensors(), name, list(args), attrs, call.args)
         flat = [part for arg in args for part in (arg if isinstance(arg, tuple) else (arg,))]
         found = gradients(made, [x for x, is_wanted in zip(flat, wanted, strict=True) if is_wanted], seed)
         made.value.replace_all_uses_with(result.value)  # the call is there already
@@ -74,14 +57,6 @@ def gradient_of_call(call: e.Call, grad: Any) -> Grads:
         raise
     parts = iter(found.fields if isinstance(found, e.Tuple) else [found])
     return [next(parts) if is_wanted else None for is_wanted in wanted]
-
-
-def _tensors(type_: t.Type) -> Iterator[t.Type]:
-    if isinstance(type_, t.TupleType):
-        for field in type_.fields:
-            yield from _tensors(field)
-    else:
-        yield type_
 
 
 def _is_float(type_: Any) -> bool:

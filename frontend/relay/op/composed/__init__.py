@@ -22,5 +22,5 @@ from relayc.frontend.relay.op.composed import (  # each registers its operators
     tensor,
     winograd,
 )
-from relayc.frontend.relay.op.composed.building import FunctionBuilder, build, compose, types_of
+from relayc.frontend.relay.op.composed.building import FunctionBuilder, OnTensors, build, compose, types_of
 from relayc.frontend.relay.op.composed.registry import COMPOSED, Composed, composed

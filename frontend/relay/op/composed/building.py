@@ -8,7 +8,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import RelayType, TensorType, TupleType
-from relayc.frontend.converter import ModelBuilder, Tensor
+from relayc.frontend.converter import ModelBuilder, Tensor, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.relay.ast.expr import Constant, Expr, Tuple
 from relayc.frontend.relay.op.composed.registry import Composed
@@ -55,6 +55,22 @@ def build(found: Composed, tensors: Operands, attrs: Mapping[str, Any], exprs: S
     except (ArithmeticError, AttributeError, LookupError, TypeError) as error:  # of operands or attributes that the function cannot take
         raise RelayError(f"{found.name}: expected other operands or attributes, found {type(error).__name__}: {error}") from error
     return made if isinstance(made, Tensor) else tuple(made)
+
+
+class OnTensors:
+    """Builds operators of calls on tensors, at the ambient builder's insertion point (an op.rules.Emitter)."""
+
+    def emit(self, name: str, *operands: Tensor, **attributes: Any) -> Any:
+        return emit(name, *operands, **attributes)
+
+    def compose(self, found: Composed, args: list[Any], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
+        return found.function(*args, **attrs)
+
+    def type_of(self, value: Any) -> RelayType:
+        return TupleType(tuple(part.type for part in value)) if isinstance(value, tuple) else value.type
+
+    def fields(self, value: Any) -> Sequence[Tensor]:
+        return value if isinstance(value, tuple) else [value]
 
 
 def _known(tensor: Any, expr: Expr) -> Any:

@@ -11,6 +11,7 @@ from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.qnn import centred
 from relayc.dialects.relay.types import BYTES
 from relayc.frontend.converter import Tensor, constant, emit
+from relayc.frontend.relay.op.composed.building import OnTensors
 from relayc.frontend.relay.op.composed.qnn import along, is_zero, minus_zero_point
 from relayc.frontend.relay.op.composed.registry import CONV, composed
 from relayc.frontend.relay.op.composed.terms import Term
@@ -24,21 +25,11 @@ _TRANSPOSED = {"transpose_a": False, "transpose_b": False, "out_dtype": "int32"}
 _MATRICES = ("dense", "matmul", "batch_matmul")
 
 
-class _Emitting:
-    """Builds on tensors, where the ambient builder builds: what `apply` needs of an Emitter."""
-
-    emit = staticmethod(emit)
-
-    @staticmethod
-    def type_of(tensor: Tensor) -> Any:
-        return tensor.type
-
-
 def _plain(name: str, data: Tensor, weight: Tensor, attrs: Mapping[str, Any]) -> Tensor:
     """The operator nn.`name` of Relay on integers."""
     from relayc.frontend.relay.op.rules import apply
 
-    found: Tensor = apply(_Emitting, f"nn.{name}", [data, weight], attrs, ())  # type: ignore[arg-type] # see _Emitting
+    found: Tensor = apply(OnTensors(), f"nn.{name}", [data, weight], attrs, ())
     return found
 
 

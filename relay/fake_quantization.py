@@ -207,6 +207,13 @@ def _quantized(data: e.Expr, to: TensorAffineType, axis: int = -1) -> e.Expr:
     return call("qnn.quantize", [data, *to.parameters], {"out_dtype": to.dtype, "axis": axis})
 
 
+def _in_type(expr: e.Expr, types: Types, to: TensorAffineType, axis: int | None = None) -> e.Expr:
+    """An operand in the integers of a type: a constant of floats, or integers of another type."""
+    if expr not in types:
+        return _quantized(expr, to, -1 if axis is None else axis)
+    return expr if types[expr].is_near(to) else _requantized(expr, types[expr], to, to.dtype, axis)
+
+
 def _spread(values: np.ndarray, data: e.Expr, axis: int) -> np.ndarray:
     """Values for the elements of an axis, as they broadcast to data."""
     shape = [1] * len(infer_expr(data).checked_type.shape)  # type: ignore[attr-defined]
@@ -302,11 +309,7 @@ def _bias(of: e.Call, types: Types) -> Sequence[Any]:
     found = types[data]
     if found.dtype != "int32" or _constant(found.zero_point, "nn.bias_add").any():
         raise RelayError(f"nn.bias_add: expected int32 numbers with zero points of 0, as of a product, found {found.dtype}")
-    if bias not in types:
-        bias = _quantized(bias, found, axis=0)
-    elif not types[bias].is_near(found):
-        bias = _requantized(bias, types[bias], found, found.dtype, axis=0)
-    return of.replace(args=(data, bias)), found
+    return of.replace(args=(data, _in_type(bias, types, found, axis=0))), found
 
 
 @rule("nn.conv2d", "nn.conv2d_transpose", "nn.dense", "nn.batch_matmul")
@@ -355,22 +358,10 @@ def _relu(of: e.Call, types: Types) -> Sequence[Any]:
     return call("maximum", [of.args[0], const(zero.astype(found.dtype))]), found
 
 
-@rule("nn.leaky_relu")
-def _leaky_relu(of: e.Call, types: Types) -> Sequence[Any]:
-    found, target = types[of.args[0]], types[of]
-    made = call("qnn.leaky_relu", [of.args[0], *found.parameters, *target.parameters], {"alpha": _attrs(of)["alpha"]})
-    return made, target.of(found.dtype)
-
-
 @rule("nn.pad")
 def _pad(of: e.Call, types: Types) -> Sequence[Any]:
     data, value = of.args
-    found = types[data]
-    if value not in types:
-        value = _quantized(value, found)
-    elif not types[value].is_near(found):
-        value = _requantized(value, types[value], found, found.dtype)
-    return of.replace(args=(data, value)), found
+    return of.replace(args=(data, _in_type(value, types, types[data]))), types[data]
 
 
 def _sides(of: e.Call, types: Types) -> tuple[list[tuple[e.Expr, TensorAffineType]], TensorAffineType]:
@@ -403,17 +394,11 @@ def _limit(of: e.Call, types: Types) -> Sequence[Any]:
     return call(str(name_of(of)), args), target
 
 
-@rule(*UNARY)
+@rule(*UNARY, "nn.leaky_relu")
+@rule("nn.softmax", key=OPTIONAL_KEY)
 def _unary(of: e.Call, types: Types) -> Sequence[Any]:
     found, target = types[of.args[0]], types[of]
-    made = call(f"qnn.{name_of(of)}", [of.args[0], *found.parameters, *target.parameters])
-    return made, target.of(found.dtype)
-
-
-@rule("nn.softmax", key=OPTIONAL_KEY)
-def _softmax(of: e.Call, types: Types) -> Sequence[Any]:
-    found, target = types[of.args[0]], types[of]
-    made = call("qnn.softmax", [of.args[0], *found.parameters, *target.parameters], _attrs(of))
+    made = call(f"qnn.{str(name_of(of)).removeprefix('nn.')}", [of.args[0], *found.parameters, *target.parameters], _attrs(of))
     return made, target.of(found.dtype)
 
 

@@ -5,7 +5,7 @@ from math import prod
 from typing import Any
 
 from relayc.frontend.relay.ast import types as t
-from relayc.frontend.relay.ast.build import const
+from relayc.frontend.relay.ast.build import const, in_lets
 from relayc.frontend.relay.ast.expr import Call, Constant, Expr, Function, Id, If, Let, Op, Tuple, TupleGetItem, Var
 from relayc.frontend.relay.ast.functor import ExprMutator, children, post_order, rewritten
 from relayc.frontend.relay.ast.module import RelayModule
@@ -117,10 +117,7 @@ class _Inlined(ExprMutator):
             else:
                 lets.append((body.var, value))
             body = body.body
-        body = self.visit(body)
-        for var, value in reversed(lets):
-            body = Let(var, value, body)
-        return body
+        return in_lets(lets, self.visit(body))
 
     def _depends_on_constants(self, value: Expr) -> bool:
         waiting = [value]

@@ -16,6 +16,7 @@ import numpy as np
 from relayc.frontend.relay.analysis import Feature, detect_feature
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
+from relayc.frontend.relay.ast.build import in_lets
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference.unify import Unifier, substituted
 from relayc.frontend.relay.op.registered import STATEFUL, attribute
@@ -179,10 +180,7 @@ class _Evaluator:
         lets: Lets = []
         with self._branch(forgets):
             found = yield self._eval(expr, dict(scope), types, lets)
-        body = found.expr
-        for var, value in reversed(lets):
-            body = e.Let(var, value, body)
-        return body
+        return in_lets(lets, found.expr)
 
     def _reference(self, expr: e.Expr, scope: Scope, types: Types, lets: Lets) -> Call[Value]:
         if isinstance(expr, e.RefCreate):

@@ -127,6 +127,13 @@ def as_expr(value: Any) -> Expr:
     return value
 
 
+def in_lets(bindings: Sequence[tuple[Var, Expr]], body: Expr) -> Expr:
+    """A body in which variables are bound to values, the first one outermost."""
+    for variable, value in reversed(bindings):
+        body = Let(variable, value, body)
+    return body
+
+
 class ScopeBuilder:
     """Builds nested lets and branches line by line.
 
@@ -195,9 +202,7 @@ class ScopeBuilder:
         body = self._results[-1]
         if body is None:
             raise RuntimeError("scope: expected a result (ret), found none")
-        for variable, value in reversed(self._bindings[-1]):
-            body = Let(variable, value, body)
-        return body
+        return in_lets(self._bindings[-1], body)
 
 
 def while_loop(cond: Callable[..., Expr], loop_vars: Sequence[Expr], loop_bodies: Callable[..., Sequence[Expr]]) -> Expr:

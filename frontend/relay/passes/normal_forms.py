@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from relayc.frontend.relay.analysis import Scope
 from relayc.frontend.relay.ast import expr as e
+from relayc.frontend.relay.ast.build import in_lets
 from relayc.frontend.relay.ast.functor import children, post_order, rebuilt
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.loops import uses
@@ -131,9 +132,7 @@ class _Normaliser:
                 parts.append((yield self._value(part)))
                 continue
             body = yield self._value(part)
-            for var, value in reversed(block.lets):
-                body = e.Let(var, value, body)
-            parts.append(body)
+            parts.append(in_lets(block.lets, body))
         return rebuilt(expr, iter(parts))
 
     def _lets(self, expr: e.Expr) -> Call[e.Expr]:
@@ -189,9 +188,7 @@ def graph_form(expr: e.Expr, stays: Callable[[e.Expr], bool] = lambda value: Fal
             found = rebuilt(node, iter(parts))
         else:
             found = yield visit(node)
-        for var, value in reversed(kept):
-            found = e.Let(var, value, found)
-        made[start] = found
-        return found
+        made[start] = in_lets(kept, found)
+        return made[start]
 
     return trampoline(visit(expr))

@@ -6,7 +6,7 @@ from typing import Any
 
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast.attrs import Attrs
-from relayc.frontend.relay.ast.build import bind
+from relayc.frontend.relay.ast.build import bind, in_lets
 from relayc.frontend.relay.ast.functor import ExprMutator, children, post_order, pre_order
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference import infer_module
@@ -52,8 +52,7 @@ class _DeadLets(ExprMutator):
             else:
                 kept.append((var, new))
             _count_uses(new, uses, seen)
-        for var, value in kept:
-            body = e.Let(var, value, body)
+        body = in_lets(kept[::-1], body)
         return _Inlined(inlined).visit(body) if inlined else body
 
 

@@ -1,11 +1,19 @@
 """Calls that nest deeper than Python's stack."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from typing import Any, TypeAlias, TypeVar
 
 Result = TypeVar("Result")
 Call: TypeAlias = Generator["Call[Any]", Any, Result]
 """A call of a function that makes its recursive calls with `yield` and ends with its result: `left = yield depth(node.left)`."""
+
+
+def each(calls: Iterable[Call[Result]]) -> Call[list[Result]]:
+    """The results of several calls, in order."""
+    found = []
+    for call in calls:
+        found.append((yield call))
+    return found
 
 
 def trampoline(call: Call[Result]) -> Result:

@@ -21,7 +21,7 @@ from relayc.relay import transform
 from relayc.relay.build import as_module
 from relayc.relay.external import register_external_codegen
 from relayc.trampoline import Call as Step
-from relayc.trampoline import trampoline
+from relayc.trampoline import each, trampoline
 
 NAME = "openvino"
 
@@ -198,9 +198,8 @@ def _value(ops: Any, node: Expr, variables: Mapping[Id, Node], values: dict[Expr
     if isinstance(node, Var):
         return variables[node.vid]
     if node not in values:
-        parts: list[Node] = []
-        for part in node.fields if isinstance(node, Tuple) else node.args if isinstance(node, Call) else ():
-            parts.append((yield _value(ops, part, variables, values)))
+        operands = node.fields if isinstance(node, Tuple) else node.args if isinstance(node, Call) else ()
+        parts = yield each(_value(ops, part, variables, values) for part in operands)
         if isinstance(node, Constant):
             values[node] = ops.constant(np.ascontiguousarray(node.data.numpy()))
         elif isinstance(node, Tuple):

@@ -24,7 +24,7 @@ from relayc.frontend.relay.passes.normal_forms import is_primitive, to_a_normal_
 from relayc.pipelines.control.steps import Kernel
 from relayc.relay.folding import KEPT
 from relayc.relay.kernel import kernel_compiler
-from relayc.trampoline import Call, trampoline
+from relayc.trampoline import Call, each, trampoline
 
 _ATOMS = (e.Var, e.GlobalVar, e.Op, e.Constructor)
 _INTEGERS = ("int32", "int64")
@@ -157,10 +157,10 @@ class _Evaluator:
             return (yield self._match(expr, scope, types, lets))
         if isinstance(expr, e.Call):
             callee = yield self._eval(expr.op, scope, types, lets)
-            args = yield self._all(expr.args, scope, types, lets)
+            args = yield each(self._eval(arg, scope, types, lets) for arg in expr.args)
             return (yield self._call(expr, callee, args, types, lets))
         if isinstance(expr, e.Tuple):
-            fields = yield self._all(expr.fields, scope, types, lets)
+            fields = yield each(self._eval(field, scope, types, lets) for field in expr.fields)
             return _push(lets, e.Tuple([value.expr for value in fields]), Fields(None, fields))
         if isinstance(expr, e.TupleGetItem):
             whole = yield self._eval(expr.tuple_value, scope, types, lets)
@@ -168,12 +168,6 @@ class _Evaluator:
                 return whole.known.values[expr.index]
             return _push(lets, e.TupleGetItem(whole.expr, expr.index))
         return (yield self._reference(expr, scope, types, lets))
-
-    def _all(self, exprs: Sequence[e.Expr], scope: Scope, types: Types, lets: Lets) -> Call[list[Value]]:
-        found = []
-        for expr in exprs:
-            found.append((yield self._eval(expr, scope, types, lets)))
-        return found
 
     def _block(self, expr: e.Expr, scope: Scope, types: Types, forgets: bool = False) -> Call[e.Expr]:
         """The residual of code that may or may not run."""

@@ -33,7 +33,7 @@ from relayc.frontend.relay.op.lowered_calls import direct_calls
 from relayc.frontend.relay.op.rules import apply
 from relayc.frontend.relay.scope import Scope
 from relayc.symbolic import Dim, symbol
-from relayc.trampoline import Call, trampoline
+from relayc.trampoline import Call, each, trampoline
 
 _NESTED = 8
 """How many calls of a function may be built in one another: more are of functions that call themselves by others."""
@@ -227,10 +227,7 @@ class _Lowering:
         if isinstance(expr, e.Call):
             return (yield self._call(expr, scope))
         if isinstance(expr, e.Tuple):
-            fields = []
-            for part in expr.fields:
-                fields.append((yield self._value(part, scope)))
-            return tuple(fields)
+            return tuple((yield each(self._value(part, scope) for part in expr.fields)))
         if isinstance(expr, e.TupleGetItem):
             return (yield self._value(expr.tuple_value, scope))[expr.index]
         if isinstance(expr, e.If):
@@ -305,9 +302,7 @@ class _Lowering:
     # ---- calls
 
     def _call(self, call: e.Call, scope: Scope) -> Call[Value]:
-        args = []
-        for arg in call.args:
-            args.append((yield self._value(arg, scope)))
+        args = yield each(self._value(arg, scope) for arg in call.args)
         if isinstance(call.op, e.Op):
             name, attrs = call.op.name, {} if call.attrs is None else call.attrs
             with ir.Location.name(name if call.span is None else str(call.span)):
@@ -392,10 +387,8 @@ class _Lowering:
 
             return self._program.if_else(cond, lambda: of(branch.true_branch), lambda: of(branch.false_branch))
         assert isinstance(expr, e.Call) and is_self_call(expr, callee)
-        args = []
-        for arg in expr.args:
-            args.append(self._data(expr, (yield self._value(arg, scope))))
-        return tuple(args)
+        args = yield each(self._value(arg, scope) for arg in expr.args)
+        return self._data(expr, tuple(args))
 
 
 def _named(value: Value, var: e.Var) -> Value:

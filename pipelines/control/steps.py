@@ -19,7 +19,7 @@ from relayc.frontend.relay.loops import loop_form, uses
 from relayc.frontend.relay.lowering import is_first_order
 from relayc.frontend.relay.scope import Scope
 from relayc.runtime import control as c
-from relayc.trampoline import Call, trampoline
+from relayc.trampoline import Call, each, trampoline
 
 _PLAIN = (e.Call, e.Constant, e.Var, e.GlobalVar, e.Op, e.Tuple, e.TupleGetItem, e.If, e.Let)
 """Expressions allowed in functions that are compiled as a whole."""
@@ -243,9 +243,7 @@ class _Body:
             found = yield self._call(expr, scope, is_last=False)
             assert found is not None
             return found
-        parts = []
-        for part in children(expr):
-            parts.append((yield self._value(part, scope)))
+        parts = yield each(self._value(part, scope) for part in children(expr))
         if isinstance(expr, e.Tuple):
             return self._emit(c.Make, None, tuple(parts))
         if isinstance(expr, e.TupleGetItem):
@@ -315,9 +313,7 @@ class _Body:
 
     def _call(self, call: e.Call, scope: Scope, is_last: bool) -> Call[int | None]:
         """A call; its register, unless it is a tail call."""
-        args = []
-        for arg in call.args:
-            args.append((yield self._value(arg, scope)))
+        args = yield each(self._value(arg, scope) for arg in call.args)
         if isinstance(call.op, e.Constructor):
             made = self._emit(c.Make, call.op, tuple(args))
             if is_last:
@@ -353,9 +349,7 @@ class _Body:
                 waiting.extend(reversed(children(node)))
             else:
                 inputs.setdefault(node, e.Var(f"x{len(inputs)}", node.checked_type))
-        registers = []
-        for node in inputs:
-            registers.append((yield self._value(node, scope)))
+        registers = yield each(self._value(node, scope) for node in inputs)
         module = RelayModule(functions, None, None)
         module["main"] = e.Function(list(inputs.values()), bind(root, inputs))  # type: ignore[arg-type] # any node can be a key
         return self._emit(c.Compute, Kernel(module, self._program.compile_kernel), tuple(registers))

@@ -20,7 +20,7 @@ from relayc.frontend.relay.inference.operands import operand_types
 from relayc.frontend.relay.inference.operators import call_type
 from relayc.frontend.relay.inference.unify import Unifier
 from relayc.frontend.relay.op.composed.annotation import IDENTITIES
-from relayc.trampoline import Call, trampoline
+from relayc.trampoline import Call, each, trampoline
 
 _BOOL = t.TensorType((), "bool")
 _Goal = Callable[[], bool]
@@ -328,9 +328,7 @@ class Inference:
                 found = made[let] = let.replace(var=var, value=value, body=found)
                 found.checked_type_ = let.checked_type_
             return found
-        parts = []
-        for part in children(expr):
-            parts.append((yield self._typed(part, made)))
+        parts = yield each(self._typed(part, made) for part in children(expr))
         found = rebuilt(expr, iter(parts))
         type_ = self._resolved(expr) if isinstance(expr, e.Var) or expr in self._types else None
         if isinstance(expr, e.Var) and isinstance(expr.type_annotation, (t.IncompleteType, type(None))):

@@ -16,7 +16,7 @@ from relayc.frontend.relay.loops import uses
 from relayc.frontend.relay.passes.device_domains import on_device
 from relayc.frontend.relay.passes.effects import Effects
 from relayc.frontend.relay.passes.plan_devices import planned_devices, said
-from relayc.trampoline import Call, trampoline
+from relayc.trampoline import Call, each, trampoline
 
 _ATOMS = (e.Var, e.GlobalVar, e.Op, e.Constructor)
 """Expressions that are no computation."""
@@ -182,9 +182,7 @@ def graph_form(expr: e.Expr, stays: Callable[[e.Expr], bool] = lambda value: Fal
                 values[node.var.vid] = value
             node = node.body
         if node is start:
-            parts = []
-            for part in children(node):
-                parts.append((yield visit(part)))
+            parts = yield each(visit(part) for part in children(node))
             found = rebuilt(node, iter(parts))
         else:
             found = yield visit(node)

@@ -21,7 +21,7 @@ from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.op.table import signature
 from relayc.frontend.relay.text.metadata import Metadata
 from relayc.symbolic import Dim
-from relayc.trampoline import Call, trampoline
+from relayc.trampoline import Call, each, trampoline
 
 VERSION = '#[version = "0.0.5"]\n'
 _INLINE = (e.Constant, e.GlobalVar, e.Op, e.Var, e.Constructor)
@@ -191,9 +191,7 @@ class Printer:
 
     def _written(self, node: e.Expr) -> Call[str]:
         if isinstance(node, e.Call):
-            args = []
-            for arg in node.args:
-                args.append((yield self._text(arg)))
+            args = yield each(self._text(arg) for arg in node.args)
             op = yield self._text(node.op)
             if isinstance(node.op, e.Constructor) and not args:
                 return op
@@ -207,9 +205,7 @@ class Printer:
         if isinstance(node, e.GlobalVar):
             return f"@{node.name_hint}"
         if isinstance(node, e.Tuple):
-            fields = []
-            for field in node.fields:
-                fields.append((yield self._text(field)))
+            fields = yield each(self._text(field) for field in node.fields)
             return f"({fields[0]},)" if len(fields) == 1 else f"({', '.join(fields)})"
         if isinstance(node, e.TupleGetItem):
             return f"{(yield self._text(node.tuple_value))}.{node.index}"

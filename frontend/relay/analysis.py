@@ -1,6 +1,7 @@
 """What is known of programs without running them, by Relay's names."""
 
 import enum
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -128,13 +129,12 @@ def detect_feature(a: e.Expr | RelayModule, b: object = None) -> set[Feature]:
     if isinstance(a, RelayModule):
         return set().union(*(detect_feature(function) for function in a.functions.values()))
     found: set[Feature] = set()
-    uses: dict[e.Expr, int] = {}
+    uses = Counter[e.Expr]()
     for node in post_order(a):
         found.add(Feature[f"f{type(node).__name__}"])
         if isinstance(node, e.Let) and node.var in free_vars(node.value):
             found.add(Feature.fLetRec)
-        for part in children(node):
-            uses[part] = uses.get(part, 0) + 1
+        uses.update(children(node))
     shared = any(count > 1 and not isinstance(node, _ATOMS) and not _is_empty(node) for node, count in uses.items())
     return found | {Feature.fGraph} if shared else found
 
@@ -154,10 +154,7 @@ def _operators(program: e.Expr | RelayModule) -> Iterator[tuple[str, e.Call]]:
 
 def list_op_freqs(mod: RelayModule) -> dict[str, int]:
     """How many calls of each operator a module has."""
-    found: dict[str, int] = {}
-    for name, _ in _operators(mod):
-        found[name] = found.get(name, 0) + 1
-    return found
+    return dict(Counter(name for name, _ in _operators(mod)))
 
 
 def count_layers(expr: e.Expr | RelayModule, valid_ops: Sequence[str]) -> int:
@@ -176,10 +173,7 @@ def list_fake_quantized_op_freqs(mod: RelayModule) -> dict[str, int]:
     for name, call in _operators(mod):
         if name == "qnn.quantize":
             counted.update(_region(call.args[0]) or {})
-    found: dict[str, int] = {}
-    for name in counted.values():
-        found[name] = found.get(name, 0) + 1
-    return found
+    return dict(Counter(counted.values()))
 
 
 def _region(last: e.Expr) -> Mapping[e.Expr, str] | None:

@@ -1,5 +1,7 @@
 """Which functions of a module call which."""
 
+from collections import Counter
+
 from relayc.frontend.relay.ast.expr import Expr, GlobalVar
 from relayc.frontend.relay.ast.functor import children, post_order
 from relayc.frontend.relay.ast.module import RelayModule
@@ -16,13 +18,13 @@ class CallGraph:
         self.module = module
         self._named = {var.name_hint: _named_in(function) for var, function in module.functions.items()}
 
-    def _of(self, var: GlobalVar | str) -> dict[str, int]:
+    def _of(self, var: GlobalVar | str) -> Counter[str]:
         return self._named[self.module.get_global_var(var if isinstance(var, str) else var.name_hint).name_hint]
 
     def ref_count(self, var: GlobalVar | str) -> int:
         """How many times functions name a function. Raises KeyError if the module has none of the name, as the following do."""
         name = self.module.get_global_var(var if isinstance(var, str) else var.name_hint).name_hint
-        return sum(named.get(name, 0) for named in self._named.values())
+        return sum(named[name] for named in self._named.values())
 
     def global_call_count(self, var: GlobalVar | str) -> int:
         """How many times a function names functions."""
@@ -43,11 +45,7 @@ class CallGraph:
         return "\n".join(map(self.print_var, self._named))
 
 
-def _named_in(function: Expr) -> dict[str, int]:
+def _named_in(function: Expr) -> Counter[str]:
     """How many expressions in a function have a global function directly in them, by its name."""
-    found: dict[str, int] = {}
-    for node in post_order(function):
-        for part in children(node):
-            if isinstance(part, GlobalVar):
-                found[part.name_hint] = found.get(part.name_hint, 0) + 1
-    return found
+    parts = (part for node in post_order(function) for part in children(node))
+    return Counter(part.name_hint for part in parts if isinstance(part, GlobalVar))

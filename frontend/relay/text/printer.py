@@ -6,6 +6,7 @@ number: `%0 = add(%x, 1f);`.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -57,7 +58,7 @@ class Printer:
         """Resets numbers and names, for each function of a module."""
         self._texts: dict[Any, str] = {}
         self._count = 0
-        self._uses: dict[e.Expr, int] = {}
+        self._uses = Counter[e.Expr]()
         self._names: dict[str, int] = {}
         self._type_names: dict[int, str] = {}
 
@@ -106,8 +107,7 @@ class Printer:
 
     def _count_uses(self, root: e.Expr) -> None:
         for node in pre_order([root], children):
-            for part in children(node):
-                self._uses[part] = self._uses.get(part, 0) + 1
+            self._uses.update(children(node))
 
     def _line(self, text: str) -> None:
         self._lines.append(_INDENT * self._depth + text if text else "")
@@ -149,7 +149,7 @@ class Printer:
             value = yield self._text(node.value, inline=True)
             self._line(f"let {declared} = {value};")
             node = node.body
-            if self._uses.get(node, 0) > 1:
+            if self._uses[node] > 1:
                 break
         self._line((yield self._text(node, inline=True)))
 
@@ -160,7 +160,7 @@ class Printer:
         if isinstance(node, e.Var):
             self._line(f"free_var {self._declare(node)};")
             return self._texts[node]
-        inline = isinstance(node, _INLINE) or (inline and self._uses.get(node, 0) <= 1)
+        inline = isinstance(node, _INLINE) or (inline and self._uses[node] <= 1)
         text = (yield self._written(node)) + self._comment(node)
         if inline:
             if not isinstance(node, e.Let):

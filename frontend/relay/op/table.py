@@ -205,15 +205,9 @@ def _spatial(op: str) -> int:
 
 def check_name(name: str) -> None:
     """Raises UnsupportedOperator for an operator that is not there."""
-    if (
-        name in RENAMED
-        or name in _BY_RULE
-        or name in COMPOSED
-        or name in REGISTERED
-        or (ir_name(name) in OPS and OPS[ir_name(name)].relay_name == name)
-    ):
-        return
-    raise UnsupportedOperator(f"no operator {name!r} in Relay")
+    own = OPS.get(ir_name(name))
+    if not any(name in known for known in (RENAMED, _BY_RULE, COMPOSED, REGISTERED)) and (own is None or own.relay_name != name):
+        raise UnsupportedOperator(f"no operator {name!r} in Relay")
 
 
 def operators() -> list[str]:
@@ -246,9 +240,7 @@ def _made(name: str, cls: type[Op] | None) -> Signature:
         return Signature(name, inputs, False, attrs, {**dict.fromkeys(inputs, REQUIRED), **attrs}, None)
     if name in COMPOSED:
         made = COMPOSED[name]
-        defaults = {**made.attrs, **made.defaults}
-        parameters = {parameter: defaults.get(parameter, REQUIRED) for parameter in made.order}
-        return Signature(name, made.operands, made.is_variadic, made.attrs, parameters, None, made)
+        return Signature(name, made.operands, made.is_variadic, made.attrs, made.parameters, None, made)
     if name in _BY_RULE:
         cls, operands, own = None, tuple(_BY_RULE[name].split()), {}
     elif name == "arange":

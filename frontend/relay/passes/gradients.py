@@ -47,7 +47,7 @@ def gradient_of_call(call: e.Call, grad: Any) -> Grads:
         return tuple(found)
 
     operands = tuple(f"operand_{i}" for i in range(len(call.args) + 2))
-    composed = Composed(name, operands, False, frozenset(), {}, operands, {}, lambda *_: sum(wanted), function)
+    composed = Composed(name, operands, lambda *_: sum(wanted), function)
     try:
         # The result and its gradient have one type.
         found = composed_on(composed, {}, [*call.args, call, call], [*call.args, call, grad])

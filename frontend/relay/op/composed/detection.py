@@ -378,7 +378,5 @@ def _chosen_of_images(boxes: Tensor, scores: Tensor, most: Tensor, iou_threshold
 
 
 _BOXES = ("boxes", "scores", "max_output_boxes_per_class", "iou_threshold", "score_threshold")
-CHOSEN_OF_IMAGES = Composed(
-    "vision.all_class_non_max_suppression", _BOXES, False, frozenset(), {}, _BOXES, {}, lambda *_: 3, _chosen_of_images
-)
+CHOSEN_OF_IMAGES = Composed("vision.all_class_non_max_suppression", _BOXES, lambda *_: 3, _chosen_of_images)
 """vision.all_class_non_max_suppression with the output format "tensorflow"."""

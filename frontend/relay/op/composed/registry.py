@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from relayc.dialects.relay.attributes import REQUIRED
@@ -17,24 +17,22 @@ class Composed:
     Attributes:
       name: Relay's.
       operands: their names.
-      is_variadic: whether the operand is a tuple of any number of tensors.
-      tuples: names of the operands that are tuples of tensors, where there are other operands too.
-      attrs: names of the attributes with their defaults in text (REQUIRED where there is none).
-      order: the parameters of the Python function that makes calls, in order.
-      defaults: of these parameters, where they are not those in text.
       results: how many it has: a function of the attributes and operands of a call.
       function: composes it: of tensors and attributes, a tensor or a tuple of tensors.
+      attrs: names of the attributes with their defaults in text (REQUIRED where there is none).
+      parameters: those of the Python function that makes calls, in order, with their defaults (REQUIRED).
+      is_variadic: whether the operand is a tuple of any number of tensors.
+      tuples: names of the operands that are tuples of tensors, where there are other operands too.
     """
 
     name: str
     operands: tuple[str, ...]
-    is_variadic: bool
-    tuples: frozenset[str]
-    attrs: Mapping[str, Any]
-    order: tuple[str, ...]
-    defaults: Mapping[str, Any]
     results: Results
     function: Callable[..., Any]
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    is_variadic: bool = False
+    tuples: frozenset[str] = frozenset()
 
 
 COMPOSED: dict[str, Composed] = {}
@@ -74,9 +72,9 @@ def composed(
         attrs |= attributes or {}
         is_variadic = not operands and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL
         tuples = frozenset(p.name for p in parameters if p.name in own and str(p.annotation).startswith("tuple["))
-        parameters_in_order = tuple(order.split()) or (*names, *attrs)
+        in_order = {p: {**attrs, **defaults}.get(p, REQUIRED) for p in order.split() or (*names, *attrs)}
         count = results if callable(results) else lambda *_: results
-        COMPOSED[name] = Composed(name, names, is_variadic, tuples, attrs, parameters_in_order, defaults, count, function)
+        COMPOSED[name] = Composed(name, names, count, function, attrs, in_order, is_variadic, tuples)
         return function
 
     return register

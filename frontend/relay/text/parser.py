@@ -181,14 +181,12 @@ class Parser(TypeParser):
             type_params = self.type_params()
             with self.type_scope(type_params):
                 self.expect("(")
-                while not self.accept(")"):
+                for _ in self.separated(")"):
                     if self.peek().kind == "local":
                         params.append(self._parameter())
                     else:
                         key, value = self._attribute()
                         attrs[key] = value
-                    if not self.at(")"):
-                        self.expect(",")
                 result = self.optional_type() if self.accept("->") else None
                 body = yield self._block()
         device = attrs.pop("virtual_device", None)
@@ -284,14 +282,12 @@ class Parser(TypeParser):
     def _call(self, callee: e.Expr, begin: int) -> Call[e.Expr]:
         self.expect("(")
         args, attrs = [], {}
-        while not self.accept(")"):
+        for _ in self.separated(")"):
             if self.peek().kind == "name" and self.at("=", 1):
                 key, value = self._attribute()
                 attrs[key] = value
             else:
                 args.append((yield self._expr()))
-            if not self.at(")"):
-                self.expect(",")
         span = self._span(begin)
         try:
             return e.Call(callee, args, self._attrs(callee, attrs), None, span)
@@ -376,14 +372,12 @@ class Parser(TypeParser):
         data = yield self._expr()
         self.expect("{")
         clauses = []
-        while not self.accept("}"):
+        for _ in self.separated("}"):
             with self.scope():
                 pattern = self._pattern()
                 self.expect("=>")
                 body = yield self._block() if self.at("{") else self.sequence()
             clauses.append(e.Clause(pattern, body))
-            if not self.at("}"):
-                self.expect(",")
         return e.Match(data, clauses, complete, self._span(start.begin))
 
     def _pattern(self) -> e.Pattern:

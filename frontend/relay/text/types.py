@@ -80,14 +80,16 @@ class TypeParser:
         """An error at a token."""
         return self.source.error(token.begin, message)
 
-    def listed(self, close: str, part: Callable[[], _Part]) -> list[_Part]:
-        """Parts separated by commas up to the closing token, which is consumed."""
-        found = []
+    def separated(self, close: str) -> Iterator[None]:
+        """Before each of the parts, separated by commas, up to the closing token, which is consumed."""
         while not self.accept(close):
-            found.append(part())
+            yield
             if not self.at(close):
                 self.expect(",")
-        return found
+
+    def listed(self, close: str, part: Callable[[], _Part]) -> list[_Part]:
+        """Parts separated by commas up to the closing token, which is consumed."""
+        return [part() for _ in self.separated(close)]
 
     def integer(self, token: Token) -> int:
         """The value of a number of digits alone. Raises ParseError."""
@@ -138,7 +140,7 @@ class TypeParser:
         if self.accept("_"):
             return t.IncompleteType()
         if self.accept("("):
-            return self._tuple()
+            return t.TupleType(self.listed(")", self.type))
         if self.accept("fn"):
             params = self.type_params()
             with self.type_scope(params):
@@ -165,9 +167,6 @@ class TypeParser:
             return t.TensorType((), token.text)
         raise self.error(token, f"expected a type, found the name {token.text!r}, which is none")
 
-    def _tuple(self) -> t.TupleType:
-        return t.TupleType(self.listed(")", self.type))
-
     def _tensor(self) -> t.TensorType:
         self.expect("[")
         shape = self.listed(")", self._size) if self.accept("(") else [self._size()]
@@ -177,12 +176,10 @@ class TypeParser:
         return t.TensorType(shape, dtype)
 
     def _size(self) -> Any:
-        if self.accept("?"):
+        if self.accept("?") or self.accept("Any"):
             return t.Any()
         if self.at("meta"):
             return self.meta()
-        if self.accept("Any"):
-            return t.Any()
         token = self.expect_kind("number", "a dimension")
         if not token.text.split("i")[0].isdigit():
             raise self.error(token, f"expected a dimension, found {token.text}")

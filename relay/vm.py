@@ -176,10 +176,7 @@ def compile(mod: RelayModule, target: Any = None, target_host: Any = None, param
 
     Raises as `relayc.compile`.
     """
-    compiler = VMCompiler()
-    compiler.set_params(params or {})
-    compiler.lower(mod, target, target_host)
-    return compiler.get_exec()
+    return Executable(infer_module(as_module(mod, params)), target)
 
 
 class VirtualMachine:

@@ -223,7 +223,7 @@ class _Lowering:
         if isinstance(expr, e.Constructor):
             return expr
         if isinstance(expr, e.Let):
-            return (yield self._lets(expr, scope))
+            return (yield self._value((yield self._after_lets(expr, scope)), scope))
         if isinstance(expr, e.Call):
             return (yield self._call(expr, scope))
         if isinstance(expr, e.Tuple):
@@ -275,11 +275,12 @@ class _Lowering:
         yield
         self._block = block
 
-    def _lets(self, expr: e.Expr, scope: Scope) -> Call[Value]:
+    def _after_lets(self, expr: e.Expr, scope: Scope) -> Call[e.Expr]:
+        """What is in lets, whose variables are bound."""
         while isinstance(expr, e.Let):
             scope.values[expr.var.vid] = _named((yield self._value(expr.value, scope)), expr.var)
             expr = expr.body
-        return (yield self._value(expr, scope))
+        return expr
 
     def _branch(self, expr: e.If, cond: Value, then: e.Expr, otherwise: e.Expr, scope: Scope) -> Value:
         def of(branch: e.Expr) -> Value:
@@ -375,9 +376,7 @@ class _Lowering:
 
     def _next(self, expr: e.Expr, callee: Any, scope: Scope) -> Call[Value]:
         """The arguments of the next round."""
-        while isinstance(expr, e.Let):
-            scope.values[expr.var.vid] = _named((yield self._value(expr.value, scope)), expr.var)
-            expr = expr.body
+        expr = yield self._after_lets(expr, scope)
         if isinstance(expr, e.If):
             branch, cond = expr, (yield self._value(expr.cond, scope))
 

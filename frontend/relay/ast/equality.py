@@ -35,6 +35,13 @@ class _Value:
         self.token = token
 
 
+class _Definition:
+    """A constructor at its definition."""
+
+    def __init__(self, constructor: e.Constructor) -> None:
+        self.constructor = constructor
+
+
 def tokens(root: Any, map_free_vars: bool) -> Iterator[tuple[Token, Any]]:
     """The form of a program, with the item that each token is of.
 
@@ -107,10 +114,6 @@ def _constant(item: e.Constant) -> tuple[Token, list[Any]]:
     return ("Constant", item.dtype, data.shape, data.tobytes()), []
 
 
-def _tensor(item: t.TensorType) -> tuple[Token, list[Any]]:
-    return ("TensorType", item.shape, item.dtype), []
-
-
 _PLAIN: dict[type, Callable[[Any], tuple[Token, list[Any]]]] = {
     e.Constant: _constant,
     e.Tuple: lambda item: ("()", []),  # one that is not empty is among the shared nodes
@@ -122,7 +125,7 @@ _PLAIN: dict[type, Callable[[Any], tuple[Token, list[Any]]]] = {
     e.PatternConstructor: lambda item: ("PatternConstructor", [item.constructor, *_sequence(item.patterns)]),
     e.PatternTuple: lambda item: ("PatternTuple", _sequence(item.patterns)),
     e.Clause: lambda item: ("Clause", [item.lhs, item.rhs]),
-    t.TensorType: _tensor,
+    t.TensorType: lambda item: (("TensorType", item.shape, item.dtype), []),
     t.TupleType: lambda item: ("TupleType", _sequence(item.fields)),
     t.RefType: lambda item: ("RefType", [item.value]),
     t.GlobalTypeVar: lambda item: (("GlobalTypeVar", item.name_hint), []),
@@ -133,19 +136,8 @@ _PLAIN: dict[type, Callable[[Any], tuple[Token, list[Any]]]] = {
     ),
     # Relations are equal if they have the same function.
     t.TypeRelation: lambda item: (("TypeRelation", item.func, item.num_inputs), [*_sequence(item.args), item.attrs]),
-    e.TypeData: lambda item: ("TypeData", [item.header, *_bindings(item.type_vars), *map(_definition, item.constructors)]),
+    e.TypeData: lambda item: ("TypeData", [item.header, *_bindings(item.type_vars), *map(_Definition, item.constructors)]),
 }
-
-
-def _definition(constructor: e.Constructor) -> "_Definition":
-    return _Definition(constructor)
-
-
-class _Definition:
-    """A constructor at its definition."""
-
-    def __init__(self, constructor: e.Constructor) -> None:
-        self.constructor = constructor
 
 
 def _plain(item: Any) -> tuple[Token, list[Any]]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from relayc.frontend.relay.ast.analysis import free_type_vars, free_vars
 from relayc.frontend.relay.ast.attrs import Attrs
-from relayc.frontend.relay.ast.base import Node
+from relayc.frontend.relay.ast.base import Node, node_of
 from relayc.frontend.relay.ast.expr import Constructor, Expr, Function, GlobalVar, TypeData
 from relayc.frontend.relay.ast.types import GlobalTypeVar
 from relayc.nearest import nearest
@@ -50,10 +50,8 @@ class RelayModule(Node):
     ) -> "RelayModule":
         """A module whose function main is an expression: the expression itself if it is a function, otherwise a function of its free
         variables."""
-        if not isinstance(expr, Function):
-            expr = Function(free_vars(expr), expr, None, free_type_vars(expr))
         module = RelayModule(functions, type_defs)
-        module["main"] = expr
+        module["main"] = node_of(expr)
         return module
 
     def structural_parts(self) -> list[Any]:

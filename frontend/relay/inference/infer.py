@@ -388,7 +388,7 @@ def _nodes(module: RelayModule, root: e.Expr) -> Iterator[e.Expr]:
 
 
 def infer_module(module: RelayModule) -> RelayModule:
-    """A module with its types. Raises TypeInferenceError."""
+    """A module with the type of every expression. Raises TypeInferenceError if types do not fit, or one is not known."""
     inference = _solved(module, module.functions)
     functions = {}
     for var, function in module.functions.items():

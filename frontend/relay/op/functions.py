@@ -114,22 +114,20 @@ def _made(found: Signature) -> Callable[..., Any]:
 
 def _results(found: Signature, made: Call) -> Any:
     """A call, or its several results."""
+    attrs = made.attrs or Attrs()
     if found.name == "nn.dropout":
         return TupleWrapper(made, 2)[0]
     if found.name == "split":
-        assert made.attrs is not None
-        sections = made.attrs["indices_or_sections"]
+        sections = attrs["indices_or_sections"]
         return TupleWrapper(made, len(sections) + 1 if isinstance(sections, tuple) else sections)
     if found.name == "vision.all_class_non_max_suppression":
-        assert made.attrs is not None
-        return TupleWrapper(made, 3 if made.attrs["output_format"] == "tensorflow" else 2)
+        return TupleWrapper(made, 3 if attrs["output_format"] == "tensorflow" else 2)
     if found.name == "topk" and made.op.name == "topk":  # type: ignore[attr-defined] # an operator
-        assert made.attrs is not None
-        return TupleWrapper(made, 2) if made.attrs["ret_type"] == "both" else made
+        return TupleWrapper(made, 2) if attrs["ret_type"] == "both" else made
     if found.name != made.op.name:  # type: ignore[attr-defined] # an operator
         found = signature(made.op.name)  # type: ignore[attr-defined]
     if found.composed is not None:
-        count = found.composed.results(made.attrs or {}, made.args)
+        count = found.composed.results(attrs, made.args)
     else:
         count = 1 if found.cls is None else len(found.cls.result_names)
     return made if count == 1 else TupleWrapper(made, count)
@@ -260,10 +258,9 @@ def reverse_reshape(data: Expr, newshape: Any) -> Call:
 def get_valid_counts(data: Expr, score_threshold: Any = 0, id_index: int = 0, score_index: int = 1) -> TupleWrapper:
     """Boxes with a score above a threshold first: their number, the boxes, and which they were."""
     attrs: dict[str, Any] = {"id_index": id_index, "score_index": score_index}
-    if isinstance(score_threshold, Expr):
-        return TupleWrapper(call("vision.get_valid_counts", [data, score_threshold], attrs), 3)
-    attrs["score_threshold"] = float(score_threshold)
-    return TupleWrapper(call("vision.get_valid_counts", [data, const(attrs["score_threshold"])], attrs), 3)
+    if not isinstance(score_threshold, Expr):
+        attrs["score_threshold"] = score_threshold = float(score_threshold)
+    return TupleWrapper(call("vision.get_valid_counts", [data, score_threshold], attrs), 3)
 
 
 def threefry_key(seed: int) -> Constant:

@@ -1,4 +1,4 @@
-"""Types, spans, and calls that functions of operators replace."""
+"""Types of parameters, spans, and calls that functions of operators replace."""
 
 import itertools
 from collections.abc import Sequence
@@ -17,11 +17,6 @@ from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.op.registered import attribute, register_op_attr
 from relayc.frontend.relay.passes.operators import replaced
 from relayc.frontend.relay.text import parse_module
-
-
-def infer_type(mod: RelayModule) -> RelayModule:
-    """Finds the type of every expression. Raises TypeInferenceError if types do not fit, or one is not known."""
-    return infer_module(mod)
 
 
 def annotate_spans(mod: RelayModule) -> RelayModule:

@@ -13,11 +13,6 @@ def _long(tensor: Tensor) -> Tensor:
     return tensor if tensor.is_known or tensor.dtype == "int64" else cast(tensor, "int64")
 
 
-def _whole(tensor: Tensor) -> Tensor:
-    """The tensor as int64; its value stays known."""
-    return tensor if tensor.dtype == "int64" else cast(tensor, "int64")
-
-
 @composed("dyn.reshape")
 def dyn_reshape(data: Tensor, newshape: Tensor, *, allowzero: bool = False) -> Tensor:
     from relayc.frontend.onnx.transform import Reshape
@@ -95,7 +90,7 @@ def dyn_strided_slice(data: Tensor, begin: Tensor, end: Tensor, strides: Tensor,
     from relayc.frontend.onnx.transform import Slice_10
     from relayc.frontend.relay.op.composed.terms import Term
 
-    begin, end, strides = (_whole(t) for t in (begin, end, strides))
+    begin, end, strides = (cast(t, "int64") for t in (begin, end, strides))
     if slice_mode == "size":  # end holds the sizes of the slice; -1 is the rest of the axis
         begin_, taken = Term(begin), Term(end)
         end = (taken < 0).where(Term(shape_tensor(data.shape[: begin.shape[0]])), begin_ + taken).tensor
@@ -149,7 +144,7 @@ _RESIZE = {
 @composed("dyn.image.resize2d", attributes=_RESIZE)
 def dyn_resize2d(data: Tensor, size: Tensor, roi: Tensor, **attrs: Any) -> Tensor:
     box = tuple(float(v) for v in known(roi, "roi").reshape(-1))
-    return emit("image.resize2d", data, size=sizes(_whole(size), "size"), roi=box, **attrs)
+    return emit("image.resize2d", data, size=sizes(cast(size, "int64"), "size"), roi=box, **attrs)
 
 
 @composed("dyn.nn.upsampling")

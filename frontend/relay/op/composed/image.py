@@ -1,6 +1,8 @@
 """Operators on images: sampling at computed places, and dilation."""
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import numpy as np
@@ -37,7 +39,7 @@ def crop_and_resize(
     """Parts of images in one size: boxes (y1, x1, y2, x2) in 0 to 1 of the image that `box_indices` say."""
     image = data if layout == "NCHW" else transpose(data, (0, 3, 1, 2))
     count, dtype = boxes.shape[0], boxes.dtype
-    places, inside = [], None
+    places, inside = [], list[Term]()
     for axis, out in enumerate(crop_size):
         last = Term(cast(size_tensor(image.shape[2 + axis]), dtype)) - 1
         begin, end = Term(boxes).part(1, axis), Term(boxes).part(1, axis + 2)
@@ -48,9 +50,7 @@ def crop_and_resize(
         here = (at >= 0) & (at <= last)
         shape = [count, 1, *(out if i == axis else 1 for i in range(2))]
         places.append(emit("broadcast_to", reshape(at.tensor, shape), shape=(count, 1, *crop_size)))
-        here = Term(reshape(here.tensor, shape))
-        inside = here if inside is None else inside & here
-    assert inside is not None
+        inside.append(Term(reshape(here.tensor, shape)))
     found = emit(
         "image.grid_sample",
         emit("take", image, cast(box_indices, "int64"), axis=0, mode="clip"),
@@ -59,7 +59,8 @@ def crop_and_resize(
         padding_mode="border",
         coordinates="pixel",
     )
-    found = cast(inside.where(Term(cast(found, out_dtype or data.dtype)), extrapolation_value).tensor, out_dtype or data.dtype)
+    is_inside = reduce(and_, inside)
+    found = cast(is_inside.where(Term(cast(found, out_dtype or data.dtype)), extrapolation_value).tensor, out_dtype or data.dtype)
     return found if layout == "NCHW" else transpose(found, (0, 2, 3, 1))
 
 
@@ -86,7 +87,7 @@ def dilation2d(
     image = emit("nn.pad", image, constant(lowest, data.dtype), **around)
     kernel = [int(d) for d in taps.shape[1:]]
     out = [(d - (k - 1) * r - 1) // s + 1 for d, k, r, s in zip(image.shape[2:], kernel, dilations, strides, strict=True)]
-    found = None
+    sums = list[Term]()
     for row, column in np.ndindex(*kernel):
         begin = [row * dilations[0], column * dilations[1]]
         end = [b + (n - 1) * s + 1 for b, n, s in zip(begin, out, strides, strict=True)]
@@ -94,7 +95,6 @@ def dilation2d(
         here = Term(strided_slice(image, begin, end, strides, [2, 3])) + Term(tap)
         if not data.is_float:  # the sum with the least integer may be larger, or wrap
             here = Term(strided_slice(inside, begin, end, strides, [2, 3])).where(here, lowest)
-        found = here if found is None else found.max(here)
-    assert found is not None
-    result = cast(found.tensor, out_dtype or data.dtype)
+        sums.append(here)
+    result = cast(reduce(Term.max, sums).tensor, out_dtype or data.dtype)
     return result if data_layout == "NCHW" else transpose(result, (0, 2, 3, 1))

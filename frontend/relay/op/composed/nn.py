@@ -140,13 +140,11 @@ def deformable_conv2d(data: Tensor, offset: Tensor, weight: Tensor, *, deformabl
     count = prod(kernel)
     moved = reshape(offset, (offset.shape[0] * deformable_groups, count, 2, *out))
     at = Term(emit("add", transpose(moved, (0, 2, 1, 3, 4)), _places(kernel, strides, dilation, pads, out, offset.dtype)))
-    inside = None
+    inside = list[Term]()
     for axis in range(2):
         place = at.part(1, axis)
-        here = (place >= 0) & (place < data.shape[2 + axis])
-        inside = here if inside is None else inside & here
-    assert inside is not None
-    mask = reshape(cast(inside.tensor, data.dtype), (offset.shape[0], deformable_groups * count, *out))
+        inside.append((place >= 0) & (place < data.shape[2 + axis]))
+    mask = reshape(cast((inside[0] & inside[1]).tensor, data.dtype), (offset.shape[0], deformable_groups * count, *out))
     groups = {"group": attrs["groups"], "offset_group": deformable_groups}
     found = DeformConv(data, weight, offset, None, mask, dilations=dilation, pads=pads, strides=strides, **groups)
     found = cast(found, attrs["out_dtype"] or data.dtype)

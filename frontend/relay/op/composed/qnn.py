@@ -7,6 +7,7 @@ products. Scales and zero points are scalars, or have a value for each element o
 import contextvars
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -288,7 +289,8 @@ _Side = tuple[Tensor, Tensor, Tensor, int]
 """A quantized tensor: data, scale, zero point and the axis of several of these."""
 
 
-def _sum(lhs: _Side, rhs: _Side, scale: Tensor, zero: Tensor, name: str, **ways: Any) -> Tensor:
+def _sum(lhs: _Side, rhs: _Side, scale: Tensor, zero: Tensor, *, name: str, **ways: Any) -> Tensor:
+    """The sum or the difference: both are brought to the scale of the result."""
     dtype = ways.pop("out_dtype")
     if ways["rounding"] == "TONEVEN":
         a, b = (_real(x, z, axis) * _ratio(s, scale, x, axis) for x, s, z, axis in (lhs, rhs))
@@ -298,16 +300,8 @@ def _sum(lhs: _Side, rhs: _Side, scale: Tensor, zero: Tensor, name: str, **ways:
     return _saturated(Term(emit(name, a.tensor, b.tensor)) + Term(cast(reshape(zero, ()), "int32")), dtype)
 
 
-@_binary("qnn.add")
-def _add(lhs: _Side, rhs: _Side, scale: Tensor, zero: Tensor, **ways: Any) -> Tensor:
-    """The sum: both are brought to the scale of the result."""
-    return _sum(lhs, rhs, scale, zero, "add", **ways)
-
-
-@_binary("qnn.subtract")
-def _subtract(lhs: _Side, rhs: _Side, scale: Tensor, zero: Tensor, **ways: Any) -> Tensor:
-    """The difference: both are brought to the scale of the result."""
-    return _sum(lhs, rhs, scale, zero, "subtract", **ways)
+for _name in ("add", "subtract"):
+    _binary(f"qnn.{_name}")(partial(_sum, name=_name))
 
 
 @_binary("qnn.mul")

@@ -5,7 +5,7 @@ types of its arguments are known. Functions with type parameters are instantiate
 """
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from relayc.dialects.relay.errors import RelayError
@@ -356,42 +356,35 @@ class Inference:
 
 def infer_expr(expr: e.Expr, module: RelayModule | None = None) -> e.Expr:
     """An expression with its types, in which free variables may have types that are to be found. Raises TypeInferenceError."""
-    inference = _solved(module or RelayModule(), [expr])
-    return inference.typed(expr)
+    return _typed(module or RelayModule(), [expr], [expr])[0]
 
 
-def _solved(module: RelayModule, exprs: Iterable[e.Expr]) -> Inference:
-    """The types of expressions. Functions that lets bind are polymorphic where the expressions have no types otherwise."""
-    roots = list(exprs)
+def _typed(module: RelayModule, roots: Sequence[e.Expr], exprs: Sequence[e.Expr]) -> list[e.Expr]:
+    """Expressions with their types, once those of `roots` are found.
 
-    def solved(generalises: bool) -> Inference:
+    Functions that lets bind are polymorphic where the expressions have no types otherwise.
+    """
+
+    def typed(generalises: bool) -> list[e.Expr]:
         inference = Inference(module, generalises)
         for root in roots:
             inference.run(root)
         inference.solve()
-        for root in roots:
-            inference.typed(root if not isinstance(root, e.GlobalVar) else module[root])
-        return inference
+        return [inference.typed(expr) for expr in exprs]
 
     try:
-        return solved(False)
+        return typed(False)
     except TypeInferenceError:
-        has_lets = any(isinstance(node, e.Let) and isinstance(node.value, e.Function) for root in roots for node in _nodes(module, root))
-        if has_lets:
+        nodes = (node for expr in exprs for node in post_order(expr))
+        if any(isinstance(node, e.Let) and isinstance(node.value, e.Function) for node in nodes):
             with contextlib.suppress(TypeInferenceError):
-                return solved(True)
+                return typed(True)
         raise
-
-
-def _nodes(module: RelayModule, root: e.Expr) -> Iterator[e.Expr]:
-    return post_order(module[root] if isinstance(root, e.GlobalVar) else root)
 
 
 def infer_module(module: RelayModule) -> RelayModule:
     """A module with the type of every expression. Raises TypeInferenceError if types do not fit, or one is not known."""
-    inference = _solved(module, module.functions)
-    functions = {}
-    for var, function in module.functions.items():
-        typed = functions[var] = inference.typed(function)
+    functions = dict(zip(module.functions, _typed(module, list(module.functions), list(module.functions.values())), strict=True))
+    for var, typed in functions.items():
         var.checked_type_ = typed.checked_type_
     return RelayModule(functions, module.type_definitions, module.attrs)  # type: ignore[arg-type] # they are functions

@@ -20,13 +20,12 @@ from relayc.frontend.relay.ast.build import in_lets
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference.unify import Unifier, substituted
 from relayc.frontend.relay.op.registered import STATEFUL, attribute
-from relayc.frontend.relay.passes.normal_forms import is_primitive, to_a_normal_form
+from relayc.frontend.relay.passes.normal_forms import ATOMS, is_primitive, to_a_normal_form
 from relayc.pipelines.control.steps import Kernel
 from relayc.relay.folding import KEPT
 from relayc.relay.kernel import kernel_compiler
 from relayc.trampoline import Call, each, trampoline
 
-_ATOMS = (e.Var, e.GlobalVar, e.Op, e.Constructor)
 _INTEGERS = ("int32", "int64")
 
 
@@ -314,7 +313,7 @@ class _Evaluator:
 
 def _push(lets: Lets, expr: e.Expr, known: Any = None) -> Value:
     """The value of an expression, which is bound to a variable in the program that is left."""
-    if isinstance(expr, _ATOMS):
+    if isinstance(expr, ATOMS):
         return Value(expr, known)
     var = e.Var("x")
     lets.append((var, expr))

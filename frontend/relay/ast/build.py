@@ -9,7 +9,7 @@ import numpy as np
 
 from relayc.dialects.relay.errors import RelayError
 from relayc.frontend.relay.ast.analysis import free_vars
-from relayc.frontend.relay.ast.base import Span, ndarray
+from relayc.frontend.relay.ast.base import Span, ndarray, node_of
 from relayc.frontend.relay.ast.expr import Constant, Expr, Function, If, Let, Tuple, TupleGetItem, Var
 from relayc.frontend.relay.ast.functor import ExprMutator
 from relayc.frontend.relay.ast.types import IncompleteType, TensorType, Type
@@ -93,9 +93,7 @@ class TupleWrapper:
         """The tuple."""
         return self.tuple_value
 
-    def asobject(self) -> Expr:
-        """The tuple, where an expression holds the results."""
-        return self.tuple_value
+    asobject = astuple
 
     def astext(self) -> str:
         """The tuple as text."""
@@ -118,8 +116,7 @@ class TupleWrapper:
 
 def as_expr(value: Any) -> Expr:
     """An expression of what stands for one: results of a call, a list of expressions as a tuple. Raises TypeError."""
-    if isinstance(value, TupleWrapper):
-        return value.astuple()
+    value = node_of(value)
     if isinstance(value, (list, tuple)):
         return Tuple([as_expr(v) for v in value])
     if not isinstance(value, Expr):

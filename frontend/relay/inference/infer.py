@@ -356,10 +356,10 @@ class Inference:
 
 def infer_expr(expr: e.Expr, module: RelayModule | None = None) -> e.Expr:
     """An expression with its types, in which free variables may have types that are to be found. Raises TypeInferenceError."""
-    return _typed(module or RelayModule(), [expr], [expr])[0]
+    return _with_types(module or RelayModule(), [expr], [expr])[0]
 
 
-def _typed(module: RelayModule, roots: Sequence[e.Expr], exprs: Sequence[e.Expr]) -> list[e.Expr]:
+def _with_types(module: RelayModule, roots: Sequence[e.Expr], exprs: Sequence[e.Expr]) -> list[e.Expr]:
     """Expressions with their types, once those of `roots` are found.
 
     Functions that lets bind are polymorphic where the expressions have no types otherwise.
@@ -384,7 +384,7 @@ def _typed(module: RelayModule, roots: Sequence[e.Expr], exprs: Sequence[e.Expr]
 
 def infer_module(module: RelayModule) -> RelayModule:
     """A module with the type of every expression. Raises TypeInferenceError if types do not fit, or one is not known."""
-    functions = dict(zip(module.functions, _typed(module, list(module.functions), list(module.functions.values())), strict=True))
+    functions = dict(zip(module.functions, _with_types(module, list(module.functions), list(module.functions.values())), strict=True))
     for var, typed in functions.items():
         var.checked_type_ = typed.checked_type_
     return RelayModule(functions, module.type_definitions, module.attrs)  # type: ignore[arg-type] # they are functions

@@ -18,7 +18,7 @@ from relayc.frontend.relay.passes.effects import Effects
 from relayc.frontend.relay.passes.plan_devices import planned_devices, said
 from relayc.trampoline import Call, each, trampoline
 
-_ATOMS = (e.Var, e.GlobalVar, e.Op, e.Constructor)
+ATOMS = (e.Var, e.GlobalVar, e.Op, e.Constructor)
 """Expressions that are no computation."""
 
 
@@ -104,7 +104,7 @@ class _Normaliser:
 
     def _value(self, expr: e.Expr, var: e.Var | None = None) -> Call[e.Expr]:
         """The replacement of an expression: the variable that it is bound to, or its converted form."""
-        if isinstance(expr, _ATOMS):
+        if isinstance(expr, ATOMS):
             return expr
         if expr not in self._made:
             found = on_device(expr) if expr in self._devices else None

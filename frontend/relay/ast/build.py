@@ -48,18 +48,13 @@ def const(value: Any, dtype: Any = None, span: Span | None = None) -> Constant:
     return Constant(ndarray(value, name or None), span)
 
 
-class _Bind(ExprMutator):
-    def __init__(self, values: Mapping[Var, Expr]) -> None:
-        super().__init__()
-        self.memo_map.update(values.items())
-
-
 def bind(expr: Expr, binds: Mapping[Var, Expr]) -> Expr:
     """An expression in which expressions take the place of variables.
 
     Of a function, these are no parameters any more, and variables that the expressions bring along are new ones.
     """
-    mutator = _Bind(binds)
+    mutator = ExprMutator()
+    mutator.memo_map.update(binds.items())
     if not isinstance(expr, Function):
         return mutator.visit(expr)
     body = mutator.visit(expr.body)

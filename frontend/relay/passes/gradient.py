@@ -4,6 +4,7 @@ Graphs are differentiated backwards, from the result. What lets bind is a part o
 branches have gradients of their own.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from relayc.dialects.relay.errors import RelayError
@@ -45,7 +46,7 @@ def gradient(expr: e.Expr, mod: RelayModule | None = None, mode: str = "higher_o
         body = inner
     typed = infer_expr(e.Function(function.params, body, function.ret_type, function.type_params), mod)
     assert isinstance(typed, e.Function)
-    found = _backward(typed.body, _ones(typed.body.checked_type))
+    found = _backward(typed.body, _filled(typed.body.checked_type, op.ones))
     grads = [found.get(p.vid) for p in typed.params]
     filled = [_zeros(p.checked_type) if grad is None else grad for p, grad in zip(typed.params, grads, strict=True)]
     made = e.Function(typed.params, e.Tuple([typed.body, e.Tuple(filled)]), None, typed.type_params, function.attrs)
@@ -75,22 +76,17 @@ class _Inline(ExprMutator):
         return bind(e.Function([], callee.body), dict(zip(callee.params, args, strict=True))).body  # type: ignore[attr-defined]
 
 
-def _ones(type_: t.Type) -> Any:
-    """The gradient of a result: of a tuple, a list of those of its fields."""
+def _filled(type_: t.Type, fill: Callable[..., e.Expr]) -> Any:
+    """A gradient of one number: of a tuple, a list of those of its fields."""
     if isinstance(type_, t.TupleType):
-        return [_ones(field) for field in type_.fields]
+        return [_filled(field, fill) for field in type_.fields]
     if not isinstance(type_, t.TensorType):
         raise RelayError(f"gradient: expected tensors and tuples of them, found {type_}")
-    return op.ones(type_.shape, type_.dtype)
+    return fill(type_.shape, type_.dtype)
 
 
 def _zeros(type_: t.Type) -> e.Expr:
-    if isinstance(type_, t.TupleType):
-        return e.Tuple([_zeros(field) for field in type_.fields])
-    if not isinstance(type_, t.TensorType):
-        raise RelayError(f"gradient: expected tensors and tuples of them, found {type_}")
-    found: e.Expr = op.zeros(type_.shape, type_.dtype)
-    return found
+    return _whole(_filled(type_, op.zeros), type_)
 
 
 def _backward(root: e.Expr, seed: Any) -> dict[e.Id, e.Expr]:

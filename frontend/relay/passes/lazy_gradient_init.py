@@ -65,14 +65,10 @@ class _Cells(TypeMutator):
     def _unwrapped(self, expr: e.Expr, type_: t.Type) -> e.Expr:
         if isinstance(type_, t.TupleType):
             return e.Tuple([self._unwrapped(e.TupleGetItem(expr, i), part) for i, part in enumerate(type_.fields)])
-        if not isinstance(type_, t.TensorType):
-            raise RelayError(f"LazyGradientInit: expected tensors and tuples of them, found {type_}")
-        return e.Call(self._mod.get_global_var("FromGradCell"), [expr], None, [type_])
+        return _of_tensor(self._mod.get_global_var("FromGradCell"), expr, type_)
 
     def _construct(self, name: str, expr: e.Expr, type_: t.Type) -> e.Expr:
-        if not isinstance(type_, t.TensorType):
-            raise RelayError(f"LazyGradientInit: expected tensors and tuples of them, found {type_}")
-        return e.Call(self._constructors[name], [expr], None, [type_])
+        return _of_tensor(self._constructors[name], expr, type_)
 
     # ---- expressions
 
@@ -111,3 +107,10 @@ class _Cells(TypeMutator):
         if name in _FILLED:
             return self._construct(_FILLED[name], e.Function([], plain, type_), type_)
         return self._wrapped(plain, type_)
+
+
+def _of_tensor(callee: e.Expr, expr: e.Expr, type_: t.Type) -> e.Call:
+    """A call for a type of tensors, which has the type as its argument."""
+    if not isinstance(type_, t.TensorType):
+        raise RelayError(f"LazyGradientInit: expected tensors and tuples of them, found {type_}")
+    return e.Call(callee, [expr], None, [type_])

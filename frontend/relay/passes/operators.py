@@ -49,7 +49,7 @@ def canonicalize_cast(mod: RelayModule) -> RelayModule:
     """A cast to a wider type that several calls read -> a cast for each of them: it fuses with the call, and less is written to memory."""
 
     def change(before: e.Call, new: e.Call) -> e.Expr | None:
-        own = {old: _again(arg) for old, arg in zip(before.args, new.args, strict=True) if _widens(old)}
+        own = {old: arg.at(arg.span) for old, arg in zip(before.args, new.args, strict=True) if _widens(old)}
         return new.replace(args=tuple(own.get(old, arg) for old, arg in zip(before.args, new.args, strict=True))) if own else None
 
     return replaced(mod, change)
@@ -61,12 +61,6 @@ def _widens(expr: e.Expr) -> bool:
     types = expr.args[0].checked_type, expr.checked_type
     sizes = [numpy_dtype(type_.dtype).itemsize for type_ in types if isinstance(type_, t.TensorType)]
     return sizes[0] < sizes[-1]
-
-
-def _again(expr: e.Expr) -> e.Expr:
-    """The same call as a separate expression."""
-    assert isinstance(expr, e.Call)
-    return e.Call(expr.op, expr.args, expr.attrs, expr.type_args, expr.span)
 
 
 def defuse_ops(mod: RelayModule) -> RelayModule:

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from relayc.frontend.converter import Tensor, emit, known
+from relayc.frontend.relay.op.composed.indexing import sparse_to_dense
 from relayc.frontend.relay.op.composed.registry import composed
+from relayc.frontend.relay.op.composed.terms import Term
 from relayc.frontend.sizes import shape_tensor, size, sizes
-from relayc.frontend.steps import cast, reshape
+from relayc.frontend.steps import cast, filled, reshape, transpose
 
 
 def _long(tensor: Tensor) -> Tensor:
@@ -39,14 +41,8 @@ def dyn_tile(data: Tensor, reps: Tensor) -> Tensor:
     count = reps.shape[0]
     assert isinstance(count, int)
     if count < data.rank:
-        reps = emit("concatenate", _long(_ones(data.rank - count)), _long(reps), axis=0)
+        reps = emit("concatenate", filled((data.rank - count,), 1, "int64"), _long(reps), axis=0)
     return Tile(reshape(data, (1,) * (count - data.rank) + data.shape), _long(reps))
-
-
-def _ones(count: int) -> Tensor:
-    from relayc.frontend.steps import filled
-
-    return filled((count,), 1, "int64")
 
 
 @composed("dyn.broadcast_to")
@@ -88,20 +84,18 @@ def dyn_topk(
 @composed("dyn.strided_slice", strides=None)
 def dyn_strided_slice(data: Tensor, begin: Tensor, end: Tensor, strides: Tensor, *, slice_mode: str = "end", axes: object = None) -> Tensor:
     from relayc.frontend.onnx.transform import Slice_10
-    from relayc.frontend.relay.op.composed.terms import Term
 
     begin, end, strides = (cast(t, "int64") for t in (begin, end, strides))
     if slice_mode == "size":  # end holds the sizes of the slice; -1 is the rest of the axis
         begin_, taken = Term(begin), Term(end)
         end = (taken < 0).where(Term(shape_tensor(data.shape[: begin.shape[0]])), begin_ + taken).tensor
-        strides = _ones(begin.shape[0])  # type: ignore[arg-type]
+        strides = filled(begin.shape, 1, "int64")
     return Slice_10(data, begin, end, None, strides)
 
 
 @composed("dyn.nn.pad", pad_value=0)
 def dyn_pad(data: Tensor, pad_width: Tensor, pad_value: Tensor, *, pad_mode: str = "constant") -> Tensor:
     from relayc.frontend.onnx.transform import Pad_11
-    from relayc.frontend.steps import transpose
 
     flat = reshape(transpose(reshape(_long(pad_width), (data.rank, 2)), (1, 0)), (2 * data.rank,))
     return Pad_11(data, flat, cast(pad_value, data.dtype), mode=pad_mode)
@@ -130,8 +124,6 @@ def dyn_arange(start: Tensor, stop: Tensor, step: Tensor, *, dtype: str) -> Tens
 
 @composed("dyn.sparse_to_dense")
 def dyn_sparse_to_dense(sparse_indices: Tensor, sparse_values: Tensor, default_value: Tensor, output_shape: Tensor) -> Tensor:
-    from relayc.frontend.relay.op.composed.indexing import sparse_to_dense
-
     return sparse_to_dense(sparse_indices, sparse_values, default_value, output_shape=sizes(_long(output_shape), "output_shape"))
 
 

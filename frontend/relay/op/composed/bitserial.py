@@ -72,7 +72,7 @@ def _factors(data: Tensor, weight: Tensor, bits: tuple[int, int], axes: tuple[in
     return numbers, weights
 
 
-@composed("nn.bitserial_dense", "data weight units data_bits weight_bits pack_dtype out_dtype unipolar")
+@composed("nn.bitserial_dense")
 def bitserial_dense(
     data: Tensor,
     weight: Tensor,

@@ -77,15 +77,7 @@ def get_valid_counts(
     return count, kept.tensor, valid.where(Term(order), -1).tensor
 
 
-@composed(
-    "vision.non_max_suppression",
-    "data valid_count indices max_output_size iou_threshold force_suppress top_k coord_start score_index id_index return_indices "
-    "invalid_to_bottom",
-    max_output_size=-1,
-    iou_threshold=0.5,
-    return_indices=True,
-    results=lambda attrs, _: 2 if attrs["return_indices"] else 1,
-)
+@composed("vision.non_max_suppression", results=lambda attrs, _: 2 if attrs["return_indices"] else 1, max_output_size=-1, iou_threshold=0.5)
 def non_max_suppression(
     data: Tensor,
     valid_count: Tensor,

@@ -14,7 +14,7 @@ from relayc.frontend.sizes import size_tensor
 from relayc.frontend.steps import cast, filled, reshape, strided_slice, transpose
 
 
-@composed("image.affine_grid", "data target_shape")
+@composed("image.affine_grid")
 def affine_grid(data: Tensor, *, target_shape: Sequence[int]) -> Tensor:
     """The places [n, (x, y), height, width] that affine maps [n, 2, 3] give for the pixels of an image, corners at -1 and 1."""
     height, width = target_shape
@@ -24,7 +24,7 @@ def affine_grid(data: Tensor, *, target_shape: Sequence[int]) -> Tensor:
     return reshape(found, (data.shape[0], 2, height, width))
 
 
-@composed("image.crop_and_resize", method="bilinear", extrapolation_value=0, out_dtype="")
+@composed("image.crop_and_resize", extrapolation_value=0)
 def crop_and_resize(
     data: Tensor,
     boxes: Tensor,

@@ -13,7 +13,7 @@ from relayc.frontend.relay.op.composed.terms import Term
 from relayc.frontend.steps import binary, cast, divide, multiply, reshape, strided_slice, transpose
 
 
-@composed("nn.nll_loss", reduction="mean", ignore_index=-100)
+@composed("nn.nll_loss")
 def nll_loss(predictions: Tensor, targets: Tensor, weights: Tensor, *, reduction: str = "mean", ignore_index: int = -100) -> Tensor:
     """The negative predictions [n, classes, ...] at the targets [n, ...], weighted by class: each, their sum, or their weighted mean."""
     targets = cast(targets, "int64")
@@ -151,7 +151,7 @@ def deformable_conv2d(data: Tensor, offset: Tensor, weight: Tensor, *, deformabl
     return transpose(found, (0, 2, 3, 1)) if is_last else found
 
 
-@composed("nn.contrib_dense_pack", "data weight weight_layout units out_dtype", units=None, out_dtype="")
+@composed("nn.contrib_dense_pack", "data weight weight_layout units out_dtype")
 def contrib_dense_pack(data: Tensor, weight: Tensor, *, units: int | None = None, out_dtype: str = "", weight_layout: str = "NC") -> Tensor:
     """nn.dense with weights [N / n, C, n] (layout NCnn)."""
     if weight.rank == 3:

@@ -170,10 +170,7 @@ def annotated_quantize(
 # ---- to another scale --------------------------------------------------------------------------------------------------------------------
 
 
-@composed(
-    "qnn.requantize",
-    "data input_scale input_zero_point output_scale output_zero_point axis rounding compute_dtype out_dtype",
-)
+@composed("qnn.requantize")
 def requantize(
     data: Tensor,
     input_scale: Tensor,

@@ -13,9 +13,10 @@ from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.lowering import lower
 from relayc.frontend.relay.op.lowered_calls import direct_calls
 from relayc.frontend.relay.passes.basic import with_types
+from relayc.frontend.relay.passes.unused import named_functions, remove_unused_functions
 from relayc.pipelines.context.backend import find_backend
 from relayc.pipelines.control.program import is_native
-from relayc.pipelines.control.steps import ControlProgram, reachable
+from relayc.pipelines.control.steps import ControlProgram
 from relayc.relay.build import Params, as_module, compiled, target_of
 from relayc.relay.kernel import argument, kernel_compiler, on_structures, taken, tensor
 from relayc.relay.names import GlobalVarSupply
@@ -58,7 +59,7 @@ class Executor:
         found = as_expr(expr)
         if binds:
             found = bind(found, {var: value if isinstance(value, Expr) else const(value) for var, value in binds.items()})
-        module = reachable(self.mod, [found])
+        module = remove_unused_functions(self.mod, named_functions(found))
         if "main" in module and module["main"] is not found:
             module, found = _without_main(module, found)
         module["main"] = found

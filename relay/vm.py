@@ -11,8 +11,8 @@ import numpy as np
 from relayc.frontend.relay.ast import Constant, Expr, Function, NDArray, RelayModule, Var, bind, free_vars
 from relayc.frontend.relay.ast.functor import post_order
 from relayc.frontend.relay.inference import infer_module
+from relayc.frontend.relay.passes.unused import named_functions, remove_unused_functions
 from relayc.frontend.relay.text import parse_module
-from relayc.pipelines.control.steps import reachable
 from relayc.relay.build import Params, as_module
 from relayc.relay.executor import python_function
 from relayc.relay.kernel import tensor
@@ -69,7 +69,7 @@ class Executable:
             )
         if name not in self._functions:
             function = self.typed(name)
-            program = reachable(self.module, [function])
+            program = remove_unused_functions(self.module, named_functions(function))
             program["main"] = function
             self._functions[name] = python_function(program, self._target)
         return self._functions[name]

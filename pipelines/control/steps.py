@@ -17,6 +17,7 @@ from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.loops import loop_form, uses
 from relayc.frontend.relay.lowering import is_first_order
+from relayc.frontend.relay.passes.unused import named_functions, reaches, remove_unused_functions
 from relayc.frontend.relay.scope import Scope
 from relayc.runtime import control as c
 from relayc.trampoline import Call, each, trampoline
@@ -125,30 +126,17 @@ class ControlProgram:
     def compiles(self, name: str) -> RelayModule | None:
         """A module of the functions that a global function needs, including itself, if all are on tensors only; otherwise None."""
         if name not in self._plain:
-            needed = reachable(self.module, [self.module[name]], {name})
+            needed = remove_unused_functions(self.module, [name])
             is_plain = all(is_first_order(f) and all(map(_is_plain, post_order(f.body))) for f in needed.functions.values())
             is_plain = is_plain and all(_is_bounded(needed, var.name_hint) for var in needed.functions)
             self._plain[name] = needed if is_plain else None
         return self._plain[name]
 
 
-def reachable(module: RelayModule, roots: Sequence[e.Expr], names: set[str] | None = None) -> RelayModule:
-    """The part of a module that expressions refer to, directly or indirectly, and functions of the given names."""
-    found, waiting = set(names or ()), list(roots)
-    while waiting:
-        for node in post_order(waiting.pop()):
-            if isinstance(node, e.GlobalVar) and node.name_hint not in found and node in module:
-                found.add(node.name_hint)
-                waiting.append(module[node])
-    functions = {var: function for var, function in module.functions.items() if var.name_hint in found}
-    return RelayModule(functions, module.type_definitions, module.attrs)
-
-
 def _is_bounded(module: RelayModule, name: str) -> bool:
     """Whether a function is not recursive, except for tail calls: compiled functions nest less deep than control."""
     function = module[name]
-    others = {node.name_hint for node in post_order(function) if isinstance(node, e.GlobalVar)} - {name}
-    is_cyclic = any(name in (var.name_hint for var in reachable(module, [module[other]]).functions) for other in others)
+    is_cyclic = any(reaches(module, other, name) for other in named_functions(function) if other != name)
     return not is_cyclic and (uses(function.body, name) == 0 or loop_form(function, name) is not None)
 
 

@@ -21,10 +21,8 @@ class Attrs(Node, Mapping[str, Any], metaclass=_MappingFields):
       type_key: what they are the attributes of: the name of an operator's attributes ("relay.attrs.Conv2DAttrs"), or DICT_ATTRS.
     """
 
-    __slots__ = ("type_key", "values_")
-    parts = ("values_", "type_key")
-    type_key: str
     values_: dict[str, Any]
+    type_key: str
 
     def __init__(self, values: Mapping[str, Any] | None = None, type_key: str = DICT_ATTRS) -> None:
         store(self, values_={name: _frozen(value) for name, value in (values or {}).items()}, type_key=type_key)

@@ -134,8 +134,6 @@ class SourceName(Node):
 class Span(Node):
     """A part of a source: from a line and column to another, counted from 1."""
 
-    __slots__ = ("column", "end_column", "end_line", "line", "source_name")
-    parts = ("source_name", "line", "end_line", "column", "end_column")
     source_name: SourceName | None
     line: int
     end_line: int

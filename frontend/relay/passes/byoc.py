@@ -404,5 +404,4 @@ def register_pattern_table(compiler: str, table: Callable[[], Sequence[Any]] | N
 
 def get_pattern_table(compiler: str) -> Sequence[Any]:
     """The pattern table of a generator: for each pattern its name, the pattern and optionally a check. Empty if there is none."""
-    table = _TABLES.get(compiler)
-    return [] if table is None else table()
+    return _TABLES.get(compiler, list)()

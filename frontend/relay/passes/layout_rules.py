@@ -75,7 +75,7 @@ def elementwise(attrs: Any, new: Layouts | None, old: Layouts, types: Sequence[A
 def broadcast(attrs: Any, new: Layouts | None, old: Layouts, types: Sequence[Any]) -> InferCorrectLayoutOutput:
     """Operators on two tensors: what became of the larger one's layout becomes of the smaller one's."""
     ranks, found = [len(type_.shape) for type_ in types[:2]], list(old[:2])
-    nothing = InferCorrectLayoutOutput([None, None], [None], attrs)
+    nothing = _same(None, attrs, 2)
     result = found[0 if ranks[0] >= ranks[1] else 1]
     if found[0] is None or found[1] is None:
         known = 1 if found[0] is None else 0
@@ -286,10 +286,6 @@ def _requantize(attrs: Any, new: Layouts | None, old: Layouts, types: Sequence[A
     return _same(found, attrs, others=4)
 
 
-def _fixed(inputs: Sequence[str], output: str) -> Rule:
-    return lambda attrs, new, old, types: InferCorrectLayoutOutput([layout(each) for each in inputs], [layout(output)], attrs)
-
-
 def _roi(attrs: Any, new: Layouts | None, old: Layouts, types: Sequence[Any]) -> InferCorrectLayoutOutput:
     return InferCorrectLayoutOutput([layout(attrs["layout"]), Layout("N5")], [layout(attrs["layout"])], attrs)
 
@@ -316,7 +312,7 @@ _RULES: dict[str, Rule] = {
     "topk": _along_axis(results=2),
     "nn.prelu": lambda attrs, new, old, types: _same(old[0], attrs, others=1),
     "nn.pad": _pad,
-    "nn.dense": _fixed(["NC", "NC"], "NC"),
+    "nn.dense": lambda attrs, new, old, types: _same(Layout("NC"), attrs, 2),
     "qnn.requantize": _requantize,
     **dict.fromkeys(("concatenate", "qnn.concatenate"), _concatenate),
     "split": _split,

@@ -10,6 +10,7 @@ import numpy as np
 
 from relayc.frontend.relay.ast import Constant, Expr, Function, NDArray, RelayModule, Var, bind, free_vars
 from relayc.frontend.relay.ast.functor import post_order
+from relayc.frontend.relay.builder import leaves
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.passes.unused import named_functions, remove_unused_functions
 from relayc.frontend.relay.text import parse_module
@@ -265,4 +266,4 @@ class VirtualMachine:
 
 def _tensors(value: Any) -> list[NDArray]:
     """The tensors in a result."""
-    return [inner for part in value for inner in _tensors(part)] if isinstance(value, list) else [tensor(value, None)]
+    return [tensor(leaf, None) for leaf in leaves(value)]

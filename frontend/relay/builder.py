@@ -173,7 +173,7 @@ class Program:
         with self._context, self._mod.ranges, ir.Location.unknown(), ir.InsertionPoint(self._mod.module.body):
             if name in symbols_of(self._mod.module):
                 raise RelayError(f"function {name}: expected a name that is not taken")
-            results = [_sized(t).to_mlir() for t in _leaves(returns)]
+            results = [_sized(t).to_mlir() for t in leaves(returns)]
             made = func.FuncOp(name, ([_sized(t).to_mlir() for t in arguments.values()], results), visibility="private")
             DECLARED.put(made, "private" if private else "public")
 
@@ -207,7 +207,7 @@ class Program:
         block = function.add_entry_block()
         function.attributes["arg_attrs"] = value_names(names)
         with ir.InsertionPoint(block):
-            results = [leaf.value for leaf in _leaves(self._structure(body(*(self._expr(a) for a in block.arguments))))]
+            results = [leaf.value for leaf in leaves(self._structure(body(*(self._expr(a) for a in block.arguments))))]
             func.ReturnOp(results)
         refresh_signature(function)
 
@@ -337,11 +337,12 @@ class Program:
         return calls.add_function(self._mod.module, text, "tir")
 
     def _tensors(self, args: Sequence[Any]) -> list[ir.Value]:
-        return [leaf.value for leaf in _leaves(self._structure(tuple(args)))]
+        return [leaf.value for leaf in leaves(self._structure(tuple(args)))]
 
 
-def _leaves(structure: Structure) -> list[Any]:
-    return [leaf for part in structure for leaf in _leaves(part)] if isinstance(structure, (tuple, list)) else [structure]
+def leaves(structure: Structure) -> list[Any]:
+    """The values in tuples and lists, and in those in them."""
+    return [leaf for part in structure for leaf in leaves(part)] if isinstance(structure, (tuple, list)) else [structure]
 
 
 def _sized(type_: RelayType) -> Any:

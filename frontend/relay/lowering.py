@@ -325,9 +325,8 @@ class _Lowering:
     def _call_packed(self, call: e.Call, name: str, args: tuple[Value, ...]) -> Value:
         """A call of a packed function that reads tensors, those of tuples one by one."""
         type_ = self._dialect_type(call.checked_type, "result")
-        tensors = _flattened(args)
         results = [type_] if isinstance(type_, TensorType) else type_.flat
-        made = self._checked(call, lambda: self._program.call_packed(name, tensors, results))
+        made = self._checked(call, lambda: self._program.call_packed(name, args, results))
         return _structured(call, made)
 
     def _apply(self, call: e.Call, callee: Closure, args: tuple[Value, ...]) -> Call[Value]:
@@ -403,10 +402,6 @@ def _sizes(type_: RelayType) -> Iterator[Any]:
 def _nested(type_: RelayType) -> Any:
     """A type as a Python tuple of types if it is a tuple type."""
     return type_ if isinstance(type_, TensorType) else tuple(map(_nested, type_.fields))
-
-
-def _flattened(value: Value) -> list[Value]:
-    return [part for field in value for part in _flattened(field)] if isinstance(value, tuple) else [value]
 
 
 def _structured(call: e.Call, made: Value) -> Value:

@@ -1,5 +1,6 @@
 """Types of calls of operators: by the rules that they are lowered with, on types."""
 
+import itertools
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
@@ -48,12 +49,10 @@ def call_type(call: Call, args: Sequence[t.Type]) -> t.Type:
     assert isinstance(call.op, Op)
     if call.op.name in REGISTERED:
         return _registered_type(call, REGISTERED[call.op.name], args)
-    count = 0
+    numbers = itertools.count(1)
 
     def fresh() -> Dim:
-        nonlocal count
-        count += 1
-        return symbol(f"{_ANY}{count}")
+        return symbol(f"{_ANY}{next(numbers)}")
 
     values: list[RelayType] = [to_dialect(arg, fresh) for arg in args]
     known = {name for value in values for part in parts_of(value) for name in part.symbols if not name.startswith(_ANY)}

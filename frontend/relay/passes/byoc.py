@@ -339,20 +339,17 @@ class _Partition:
             region = regions.get_region(node) if node in inside else None
             if region is not None:  # what is no result of a region is in its function
                 if _is(node, END):
-                    self._made[node] = self._result(region, node.args[0])  # type: ignore[attr-defined]
+                    if region not in self._calls:
+                        self._calls[region] = self._call(region)
+                    self._made[node] = self._calls[region][node.args[0]]  # type: ignore[attr-defined]
             elif _is(node, BEGIN) or _is(node, END):
                 self._made[node] = self._made[node.args[0]]  # type: ignore[attr-defined]
             else:
                 self._made[node] = with_parts(node, self._made)
         return self._made[function]
 
-    def _result(self, region: Region, output: e.Expr) -> e.Expr:
-        """A result of a region, as one of the call of its function."""
-        if region not in self._calls:
-            self._calls[region] = self._call(region)
-        return self._calls[region][output]
-
     def _call(self, region: Region) -> dict[e.Expr, e.Expr]:
+        """The results of a region, as those of the call of its function."""
         number = len(self._calls)
         name = re.sub(r"\W", "_", f"{self._name.format(region.target)}_{number}")
         params: dict[e.Expr, e.Var] = {}

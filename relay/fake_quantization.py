@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.errors import RelayError, check
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast.build import const
 from relayc.frontend.relay.ast.equality import structural_equal
@@ -128,8 +128,8 @@ class _Regions:
         if not calls or not all(isinstance(node, (e.Call, e.Tuple, e.TupleGetItem, e.Constant)) for node in nodes):
             return None
         for each in calls:
-            if self._rule(name_of(each)) is None or not (is_region or each in self._dequantized):
-                raise RelayError(f"FakeQuantizationToInteger: expected an operator with a rule, found {name_of(each)}")
+            has_rule = self._rule(name_of(each)) is not None and (is_region or each in self._dequantized)
+            check(has_rule, "FakeQuantizationToInteger", "an operator with a rule", name_of(each))
         types = Types(self._dequantized)
         types.update((node, _quantized_type(node)) for node in nodes if isinstance(node, e.Call) and name_of(node) == "qnn.quantize")
         made: dict[e.Expr, e.Expr] = {}
@@ -266,8 +266,7 @@ def _same(of: e.Call, types: Types) -> Sequence[Any]:
 
 @rule("topk")
 def _topk(of: e.Call, types: Types) -> Sequence[Any]:
-    if _attrs(of)["ret_type"] != "values":
-        raise RelayError(f"topk: ret_type: expected values, found {_attrs(of)['ret_type']}")
+    check(_attrs(of)["ret_type"] == "values", "topk: ret_type", "values", _attrs(of)["ret_type"])
     return of, types[of.args[0]]
 
 
@@ -307,8 +306,8 @@ def _mean(of: e.Call, types: Types) -> Sequence[Any]:
 def _bias(of: e.Call, types: Types) -> Sequence[Any]:
     data, bias = of.args
     found = types[data]
-    if found.dtype != "int32" or _constant(found.zero_point, "nn.bias_add").any():
-        raise RelayError(f"nn.bias_add: expected int32 numbers with zero points of 0, as of a product, found {found.dtype}")
+    is_product = found.dtype == "int32" and not _constant(found.zero_point, "nn.bias_add").any()
+    check(is_product, "nn.bias_add", "int32 numbers with zero points of 0, as of a product", found.dtype)
     return of.replace(args=(data, _in_type(bias, types, found, axis=0))), found
 
 
@@ -380,8 +379,8 @@ def _binary(of: e.Call, types: Types) -> Sequence[Any]:
     ((left, a), (right, b)), target = _sides(of, types)
     if name_of(of) == "add" and a.dtype == "int32" and a.is_near(b) and a.is_near(target) and not _constant(target.zero_point, "add").any():
         return call("add", [left, right]), a
-    if any(_constant(parameter, str(name_of(of))).ndim for parameter in target.parameters):
-        raise RelayError(f"{name_of(of)}: expected one scale and zero point of the result, found several")
+    has_several = any(_constant(parameter, str(name_of(of))).ndim for parameter in target.parameters)
+    check(not has_several, name_of(of), "one scale and zero point of the result", "several")
     name = {"multiply": "qnn.mul"}.get(str(name_of(of)), f"qnn.{name_of(of)}")
     operands = [left, right, *a.parameters, *b.parameters, *target.parameters]
     return call(name, operands, {"lhs_axis": a.axis, "rhs_axis": b.axis}), target

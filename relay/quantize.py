@@ -262,8 +262,8 @@ def _arguments(main: e.Function, sample: Mapping[str, Any]) -> list[np.ndarray]:
     """The arrays of a sample, in the order and types of the parameters. Raises RelayError."""
     found = []
     for param in main.params:
-        if param.name_hint not in sample:
-            raise RelayError(f"quantize: sample: expected an array for {param.name_hint}, found {', '.join(map(str, sample)) or 'none'}")
+        given = ", ".join(map(str, sample)) or "none"
+        check(param.name_hint in sample, "quantize: sample", f"an array for {param.name_hint}", given)
         type_ = param.checked_type
         assert isinstance(type_, TensorType)
         array = sample[param.name_hint]

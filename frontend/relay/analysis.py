@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.errors import RelayError, check
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
 from relayc.frontend.relay.ast.analysis import (
@@ -91,8 +91,7 @@ def _kind_of_call(call: t.TypeCall, mod: RelayModule | None) -> t.Kind:
     if mod is None:
         raise RelayError(f"{call}: expected a module that defines {call.func.name_hint}, found none")
     data = mod[call.func]
-    if len(data.type_vars) != len(call.args):
-        raise RelayError(f"{call}: expected {len(data.type_vars)} argument(s), found {len(call.args)}")
+    check(len(data.type_vars) == len(call.args), call, f"{len(data.type_vars)} argument(s)", len(call.args))
     return t.Kind.Type
 
 

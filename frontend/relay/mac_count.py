@@ -3,7 +3,7 @@
 from math import prod
 from typing import Any
 
-from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.errors import check
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast.attrs import Attrs
 from relayc.frontend.relay.ast.functor import post_order
@@ -33,6 +33,5 @@ def _macs(call: e.Call) -> int:
 
 def _shape(expr: e.Expr) -> list[int]:
     type_: Any = expr.checked_type
-    if not all(isinstance(size, int) for size in type_.shape):
-        raise RelayError(f"get_total_mac_number: expected sizes that are known, found {type_}")
+    check(all(isinstance(size, int) for size in type_.shape), "get_total_mac_number", "sizes that are known", type_)
     return [int(size) for size in type_.shape]

@@ -10,7 +10,7 @@ from relayc.dialects.functions import symbol_name, value_attributes
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.create import SizesOf
-from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.errors import RelayError, check
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.sizes import CheckSizes, DefineSizes, MatchShape
 from relayc.dialects.relay.structure import Constant, Fused, If, TupleGetItem, While
@@ -63,8 +63,7 @@ class _Raising:
         self._sizes = ComputedSizes()
 
     def function(self, function: Any, like: e.Function | None) -> e.Function:
-        if not len(function.regions[0].blocks):
-            raise RelayError(f"@{symbol_name(function)}: expected a function with a body, found a packed one")
+        check(len(function.regions[0].blocks) > 0, f"@{symbol_name(function)}", "a function with a body", "a packed one")
         block, params = function.regions[0].blocks[0], []
         for i, (argument, attributes) in enumerate(zip(block.arguments, value_attributes(function), strict=True)):
             name = NAME.get(attributes, f"p{i}")
@@ -100,8 +99,7 @@ class _Raising:
 
     def _operation(self, op: Any, operands: list[e.Expr]) -> e.Expr:
         name = op.operation.name
-        if not op.operation.results:
-            raise RelayError(f"{name}: expected an operator of the Relay language, found one without a result")
+        check(len(op.operation.results) > 0, name, "an operator of the Relay language", "one without a result")
         if isinstance(op, Constant):
             return e.Constant(self._mod.value_of(op.result))
         if isinstance(op, MatchShape):
@@ -135,8 +133,7 @@ class _Raising:
             values["pad_width"] = tuple(zip(values["pad_width"][::2], values["pad_width"][1::2], strict=True))
         said = {key: value for key, value in values.items() if key not in found.attrs and key not in PROMISES}
         lost = [key for key, value in said.items() if value not in (None, defaults[key].default)]
-        if lost:
-            raise RelayError(f"{op.relay_name}: expected attributes of the Relay language, found {', '.join(lost)}")
+        check(not lost, op.relay_name, "attributes of the Relay language", ", ".join(lost))
         if found.is_variadic:
             fixed = len(found.operands) - 1
             operands = [*operands[:fixed], e.Tuple(operands[fixed:])]

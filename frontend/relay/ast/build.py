@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.errors import check
 from relayc.frontend.relay.ast.analysis import free_vars
 from relayc.frontend.relay.ast.base import Span, ndarray, node_of
 from relayc.frontend.relay.ast.expr import Constant, Expr, Function, If, Let, Tuple, TupleGetItem, Var
@@ -69,8 +69,7 @@ def bind_params_by_name(function: Function, params: Mapping[str, Any]) -> Functi
     binds: dict[Var, Expr] = {}
     for name, value in params.items():
         found = [p for p in function.params if p.name_hint == name]
-        if len(found) > 1:
-            raise RelayError(f"parameter {name}: expected one of the name, found {len(found)}")
+        check(len(found) < 2, f"parameter {name}", "one of the name", len(found))
         if found:
             binds[found[0]] = value if isinstance(value, Expr) else const(value)
     result = bind(function, binds)

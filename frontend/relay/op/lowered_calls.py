@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.errors import RelayError, check
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
 from relayc.frontend.relay.ast.functor import replace_calls
@@ -17,16 +17,15 @@ def _function(name: str, types: Sequence[t.Type]) -> t.FuncType:
     function, given = types[0], types[1]
     if not isinstance(function, t.FuncType):
         raise RelayError(f"{name}: expected a function, found {function}")
-    if given != t.TupleType(function.arg_types):
-        raise RelayError(f"{name}: expected a tuple of arguments of the types {t.TupleType(function.arg_types)}, found {given}")
+    expected = t.TupleType(function.arg_types)
+    check(given == expected, name, f"a tuple of arguments of the types {expected}", given)
     return function
 
 
 def _written(types: Sequence[t.Type], attrs: Any) -> t.Type:
     result = _function(INVOKE, types).ret_type
     expected = result if isinstance(result, t.TupleType) else t.TupleType([result])
-    if types[2] != expected:
-        raise RelayError(f"{INVOKE}: expected a tuple of tensors to write of the types {expected}, found {types[2]}")
+    check(types[2] == expected, INVOKE, f"a tuple of tensors to write of the types {expected}", types[2])
     return t.TupleType([])
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.errors import check
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
 from relayc.frontend.relay.ast.functor import children, post_order, rebuilt
@@ -126,8 +126,7 @@ def _converted(call: e.Call, attrs: Any, args: list[e.Expr], desired: list[str])
     if kernel == "default":
         is_depthwise = attrs.get("groups", 1) > 1 and attrs["groups"] == channels
         kernel = "HWOI" if is_depthwise and data == "NHWC" else _KERNELS[name].get(data, "")
-    if not kernel:
-        raise RelayError(f"ConvertLayout: {name}: expected a layout of the weight for the data layout {data}, found default")
+    check(bool(kernel), f"ConvertLayout: {name}", f"a layout of the weight for the data layout {data}", "default")
     if tile and name == "nn.conv2d":
         if isinstance(args[0], e.Var) and channels % int(tile[1]):
             return None
@@ -236,8 +235,7 @@ class _Layouts:
         after = inferred(changed.op.name, changed.attrs, given[0], given[1], types)
         if after is None:
             return None
-        if len(after.output_layouts) != len(before.output_layouts):
-            raise RelayError(f"{name}: expected a call with as many results, found {changed.op.name}")
+        check(len(after.output_layouts) == len(before.output_layouts), name, "a call with as many results", changed.op.name)
         layouts = iter(list(zip(old, wanted, new, after.input_layouts, strict=True)))
         operands: list[e.Expr] = []
         for arg in changed.args:

@@ -7,7 +7,7 @@ program; its fields are what the function uses from around it. Global functions 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.errors import RelayError, check
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
 from relayc.frontend.relay.ast.analysis import free_vars
@@ -32,8 +32,8 @@ def defunctionalization(function: e.Function, mod: RelayModule) -> e.Function:
     """
     typed = infer_expr(function, mod)
     assert isinstance(typed, e.Function)
-    if typed.type_params or any(map(_has_function, (typed.body.checked_type, *(p.checked_type for p in typed.params)))):
-        raise RelayError(f"Defunctionalization: expected a type without functions and type parameters, found {typed.checked_type}")
+    is_plain = not (typed.type_params or any(_has_function(part.checked_type) for part in (typed.body, *typed.params)))
+    check(is_plain, "Defunctionalization", "a type without functions and type parameters", typed.checked_type)
     program = _Program(mod)
     found = program.function(typed, {})
     program.finish()
@@ -227,8 +227,6 @@ class _Body:
 
 
 def _plain(constructor: e.Constructor) -> e.Constructor:
-    if any(map(_has_function, constructor.inputs)):
-        raise RelayError(
-            f"Defunctionalization: expected data without functions, found constructor {constructor.name_hint} of {constructor.belong_to}"
-        )
+    found = f"constructor {constructor.name_hint} of {constructor.belong_to}"
+    check(not any(map(_has_function, constructor.inputs)), "Defunctionalization", "data without functions", found)
     return constructor

@@ -7,7 +7,7 @@ branches have gradients of their own.
 from collections.abc import Callable
 from typing import Any
 
-from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.errors import RelayError, check
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
 from relayc.frontend.relay.ast.analysis import free_vars
@@ -33,8 +33,7 @@ def gradient(expr: e.Expr, mod: RelayModule | None = None, mode: str = "higher_o
     Raises:
       RelayError: an operator without a gradient, or what is no graph: references, data types, recursion.
     """
-    if mode not in MODES:
-        raise RelayError(f"gradient: mode: expected one of {', '.join(MODES)}, found {mode!r}")
+    check(mode in MODES, "gradient: mode", f"one of {', '.join(MODES)}", repr(mode))
     function = mod[expr] if isinstance(expr, e.GlobalVar) and mod is not None else expr
     if not isinstance(function, e.Function):
         raise RelayError(f"gradient: expected a function, found {type(function).__name__}")
@@ -65,8 +64,8 @@ class _Inline(ExprMutator):
     def visit_call(self, call: e.Call) -> e.Expr:
         callee = call.op
         if isinstance(callee, e.GlobalVar) and self._mod is not None:
-            if reaches(self._mod, callee.name_hint, callee.name_hint):
-                raise RelayError(f"gradient: expected functions that do not call themselves, found {callee.name_hint}")
+            is_recursive = reaches(self._mod, callee.name_hint, callee.name_hint)
+            check(not is_recursive, "gradient", "functions that do not call themselves", callee.name_hint)
             callee = self._mod[callee]
         if not isinstance(callee, (e.Op, e.Function)):
             raise RelayError(f"gradient: expected calls of operators and functions that are known, found {type(callee).__name__}")

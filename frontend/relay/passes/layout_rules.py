@@ -6,7 +6,7 @@ A rule is called twice for a call: with the layouts that its operands have, and 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.errors import check
 from relayc.dialects.relay.facts import Pattern
 from relayc.frontend.relay.ast.attrs import Attrs
 from relayc.frontend.relay.op.registered import attribute
@@ -332,6 +332,5 @@ def inferred(name: str, attrs: Any, new: Layouts | None, old: Layouts, types: Se
     if rule is None:
         return None
     found = rule(attrs, new, old, types)
-    if len(found.input_layouts) != len(old):
-        raise RelayError(f"{name}: {KEY}: expected {len(old)} layouts of operands, found {len(found.input_layouts)}")
+    check(len(found.input_layouts) == len(old), f"{name}: {KEY}", f"{len(old)} layouts of operands", len(found.input_layouts))
     return None if None in (*found.input_layouts, *found.output_layouts) else found

@@ -6,7 +6,7 @@ products of cells are simplified if an operand consists of ones or zeros.
 
 from typing import Any
 
-from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.errors import check
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
 from relayc.frontend.relay.ast.equality import structural_equal
@@ -84,8 +84,7 @@ class _Cells(TypeMutator):
             return node
         if isinstance(node, e.Constant):
             return self._wrapped(node, node.checked_type)
-        if isinstance(node, (e.Constructor, e.Match)):
-            raise RelayError(f"LazyGradientInit: expected no data types, found {node}")
+        check(not isinstance(node, (e.Constructor, e.Match)), "LazyGradientInit", "no data types", node)
         if isinstance(node, e.Call) and isinstance(node.op, (e.Op, e.GlobalVar)):
             return self._call(node)
         made: Any = with_parts(node, self._made)
@@ -111,6 +110,5 @@ class _Cells(TypeMutator):
 
 def _of_tensor(callee: e.Expr, expr: e.Expr, type_: t.Type) -> e.Call:
     """A call for a type of tensors, which has the type as its argument."""
-    if not isinstance(type_, t.TensorType):
-        raise RelayError(f"LazyGradientInit: expected tensors and tuples of them, found {type_}")
+    check(isinstance(type_, t.TensorType), "LazyGradientInit", "tensors and tuples of them", type_)
     return e.Call(callee, [expr], None, [type_])

@@ -98,8 +98,7 @@ def by_name(name: str) -> Pass:
     """The pass of a name. Raises RelayError."""
     from relayc.relay import transform
 
-    found: Pass = getattr(transform, name)()
-    return found
+    return getattr(transform, name)()
 
 
 def module_pass(pass_func: Any = None, opt_level: int | None = None, name: str | None = None, required: Sequence[str] | None = None) -> Any:

@@ -146,14 +146,12 @@ def InferTypeLocal(expr: Expr) -> Type:
 
 def FoldConstantExpr(expr: Expr, mod: RelayModule | None = None) -> Expr:
     """Evaluates the parts of an expression that depend on constants alone."""
-    found: Expr = folded(expr)
-    return found
+    return folded(expr)
 
 
 def ToANormalFormExpr(expr: Expr) -> Expr:
     """An expression in A-normal form."""
-    found: Expr = normal_forms.to_a_normal_form(RelayModule.from_expr(expr))["main"].body
-    return found
+    return normal_forms.to_a_normal_form(RelayModule.from_expr(expr))["main"].body
 
 
 def gradient(expr: Expr, mod: RelayModule | None = None, mode: str = "higher_order") -> Function:

@@ -51,13 +51,11 @@ class Executable:
         """A method by name. Raises KeyError."""
         if name not in ("load_late_bound_consts", "load_late_bound_consts_from_map"):
             raise KeyError(f"no function {name!r} of a program")
-        found: Callable[..., Any] = getattr(self, name)
-        return found
+        return getattr(self, name)
 
     def typed(self, name: str) -> Function:
         """A function as an expression. Raises KeyError if the program has no function of the name."""
-        found: Function = self.module[name]
-        return found
+        return self.module[name]
 
     def function(self, name: str) -> Callable[..., Any]:
         """A function on arrays and other values, in order or by name.

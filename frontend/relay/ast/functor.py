@@ -148,8 +148,7 @@ class ExprFunctor:
         return self.memo_map[expr]
 
     def _method(self, expr: Expr) -> Callable[[Expr], Any]:
-        found: Callable[[Expr], Any] = getattr(self, method_of(expr))
-        return found
+        return getattr(self, method_of(expr))
 
     def _undefined(self, expr: Expr) -> Any:
         raise NotImplementedError(f"{type(self).__name__}: no method for {type(expr).__name__}")

@@ -53,8 +53,7 @@ def convert_layout(mod: RelayModule, desired_layouts: Mapping[str, Sequence[str]
         if desired is None:
             return None
         layouts, own = list(map(str, desired)), attribute(call.op.name, "FTVMConvertOpLayout")
-        found: e.Expr | None = _converted(call, attrs, args, layouts) if own is None else own(attrs, args, _tensors(call), layouts)
-        return found
+        return _converted(call, attrs, args, layouts) if own is None else own(attrs, args, _tensors(call), layouts)
 
     return infer_module(infer_module(mod).map_functions(_Layouts(change).function))
 

@@ -159,5 +159,4 @@ def _whole(grad: Any, type_: t.Type) -> e.Expr:
     if isinstance(grad, list):
         assert isinstance(type_, t.TupleType)
         return e.Tuple([_zeros(part) if g is None else _whole(g, part) for g, part in zip(grad, type_.fields, strict=True)])
-    found: e.Expr = grad
-    return found
+    return grad

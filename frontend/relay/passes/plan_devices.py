@@ -87,8 +87,7 @@ def _annotation(expr: e.Expr) -> VirtualDevice | None:
     found = on_device(expr)
     if found is None or found.attrs is None or not found.attrs["constrain_body"] or found.attrs["constrain_result"]:
         return None
-    device: VirtualDevice = found.attrs["virtual_device"]
-    return device
+    return found.attrs["virtual_device"]
 
 
 def _staying(expr: e.Expr) -> e.Expr:

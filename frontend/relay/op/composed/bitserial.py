@@ -41,8 +41,7 @@ def bitpack(
     for bit in range(bits):
         ones = cast(binary("bitwise_and", binary("right_shift", apart, bit), 1), pack_type)
         planes.append(emit("sum", emit("left_shift", ones, places), axis=(axis + 1,)))
-    found: Tensor = emit("stack", *planes, axis=at)
-    return found
+    return emit("stack", *planes, axis=at)
 
 
 def _unpacked(words: Tensor, axis: int, bit_axis: int) -> Tensor:

@@ -79,5 +79,4 @@ def meta_schedule_layout_transform(data: Tensor, *, index_map: str) -> Tensor:
     source = np.full(count, -1, np.int64)
     source[places.reshape(-1)] = np.arange(count)
     check(bool((source >= 0).all()), "index_map", "a place of its own for each element", index_map)
-    taken: Tensor = emit("take", reshape(data, (count,)), constant(source.reshape(new), "int64"), axis=0, mode="clip")
-    return taken
+    return emit("take", reshape(data, (count,)), constant(source.reshape(new), "int64"), axis=0, mode="clip")

@@ -165,8 +165,7 @@ def _global_pool(kind: str, axes: int, letters: str) -> None:
 
     @composed(f"nn.global_{kind}_pool{axes}d")
     def pool(data: Tensor, *, layout: str = letters, out_layout: str = "") -> Tensor:
-        found: Tensor = emit(f"nn.adaptive_{kind}_pool{axes}d", data, output_size=(1,) * axes, layout=layout)
-        return found
+        return emit(f"nn.adaptive_{kind}_pool{axes}d", data, output_size=(1,) * axes, layout=layout)
 
 
 for _kind in ("max", "avg"):

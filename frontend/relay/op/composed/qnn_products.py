@@ -29,8 +29,7 @@ def _plain(name: str, data: Tensor, weight: Tensor, attrs: Mapping[str, Any]) ->
     """The operator nn.`name` of Relay on integers."""
     from relayc.frontend.relay.op.rules import apply
 
-    found: Tensor = apply(OnTensors(), f"nn.{name}", [data, weight], attrs, ())
-    return found
+    return apply(OnTensors(), f"nn.{name}", [data, weight], attrs, ())
 
 
 def _of_bytes(

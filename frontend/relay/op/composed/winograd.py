@@ -199,5 +199,4 @@ def conv2d_gemm_without_weight_transform(data: Tensor, weight: Tensor, **attrs: 
     flat = reshape(transpose(tiles, (1, 3, 0, 2)), (k_tiles * k, n_tiles * n))
     used = strided_slice(flat, [0, 0], [prod(kernel) * data.shape[3], channels], [1, 1], [0, 1])
     same = {name: attrs[name] for name in ("strides", "padding", "dilation", "data_layout", "out_dtype")}
-    found: Tensor = emit("nn.conv2d", data, reshape(used, (*kernel, data.shape[3], channels)), **same, kernel_layout="HWIO")
-    return found
+    return emit("nn.conv2d", data, reshape(used, (*kernel, data.shape[3], channels)), **same, kernel_layout="HWIO")

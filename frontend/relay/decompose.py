@@ -26,8 +26,7 @@ def decomposed(mod: RelayModule, wanted: Callable[[str], bool]) -> RelayModule:
 
 def written_out(call: e.Call, args: Sequence[e.Expr]) -> e.Expr:
     """What a call of a composed operator, whose arguments have types, is composed of, on other arguments of these types."""
-    assert isinstance(call.op, e.Op)
-    found = signature(call.op.name)
+    found = signature(str(name_of(call)))
     assert found.composed is not None
     return composed_on(found.composed, found.attributes(call.attrs or {}), call.args, args)
 

@@ -19,6 +19,7 @@ from relayc.frontend.relay.dataflow_pattern import DFPattern, partition
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.op.registered import attribute
 from relayc.frontend.relay.passes.normal_forms import blocks_of
+from relayc.frontend.relay.passes.operators import name_of
 
 DEFAULT = "default"
 """The generator of expressions that no other accepts: relayc."""
@@ -54,10 +55,6 @@ def _composite(function: e.Function, name: str, pattern: DFPattern, check: Calla
 
 def _annotation(name: str, expr: e.Expr, compiler: str) -> e.Call:
     return e.Call(e.Op.get(name), [expr], Attrs({"compiler": compiler}, f"relay.attrs.{name}"))
-
-
-def _is(expr: e.Expr, name: str) -> bool:
-    return isinstance(expr, e.Call) and isinstance(expr.op, e.Op) and expr.op.name == name
 
 
 def _compiler(expr: Any) -> str:
@@ -98,9 +95,9 @@ class _Annotate(ExprMutator):
         """Arguments as arguments of a region, and the generator of the region: by default the common generator of all arguments."""
         ends, targets = [], []
         for arg in args:
-            if _is(arg, BEGIN):  # of annotations that are there already
+            if name_of(arg) == BEGIN:  # of annotations that are there already
                 ends.append(arg.args[0])  # type: ignore[attr-defined]
-                targets.append(_compiler(ends[-1]) if _is(ends[-1], END) else DEFAULT)
+                targets.append(_compiler(ends[-1]) if name_of(ends[-1]) == END else DEFAULT)
             elif arg in self._target_of:
                 ends.append(_annotation(END, arg, self._target_of[arg]))
                 targets.append(self._target_of[arg])
@@ -113,17 +110,17 @@ class _Annotate(ExprMutator):
         return chosen, [_annotation(BEGIN, end, chosen) for end in ends]
 
     def visit_call(self, call: e.Call) -> e.Expr:
-        if _is(call, END):
+        if name_of(call) == END:
             inner = self.visit(call.args[0])
             self._target_of.setdefault(inner, _compiler(call))
             return inner
-        if _is(call, BEGIN):
+        if name_of(call) == BEGIN:
             inner = self.visit(call.args[0])
             return _annotation(BEGIN, self._ended(inner), _compiler(call))
         if not isinstance(call.op, (e.Op, e.Function)) and not (isinstance(call.op, e.Var) and self._takes_structure):
             return self._around(call)
         args = [self.visit(arg) for arg in call.args]
-        given = [_compiler(arg) for arg in args if _is(arg, BEGIN) and _compiler(arg) != DEFAULT]
+        given = [_compiler(arg) for arg in args if name_of(arg) == BEGIN and _compiler(arg) != DEFAULT]
         target, begun = self._begun(args, (given or [self._taken_by(call)])[0])
         op = call.op if isinstance(call.op, e.Function) else self.visit(call.op)
         new = call.replace(op=op, args=tuple(begun))
@@ -189,12 +186,12 @@ class Region:
     @property
     def args(self) -> list[e.Expr]:
         """The annotations around its inputs."""
-        return [node for node in self.nodes if _is(node, BEGIN)]
+        return [node for node in self.nodes if name_of(node) == BEGIN]
 
     @property
     def rets(self) -> list[e.Expr]:
         """The annotations around its outputs."""
-        return [node for node in self.nodes if _is(node, END)]
+        return [node for node in self.nodes if name_of(node) == END]
 
 
 class AnnotatedRegionSet(list[Region]):
@@ -204,15 +201,15 @@ class AnnotatedRegionSet(list[Region]):
         of: dict[e.Expr, Region] = {}
         order = list(post_order(expr))
         for node in order:
-            if _is(node, BEGIN):
+            if name_of(node) == BEGIN:
                 of[node] = Region(_compiler(node))
                 of[node].nodes[node] = None
                 continue
             if not isinstance(node, (e.Call, e.Tuple, e.TupleGetItem)):
                 continue
-            around = [of[part] for part in children(node) if part in of and not _is(part, END)]
+            around = [of[part] for part in children(node) if part in of and name_of(part) != END]
             if not around:
-                if not _is(node, END):
+                if name_of(node) != END:
                     continue
                 around = [Region(_compiler(node))]
             first = around[0]
@@ -265,7 +262,7 @@ def _merged(function: e.Function) -> e.Expr:
     regions, blocks = AnnotatedRegionSet(function.body), blocks_of(function)
 
     def block(region: Region) -> Scope:
-        return blocks[next(node for node in region.nodes if not _is(node, BEGIN))]
+        return blocks[next(node for node in region.nodes if name_of(node) != BEGIN)]
 
     position = {node: i for i, node in enumerate(post_order(function.body))}
     for region in sorted(regions, key=lambda found: max(map(position.__getitem__, found.nodes))):  # producers first
@@ -276,8 +273,8 @@ def _merged(function: e.Function) -> e.Expr:
                     region = parent
 
     def joined(node: e.Call, new: e.Call) -> e.Expr | None:
-        end = node.args[0] if _is(node, BEGIN) else None
-        is_inside = end is not None and _is(end, END) and regions.get_region(end) is regions.get_region(node)
+        end = node.args[0] if name_of(node) == BEGIN else None
+        is_inside = end is not None and name_of(end) == END and regions.get_region(end) is regions.get_region(node)
         return new.args[0].args[0] if is_inside else None  # type: ignore[attr-defined] # of the annotation at the end
 
     return replace_calls(function, joined)
@@ -338,11 +335,11 @@ class _Partition:
         for node in post_order(function):
             region = regions.get_region(node) if node in inside else None
             if region is not None:  # what is no result of a region is in its function
-                if _is(node, END):
+                if name_of(node) == END:
                     if region not in self._calls:
                         self._calls[region] = self._call(region)
                     self._made[node] = self._calls[region][node.args[0]]  # type: ignore[attr-defined]
-            elif _is(node, BEGIN) or _is(node, END):
+            elif name_of(node) in (BEGIN, END):
                 self._made[node] = self._made[node.args[0]]  # type: ignore[attr-defined]
             else:
                 self._made[node] = with_parts(node, self._made)
@@ -355,7 +352,7 @@ class _Partition:
         params: dict[e.Expr, e.Var] = {}
         values: dict[e.Expr, e.Expr] = {}
         for node in region.nodes:
-            if _is(node, BEGIN):
+            if name_of(node) == BEGIN:
                 source = node.args[0]  # type: ignore[attr-defined]
                 if self._binds and _is_constant(self._made[source]):
                     values[node] = self._made[source]
@@ -363,7 +360,7 @@ class _Partition:
                 if source not in params:
                     params[source] = e.Var(f"{re.sub(r'[^0-9A-Za-z_]', '_', region.target)}_{number}_i{len(params)}", source.checked_type_)
                 values[node] = params[source]
-            elif not _is(node, END):
+            elif name_of(node) != END:
                 values[node] = rebuilt(node, iter([values.get(part, part) for part in children(node)]))
         outputs = list(dict.fromkeys(end.args[0] for end in region.rets))  # type: ignore[attr-defined]
         results: list[e.Expr] = []

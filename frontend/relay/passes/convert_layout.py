@@ -20,7 +20,7 @@ from relayc.frontend.relay.op.registered import attribute
 from relayc.frontend.relay.passes.layout_rules import inferred, rule_of
 from relayc.frontend.relay.passes.layouts import Layout, expanded
 from relayc.frontend.relay.passes.normal_forms import is_primitive
-from relayc.frontend.relay.passes.operators import replaced
+from relayc.frontend.relay.passes.operators import name_of, replaced
 
 Change = Callable[[e.Call, Any, list[e.Expr]], e.Expr | None]
 """(a call of an operator, its attributes, its current arguments) -> another call of an operator; None if it is unchanged."""
@@ -30,7 +30,7 @@ def canonicalize_ops(mod: RelayModule) -> RelayModule:
     """Replaces additions of biases by additions whose operands can have other layouts."""
 
     def added(call: e.Call, new: e.Call) -> e.Expr | None:
-        if not (isinstance(call.op, e.Op) and call.op.name == "nn.bias_add") or call.attrs is None:
+        if name_of(call) != "nn.bias_add" or call.attrs is None:
             return None
         rank = len(call.checked_type.shape)  # type: ignore[attr-defined] # a tensor
         after = rank - call.attrs["axis"] % rank - 1
@@ -48,11 +48,11 @@ def convert_layout(mod: RelayModule, desired_layouts: Mapping[str, Sequence[str]
     """
 
     def change(call: e.Call, attrs: Any, args: list[e.Expr]) -> e.Expr | None:
-        assert isinstance(call.op, e.Op)
-        desired = desired_layouts.get(call.op.name)
+        name = str(name_of(call))
+        desired = desired_layouts.get(name)
         if desired is None:
             return None
-        layouts, own = list(map(str, desired)), attribute(call.op.name, "FTVMConvertOpLayout")
+        layouts, own = list(map(str, desired)), attribute(name, "FTVMConvertOpLayout")
         return _converted(call, attrs, args, layouts) if own is None else own(attrs, args, _tensors(call), layouts)
 
     return infer_module(infer_module(mod).map_functions(_Layouts(change).function))
@@ -65,8 +65,7 @@ def alter_op_layout(mod: RelayModule) -> RelayModule:
     """
 
     def change(call: e.Call, attrs: Any, args: list[e.Expr]) -> e.Expr | None:
-        assert isinstance(call.op, e.Op)
-        function = attribute(call.op.name, "FTVMAlterOpLayout")
+        function = attribute(str(name_of(call)), "FTVMAlterOpLayout")
         return None if function is None else function(attrs, args, _tensors(call), call.checked_type)
 
     return infer_module(infer_module(mod).map_functions(_Layouts(change, "FTVMAlterOpLayout").function))
@@ -111,8 +110,7 @@ _KERNELS = {
 
 def _converted(call: e.Call, attrs: Any, args: list[e.Expr], desired: list[str]) -> e.Expr | None:
     """A call in the desired layouts. Raises RelayError if a layout does not exist."""
-    assert isinstance(call.op, e.Op)
-    name, data = call.op.name, desired[0]
+    name, data = str(name_of(call)), desired[0]
     if name not in _KERNELS:
         if "layout" not in (attrs or {}):
             return None  # the operator follows its operands
@@ -199,7 +197,7 @@ class _Layouts:
             return [self._found[field] for field in node.fields]
         if isinstance(node, e.TupleGetItem) and isinstance(self._found[node.tuple_value], list):
             return self._found[node.tuple_value][node.index]
-        if isinstance(node, e.Call) and isinstance(node.op, e.Op):
+        if isinstance(node, e.Call) and name_of(node) is not None:
             found = self._call(node)
             if found is not None:
                 return found
@@ -207,8 +205,7 @@ class _Layouts:
 
     def _call(self, call: e.Call) -> _Found | None:
         """A call in new layouts; None if its operator has no layout rule."""
-        assert isinstance(call.op, e.Op)
-        name, types = call.op.name, [arg.checked_type for arg in call.args]
+        name, types = str(name_of(call)), [arg.checked_type for arg in call.args]
         groups = [found if isinstance(found, list) else [found] for found in (self._found[arg] for arg in call.args)]
         if any(isinstance(value, list) for group in groups for value in group):
             return None  # tuples in tuples

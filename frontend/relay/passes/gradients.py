@@ -17,6 +17,7 @@ from relayc.frontend.relay.decompose import composed_on
 from relayc.frontend.relay.op.composed import Composed, OnTensors
 from relayc.frontend.relay.op.functions import op
 from relayc.frontend.relay.op.rules import apply
+from relayc.frontend.relay.passes.operators import name_of
 
 Grads = Sequence[e.Expr | None]
 Rule = Callable[[e.Call, Any], Grads]
@@ -28,14 +29,13 @@ def gradient_of_call(call: e.Call, grad: Any) -> Grads:
 
     Raises RelayError for an operator without a gradient.
     """
-    assert isinstance(call.op, e.Op)
-    rule = RULES.get(call.op.name)
+    name = str(name_of(call))
+    rule = RULES.get(name)
     if rule is not None:
         return rule(call, grad)
     wanted = [_is_float(type_) for arg in call.args for type_ in t.leaves(arg.checked_type)]
     if not _is_float(call.checked_type) or not any(wanted):
         return [None] * len(wanted)
-    name = call.op.name
     attrs: Any = call.attrs or {}
 
     def function(*operands: Any) -> tuple[Tensor, ...]:

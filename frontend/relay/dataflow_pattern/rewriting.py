@@ -119,6 +119,13 @@ def _name(expr: Expr) -> str:
     return {Tuple: "Tuple_", If: "If_", Let: "Let_"}.get(type(expr), "")
 
 
+def _replaced(pattern: p.DFPattern, root: Expr, change: Callable[[Group, Expr, Mapping[Expr, Expr]], Expr]) -> Expr:
+    """Replaces each match: `change` receives it, its last expression with changed parts, and what the expressions before have become."""
+    groups = groups_of(pattern, root)
+    made: dict[Expr, Expr] = {}
+    return rewritten(root, lambda pre, post: change(groups[pre], post, made) if pre in groups else post, made)
+
+
 def partition(
     pattern: p.DFPattern, expr: Expr, attrs: Mapping[str, Any] | None = None, check: Callable[[Expr], bool] = lambda expr: True
 ) -> Expr:
@@ -128,17 +135,14 @@ def partition(
       attrs: attributes of these functions.
       check: whether a match, by its last expression, is made a function.
     """
-    groups = groups_of(pattern, expr)
-    made: dict[Expr, Expr] = {}
 
-    def change(pre: Expr, post: Expr) -> Expr:
-        group = groups.get(pre)
-        if group is None or not check(pre):
+    def called(group: Group, post: Expr, made: Mapping[Expr, Expr]) -> Expr:
+        if not check(group.root):
             return post
         function = group.function.with_attr(attrs) if attrs else group.function
         return Call(function, [made[arg] for arg in group.args])
 
-    return rewritten(expr, change, made)
+    return _replaced(pattern, expr, called)
 
 
 class DFPatternCallback:
@@ -187,14 +191,8 @@ def rewrite(callbacks: "DFPatternCallback | Sequence[DFPatternCallback]", expr: 
 
 
 def _rewritten(callback: DFPatternCallback, expr: Expr) -> Expr:
-    groups = groups_of(callback.pattern, expr)
-    made: dict[Expr, Expr] = {}
+    def change(group: Group, post: Expr, made: Mapping[Expr, Expr]) -> Expr:
+        now = {**made, group.root: post}
+        return callback.callback(group.root, post, {pattern: [now[e] for e in found] for pattern, found in group.found.items()})
 
-    def change(pre: Expr, post: Expr) -> Expr:
-        group = groups.get(pre)
-        if group is None:
-            return post
-        now = {**made, pre: post}
-        return callback.callback(pre, post, {pattern: [now[e] for e in found] for pattern, found in group.found.items()})
-
-    return rewritten(expr, change, made)
+    return _replaced(callback.pattern, expr, change)

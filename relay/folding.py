@@ -120,16 +120,11 @@ class _Inlined(ExprMutator):
         return in_lets(lets, self.visit(body))
 
     def _depends_on_constants(self, value: Expr) -> bool:
-        waiting = [value]
-        while waiting:  # results of an earlier let are not visited again
-            node = waiting[-1]
-            rest = [part for part in children(node) if not isinstance(part, Op) and part not in self._known]
-            if rest:
-                waiting += rest
-            elif _is_known(node, self._known, self._kept):
-                self._known.add(waiting.pop())
-            else:
+        # Results of an earlier let are not visited again.
+        for node in post_order(value, lambda node: [part for part in children(node) if not (isinstance(part, Op) or part in self._known)]):
+            if not _is_known(node, self._known, self._kept):
                 return False
+            self._known.add(node)
         return True
 
 

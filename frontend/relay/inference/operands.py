@@ -8,17 +8,17 @@ from relayc.frontend.relay.ast import types as t
 
 Known = Sequence["t.TensorType | None"]
 """The types of the operands, None for an unknown type."""
-_Rule = Callable[[Known, Mapping[str, Any]], "Sequence[Sequence[Any]] | None"]
+_Rule = Callable[[t.TensorType, Mapping[str, Any], int], "Sequence[Sequence[Any]] | None"]
+"""(type of the first operand, attributes, number of operands) -> the shapes of the others; None if they are not determined."""
 
 
 def _size(layout: str, shape: Sequence[Any], axis: str) -> Any:
     return shape[layout.index(axis)]
 
 
-def _conv(known: Known, attrs: Mapping[str, Any]) -> Sequence[Sequence[Any]] | None:
+def _conv(data: t.TensorType, attrs: Mapping[str, Any], count: int) -> Sequence[Sequence[Any]] | None:
     """The shape of the filters, in the order of their layout."""
-    data = known[0]
-    if data is None or attrs["channels"] is None or attrs["kernel_size"] is None:
+    if attrs["channels"] is None or attrs["kernel_size"] is None:
         return None
     target = layout(attrs["kernel_layout"])
     kernel = target.letters
@@ -32,10 +32,10 @@ def _conv(known: Known, attrs: Mapping[str, Any]) -> Sequence[Sequence[Any]] | N
     return [target.shape(sizes)]
 
 
-def _deformable_conv(known: Known, attrs: Mapping[str, Any]) -> Sequence[Sequence[Any]] | None:
+def _deformable_conv(data: t.TensorType, attrs: Mapping[str, Any], count: int) -> Sequence[Sequence[Any]] | None:
     """The shape of the offsets, two for each element of a window, and that of the filters."""
-    weight, data, order = _conv(known, attrs), known[0], attrs["data_layout"]
-    if weight is None or data is None:
+    weight, order = _conv(data, attrs, count), attrs["data_layout"]
+    if weight is None:
         return None
     pads = (*attrs["padding"],) * (4 // len(attrs["padding"]))
     kernel, out = attrs["kernel_size"], {}
@@ -46,23 +46,20 @@ def _deformable_conv(known: Known, attrs: Mapping[str, Any]) -> Sequence[Sequenc
     return [[out[axis] for axis in order], *weight]
 
 
-def _dense(known: Known, attrs: Mapping[str, Any]) -> Sequence[Sequence[Any]] | None:
-    data = known[0]
-    return None if data is None or attrs["units"] is None else [[attrs["units"], data.shape[-1]]]
+def _dense(data: t.TensorType, attrs: Mapping[str, Any], count: int) -> Sequence[Sequence[Any]] | None:
+    return None if attrs["units"] is None else [[attrs["units"], data.shape[-1]]]
 
 
-def _matmul(known: Known, attrs: Mapping[str, Any]) -> Sequence[Sequence[Any]] | None:
-    data = known[0]
-    if data is None or attrs["units"] is None:
+def _matmul(data: t.TensorType, attrs: Mapping[str, Any], count: int) -> Sequence[Sequence[Any]] | None:
+    if attrs["units"] is None:
         return None
     shape = [data.shape[-2 if attrs["transpose_a"] else -1], attrs["units"]]
     return [shape[::-1] if attrs["transpose_b"] else shape]
 
 
-def _along_axis(known: Known, attrs: Mapping[str, Any]) -> Sequence[Sequence[Any]] | None:
+def _along_axis(data: t.TensorType, attrs: Mapping[str, Any], count: int) -> Sequence[Sequence[Any]] | None:
     """All other operands have a value for each element of an axis of the first."""
-    data = known[0]
-    return None if data is None else [[data.shape[attrs["axis"]]]] * (len(known) - 1)
+    return [[data.shape[attrs["axis"]]]] * (count - 1)
 
 
 _RULES: dict[str, _Rule] = {
@@ -76,6 +73,6 @@ _RULES: dict[str, _Rule] = {
 
 def operand_types(name: str, known: Known, attrs: Mapping[str, Any]) -> list[t.TensorType] | None:
     """The types of the operands after the first; None if the operator does not determine them."""
-    rule = _RULES.get(name)
-    shapes = None if rule is None else rule(known, attrs)
-    return None if shapes is None or known[0] is None else [t.TensorType(shape, known[0].dtype) for shape in shapes]
+    rule, data = _RULES.get(name), known[0]
+    shapes = None if rule is None or data is None else rule(data, attrs, len(known))
+    return None if shapes is None or data is None else [t.TensorType(shape, data.dtype) for shape in shapes]

@@ -206,18 +206,16 @@ class _Layouts:
     def _call(self, call: e.Call) -> _Found | None:
         """A call in new layouts; None if its operator has no layout rule."""
         name, types = str(name_of(call)), [arg.checked_type for arg in call.args]
-        groups = [found if isinstance(found, list) else [found] for found in (self._found[arg] for arg in call.args)]
+        values = [self._found[arg] for arg in call.args]
+        groups = [value if isinstance(value, list) else [value] for value in values]
         if any(isinstance(value, list) for group in groups for value in group):
             return None  # tuples in tuples
         flat = [value for group in groups for value in group]
-        args: list[e.Expr] = [
-            e.Tuple([value.expr for value in found]) if isinstance(found, list) else found.expr
-            for found in (self._found[arg] for arg in call.args)
-        ]
+        args: list[e.Expr] = [e.Tuple([part.expr for part in value]) if isinstance(value, list) else value.expr for value in values]
         if rule_of(name) is None:
             if not self._key or attribute(name, self._key) is None:
                 return None
-            plain = [self._plain(self._found[arg]) for arg in call.args]
+            plain = list(map(self._plain, values))
             return _Value(self._change(call, call.attrs, plain) or call.replace(args=tuple(plain)))
         old, new = [value.old for value in flat], [value.new for value in flat]
         before = inferred(name, call.attrs, None, old, types)

@@ -77,7 +77,7 @@ class FunctionPass(Pass):
 
 
 class Sequential(Pass):
-    """Passes in order, each if the PassContext enables it; required passes run before it."""
+    """Passes in order, each if the PassContext enables it; required passes run before it. Raises RelayError if there is none of a name."""
 
     def __init__(
         self, passes: Sequence[Pass] = (), opt_level: int = 0, name: str = "sequential", required: Sequence[str] | None = None
@@ -86,19 +86,14 @@ class Sequential(Pass):
         self.info = PassInfo(name, opt_level, tuple(required or ()), composite=True)
 
     def transform(self, mod: RelayModule, ctx: PassContext) -> RelayModule:
+        from relayc.relay import transform
+
         for each in self.passes:
             if ctx.enabled(each.info):
                 for required in each.info.required:
-                    mod = by_name(required)(mod)
+                    mod = getattr(transform, required)()(mod)
                 mod = each(mod)
         return mod
-
-
-def by_name(name: str) -> Pass:
-    """The pass of a name. Raises RelayError."""
-    from relayc.relay import transform
-
-    return getattr(transform, name)()
 
 
 def module_pass(pass_func: Any = None, opt_level: int | None = None, name: str | None = None, required: Sequence[str] | None = None) -> Any:

@@ -18,7 +18,7 @@ from relayc.dialects.relay.errors import RelayError, check
 from relayc.dialects.relay.qnn import RELAY_ROUNDINGS
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast.build import bind, const
-from relayc.frontend.relay.ast.functor import children, post_order, rebuilt, with_parts
+from relayc.frontend.relay.ast.functor import children, post_order, rebuilt, rewritten
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.ast.types import TensorType
 from relayc.frontend.relay.decompose import decomposed
@@ -302,9 +302,8 @@ def _partitioned(mod: RelayModule) -> RelayModule:
 
     nodes = list(post_order(main.body, lambda node: [] if is_conversion(node) else children(node)))
     inner = {node: e.Var(_source(node).name_hint, node.checked_type) for node in nodes if is_conversion(node) or node in main.params}
-    made: dict[e.Expr, e.Expr] = {}
-    for node in nodes:
-        made[node] = inner[node] if node in inner else with_parts(node, made)
+    made: dict[e.Expr, e.Expr] = {**inner}
+    rewritten(main.body, lambda _, new: new, made)
     is_tuple = isinstance(main.body, e.Tuple)
     ends = list(main.body.fields) if isinstance(main.body, e.Tuple) else [main.body]
     results = [node.args[0] if isinstance(node, e.Call) and name_of(node) == "qnn.dequantize" else node for node in ends]

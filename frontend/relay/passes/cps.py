@@ -70,10 +70,8 @@ class _Types(TypeMutator):
         self._answer = answer
 
     def visit_func_type(self, type_: t.FuncType) -> t.FuncType:
-        return self.function([self.visit(arg) for arg in type_.arg_types], self.visit(type_.ret_type), type_.type_params)
-
-    def function(self, args: Sequence[t.Type], result: t.Type, type_params: Sequence[t.TypeVar]) -> t.FuncType:
-        return t.FuncType([*args, self.continuation(result)], self._answer, type_params)
+        args = map(self.visit, type_.arg_types)
+        return t.FuncType([*args, self.continuation(self.visit(type_.ret_type))], self._answer, type_.type_params)
 
     def continuation(self, result: t.Type) -> t.FuncType:
         return t.FuncType([result], self._answer)

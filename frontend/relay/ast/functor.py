@@ -11,7 +11,7 @@ from relayc.frontend.relay.ast.base import Node
 from relayc.frontend.relay.ast.expr import Call, Clause, Expr
 from relayc.frontend.relay.ast.types import Type
 from relayc.trampoline import Call as TrampolineCall
-from relayc.trampoline import trampoline
+from relayc.trampoline import each, trampoline
 
 N = TypeVar("N")
 
@@ -192,9 +192,7 @@ class ExprMutator(ExprFunctor):
         if expr in self.memo_map:
             return self.memo_map[expr]
         if getattr(type(self), method_of(expr)) is ExprMutator._rebuild:
-            parts = []
-            for part in children(expr):
-                parts.append((yield self._visit(part)))
+            parts = yield each(self._visit(part) for part in children(expr))
             found = rebuilt(expr, iter(parts))
         else:
             found = self._method(expr)(expr)

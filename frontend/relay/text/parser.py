@@ -16,10 +16,10 @@ from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.op.table import signature
 from relayc.frontend.relay.text.lexer import Source, Token
 from relayc.frontend.relay.text.metadata import HEADER, read_metadata
+from relayc.frontend.relay.text.printer import REFERENCES, VERSION
 from relayc.frontend.relay.text.types import TypeParser
 from relayc.trampoline import Call, trampoline
 
-VERSION = "0.0.5"
 _BINARY: list[dict[str, str]] = [
     {"==": "equal", "!=": "not_equal"},
     {"<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"},
@@ -28,7 +28,7 @@ _BINARY: list[dict[str, str]] = [
 ]
 """Infix operators, by increasing precedence."""
 _LEVELS = {mark: (level, name) for level, names in enumerate(_BINARY) for mark, name in names.items()}
-_REFERENCES: dict[str, Any] = {"ref": e.RefCreate, "ref_read": e.RefRead, "ref_write": e.RefWrite}
+_REFERENCES: dict[str, Any] = {name: kind for kind, name in REFERENCES.items()}
 
 
 def parse_expr(text: str, name: str = "from_string") -> e.Expr:

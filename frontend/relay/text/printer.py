@@ -24,7 +24,9 @@ from relayc.frontend.relay.text.metadata import Metadata
 from relayc.symbolic import Dim
 from relayc.trampoline import Call, each, trampoline
 
-VERSION = '#[version = "0.0.5"]\n'
+REFERENCES: dict[type[e.Expr], str] = {e.RefCreate: "ref", e.RefRead: "ref_read", e.RefWrite: "ref_write"}
+"""The names of what is done with references."""
+VERSION = "0.0.5"
 _INLINE = (e.Constant, e.GlobalVar, e.Op, e.Var, e.Constructor)
 _INDENT = "  "
 _SUFFIXES = {"int32": "", "int16": "i16", "int64": "i64", "float16": "f16", "float32": "f", "float64": "f64"}
@@ -36,7 +38,7 @@ def astext(node: Node, show_meta_data: bool = True, annotate: Annotate | None = 
     """A node as text with its version and, unless it is not to be shown, its metadata section."""
     printer = Printer(annotate, show_spans=True)
     text = printer.print(node)
-    return VERSION + text + (printer.metadata.text() if show_meta_data else "")
+    return f'#[version = "{VERSION}"]\n{text}' + (printer.metadata.text() if show_meta_data else "")
 
 
 def pretty(node: Node) -> str:
@@ -223,12 +225,8 @@ class Printer:
             return "\n".join(kept).strip(" ")
         if isinstance(node, e.Match):
             return (yield self._match(node))
-        if isinstance(node, e.RefCreate):
-            return f"ref({(yield self._text(node.value))})"
-        if isinstance(node, e.RefRead):
-            return f"ref_read({(yield self._text(node.ref))})"
-        assert isinstance(node, e.RefWrite)
-        return f"ref_write({(yield self._text(node.ref))}, {(yield self._text(node.value))})"
+        parts = yield each(self._text(part) for part in children(node))
+        return f"{REFERENCES[type(node)]}({', '.join(parts)})"
 
     def _function(self, node: e.Function, head: str) -> Call[None]:
         params = [self._declare(param) for param in node.params]

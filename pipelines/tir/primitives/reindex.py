@@ -31,6 +31,7 @@ def reindex(nest: Nest, block: str, buffer: Sequence[str | int], element: int | 
     if user.scope is not None:
         raise ScheduleError(f"block {block}: expected a block of the function, found one in another block")
     label = nest.buffer_name(found)
+    user.fill()
     elements: dict[tuple, list[Access]] = {}
     for access in user.accesses():
         if access.buffer == found:

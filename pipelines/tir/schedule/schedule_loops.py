@@ -75,7 +75,8 @@ class LoopMethods(Methods):
 
         "software_pipeline_stage" of a serial loop of a GPU, [0, 0, n], a number for each part of the loop: runs the parts of stage 0,
         copies to shared buffers, n iterations ahead; with "software_pipeline_async_stages", [0], threads wait for them only before they are
-        read. "tensor_copy", True, of a loop that contains only such a copy: makes it one copy of a box by the tensor memory accelerator.
+        read, but for blocks with "software_pipeline_registers", True, whose values go through registers. "tensor_copy", True, of a loop
+        that contains only such a copy: makes it one copy of a box by the tensor memory accelerator.
         """
         self._apply("annotate", **self._operand(block_or_loop), key=ann_key, value=ann_val)
 

@@ -5,10 +5,11 @@ from schedules.test_launches import BOX
 
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission.index import Index
-from relayc.pipelines.tir.lower.boxes import box_of, boxes_in, lines_of
+from relayc.pipelines.tir.lower.boxes import BoxCopy, box_of, lines_of
 from relayc.pipelines.tir.lower.nested import tree_of
 from relayc.pipelines.tir.lower.storage import KeptRegion
 from relayc.pipelines.tir.lower.threads import launches_of
+from relayc.pipelines.tir.lower.tree import loops_in
 from relayc.tir import Schedule, ScheduleError, from_source
 
 
@@ -30,7 +31,7 @@ def _box(shape: tuple[int, ...], stored: str = "{}", value: str = "A[{}]", found
     text += f"{space}  t[{stored.format(at)}] = {value.format(at)}\n    with T.block('B'):\n        B[0] = 0.0\n"
     s = Schedule(from_source(text))
     with s.mod.context:
-        (node,) = boxes_in(launches_of(tree_of(s.nest, Target("cuda", arch="sm_90a"))[:1], s.nest.scope)[0].nodes)
+        (node,) = loops_in(launches_of(tree_of(s.nest, Target("cuda", arch="sm_90a"))[:1], s.nest.scope)[0].nodes, BoxCopy)
         region = KeptRegion((), (Index(),) * len(extents), extents, False)
         return box_of(node, region, lines_of("t", region.extents, node.target.type.element_type), shape).extents
 

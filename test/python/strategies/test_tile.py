@@ -481,5 +481,6 @@ def test_heads_that_are_shorter_than_a_vector_go_element_by_element() -> None:
     given: Any = SimpleNamespace(evaluator=Evaluator({}))
     with make_context(), ir.Location.unknown(), ir.InsertionPoint(ir.Module.create().body):
         for extent in (7, 8, 9):
-            kernel.AttentionKernel._along(given, extent, 8, lambda start, lanes: found.append(lanes))
+            with kernel.AttentionKernel._along(given, extent, 8) as (_, lanes):
+                found.append(lanes)
     assert found == [1, 8, 8]

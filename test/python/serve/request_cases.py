@@ -15,6 +15,7 @@ WHY = "relayc serve needs MLServer, which is not installed (no release of it is 
 rest = pytest.importorskip("relayc.serve.rest", reason=WHY)
 grpc = pytest.importorskip("relayc.serve.grpc", reason=WHY)
 settings = pytest.importorskip("relayc.serve.settings", reason=WHY)
+server = pytest.importorskip("relayc.serve.server", reason=WHY)
 Repository = pytest.importorskip("relayc.serve.repository", reason=WHY).Repository
 
 
@@ -183,3 +184,29 @@ def test_a_model_of_the_repository_has_the_settings_of_the_command_and_its_own(t
         ("m", "12", str(tmp_path / "m" / "12"), {**own, "max_batch_size": 0}),
         ("other", None, str(tmp_path / "other"), {}),
     ]
+
+
+@pytest.mark.parametrize(
+    ("file", "options", "expected"),
+    [
+        (None, {}, (False, "127.0.0.1", 64 << 20)),
+        ({"debug": True, "host": "::1"}, {}, (True, "::1", 64 << 20)),
+        ({"debug": True, "host": "::1"}, {"debug": False, "grpc_max_message_length": 5}, (False, "::1", 5)),
+    ],
+)
+def test_settings_of_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: Any, options: Any, expected: Any) -> None:
+    """By default it is quiet and hears its own machine only; a file comes before that, and the command before the file."""
+    found: list[Any] = []
+
+    async def serve(given: Any, models: Any) -> None:
+        found.append((given.debug, given.host, given.grpc_max_message_length, given.parallel_workers, [model.name for model in models]))
+
+    monkeypatch.setattr(server, "serve", serve)
+    monkeypatch.setattr(server, "install_uvloop_event_loop", lambda: None)
+    monkeypatch.setattr(server, "_check_ports", lambda given: None)
+    (tmp_path / "m" / "1").mkdir(parents=True)
+    (tmp_path / "m" / "1" / settings.FILES[0]).touch()
+    if file is not None:
+        (tmp_path / "settings.json").write_text(json.dumps(file))
+    server.run(tmp_path, {}, **options)
+    assert found == [(*expected, 0, ["m"])]

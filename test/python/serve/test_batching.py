@@ -118,3 +118,23 @@ def test_the_queue_is_empty_after_errors(call: int) -> None:
         await run(lambda: batcher.run({"x": -rows(1) - 1}))
 
     asyncio.run(main())
+
+
+def test_nothing_of_a_request_is_kept() -> None:
+    async def main() -> None:
+        batcher = batching.Batcher([Doubler()], Limits(), metrics.Metrics("doubler", "3"))
+        await asyncio.gather(*(batcher.run({"x": rows(1)}) for _ in range(3)))
+        await batcher.drain(1)
+        await asyncio.sleep(0)
+        assert not batcher._tasks and not batcher._open
+
+    asyncio.run(main())
+
+
+def test_rows_of_batches_are_counted_in_powers_of_two() -> None:
+    of_model = metrics.Metrics("counted", "1")
+    for count in (1, 2, 3, 1024, 1025):
+        of_model.rows.observe(count)
+    (family,) = metrics._families()[1].collect()
+    found = {each.labels["le"]: each.value for each in family.samples if each.labels["model"] == "counted" and "le" in each.labels}
+    assert found == {"1.0": 1, "2.0": 2, **{f"{float(1 << i)}": 3 for i in range(2, 10)}, "1024.0": 4, "+Inf": 5}

@@ -7,6 +7,8 @@ import sys
 import zipfile
 from argparse import Namespace
 from pathlib import Path
+from types import ModuleType
+from unittest.mock import Mock
 
 import pytest
 
@@ -134,6 +136,11 @@ def test_a_server_names_the_module_that_is_missing(monkeypatch):
     monkeypatch.delitem(sys.modules, "relayc.serve.server", raising=False)
     monkeypatch.setitem(sys.modules, "mlserver", None)
     with pytest.raises(ModuleNotFoundError, match=r"relayc serve needs MLServer: pip install 'relayc\[serve\]' \(no module mlserver\)"):
+        command.serve(Namespace())
+    broken = ModuleType("mlserver")
+    broken.__getattr__ = Mock(side_effect=ModuleNotFoundError("built without it"))
+    monkeypatch.setitem(sys.modules, "mlserver", broken)
+    with pytest.raises(ModuleNotFoundError, match=r"^relayc serve needs MLServer"):  # also where the error names no module
         command.serve(Namespace())
     monkeypatch.setitem(sys.modules, "relayc.serve.server", None)
     with pytest.raises(ModuleNotFoundError, match=r"^import of relayc\.serve\.server halted"):

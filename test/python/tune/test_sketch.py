@@ -292,6 +292,20 @@ def test_a_rule_from_outside():
         relayc.tune.remove_sketch_rule("whole_rows")
 
 
+def test_a_rule_that_is_replaced_is_the_newest():
+    def add(name, seen):
+        relayc.tune.sketch_rule(name=name)(lambda state, block: seen)
+
+    try:
+        for name, seen in (("first", 1), ("second", 2), ("first", 3)):
+            add(name, seen)
+        assert [(rule.name, rule.apply(None, None)) for rule in sketch_rules()[:2]] == [("first", 3), ("second", 2)]
+        assert [rule.name for rule in sketch_rules()].count("first") == 1
+    finally:
+        for name in ("first", "second"):
+            relayc.tune.remove_sketch_rule(name)
+
+
 def test_a_rule_without_an_end_is_an_error():
     @relayc.tune.sketch_rule()
     def more(state, block):

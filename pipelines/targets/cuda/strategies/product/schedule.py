@@ -169,8 +169,9 @@ class ProductSchedule:
         s.bind(block, "blockIdx.x")
         thread, own = self._in_threads(rows, columns)
         s.reorder(thread, k1, k2, *own)
-        for loop in (k1, k2, *own):
+        for loop in (k1, k2, *own[:-1]):
             s.unroll(loop)
+        s.vectorize(own[-1])
         staged = s.cache_write(self.product, 0, "local")
         *_, rows, columns = s.reverse_compute_at(staged, block, preserve_unit_loops=True)
         self._store(staged, rows, columns)

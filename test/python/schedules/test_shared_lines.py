@@ -148,6 +148,7 @@ def test_copies_through_registers_are_loaded_before_an_iteration_computes_and_st
     operations = re.findall(r"vector.load %collapse_shape\[|cp.async.shared.global|arith.addf|vector.store", turn)
     loads, sums, stores = (operations.index(name) for name in ("vector.load %collapse_shape[", "arith.addf", "vector.store"))
     assert loads < sums < stores and operations.index("cp.async.shared.global") < sums, turn
+    assert re.search(r"arith.min[su]i", turn.split("vector.load %collapse_shape[")[0]), turn  # no elements behind the last ones are read
 
 
 def test_padding_before_the_first_element_is_copied_as_zeros() -> None:

@@ -12,6 +12,7 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var, strides_of, weighted
 from relayc.pipelines.tir.editing.intrinsics import Lines
 from relayc.pipelines.tir.gpu.aligned import is_multiple
+from relayc.pipelines.tir.gpu.swizzle import Swizzle
 from relayc.pipelines.tir.lower.registers import Registers, Slot
 from relayc.pipelines.tir.lower.steps import AccessOffset, LoweredStep, placed_steps
 from relayc.pipelines.tir.lower.storage import Use
@@ -22,43 +23,6 @@ from relayc.pipelines.tir.tree.steps import COMMUTATIVE, Constant, combining_ste
 from relayc.pipelines.tir.values import nest, vectors
 from relayc.pipelines.tir.values.evaluator import Evaluator
 from relayc.symbolic import Size, exact, proves
-
-
-@dataclass(frozen=True)
-class Swizzle:
-    """The permutation of a shared buffer's chunks of 16 bytes, so that threads that access the same chunk of neighbouring lines access
-    different banks: the position of a chunk is exclusive-or'ed with the number of the line, or, for short lines, of the lines that fill all
-    banks.
-
-    Attributes:
-      line, chunk: elements; powers of two.
-    """
-
-    line: int
-    chunk: int
-
-    @property
-    def period(self) -> int:
-        """Elements after which the permutation repeats."""
-        return SWIZZLED * self._group
-
-    @property
-    def _group(self) -> int:
-        return max(self.line, SWIZZLED * self.chunk)
-
-    def place(self, at: ir.Value) -> ir.Value:
-        """The position of an element, or of the elements of a vector."""
-        group, chunks = self._group.bit_length() - 1, min(SWIZZLED, self.line // self.chunk)
-        number = emit.arith("andi", emit.arith("shrui", at, _like(group, at)), _like(chunks - 1, at))
-        return emit.arith("xori", at, emit.arith("shli", number, _like(self.chunk.bit_length() - 1, at)))
-
-
-SWIZZLED = 8
-"""Chunks of 16 bytes that fill all banks."""
-
-
-def _like(number: int, at: ir.Value) -> ir.Value:
-    return emit.number(number, at.type)
 
 
 @dataclass
@@ -305,16 +269,16 @@ class Bodies:
     def read_slot(self, memory: Memory, base: Index, slot: Slot) -> ir.Value:
         """Loads the elements of a slot from memory."""
         with self.along(self.lanes_of(slot[1])):
-            return self.evaluator.load_from(memory.buffer, memory.buffer.type.element_type, self._placed(base + memory.offset, slot))
+            return self.evaluator.load_from(memory.buffer, memory.buffer.type.element_type, self._slot_at(memory, base, slot))
 
     def write_slot(self, value: ir.Value, memory: Memory, base: Index, slot: Slot) -> None:
         """Stores a slot to its place in memory."""
         memory.version += 1
         with self.along(self.lanes_of(slot[1])):
-            self.evaluator.store(value, memory.buffer, self._placed(base + memory.offset, slot))
+            self.evaluator.store(value, memory.buffer, self._slot_at(memory, base, slot))
 
-    def _placed(self, base: Index, slot: Slot) -> Index:
-        return base + slot[0] + self.evaluator.lane_index
+    def _slot_at(self, memory: Memory, base: Index, slot: Slot) -> Index:
+        return self.placed(memory, base + slot[0] + self.evaluator.lane_index)
 
     def written_slots(self, use: Use, state: State) -> list[tuple[ir.Value, Slot]]:
         """The slots of registers that a block writes.

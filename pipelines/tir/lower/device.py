@@ -19,8 +19,9 @@ from relayc.pipelines.tir.editing.intrinsics import Lines
 from relayc.pipelines.tir.gpu import bulk_copies as bulk
 from relayc.pipelines.tir.gpu.aligned import VECTOR_BYTES, AlignedEvaluator
 from relayc.pipelines.tir.gpu.launch import WARP, launch, shuffle
+from relayc.pipelines.tir.gpu.swizzle import Swizzle
 from relayc.pipelines.tir.lower.barriers import Barriers, check_private
-from relayc.pipelines.tir.lower.bodies import File, Memory, State, Swizzle
+from relayc.pipelines.tir.lower.bodies import File, Memory, State
 from relayc.pipelines.tir.lower.box_rings import BoxRing
 from relayc.pipelines.tir.lower.boxes import TENSOR_COPY, Box, BoxCopy, box_of, buffers_in_lines, lines_of
 from relayc.pipelines.tir.lower.fragments import GROUPS, LANES, check_region, placements

@@ -102,6 +102,8 @@ class Tensorized:
     def _operand(self, binding: Binding, use: Use, bodies: Bodies, state: State) -> Operand:
         storage = bodies.storage[binding.buffer]
         assert isinstance(storage, Memory)  # operands of these intrinsics are not kept in registers
+        if storage.swizzle is not None:
+            raise ScheduleError(f"{use.block}: {binding.name}: expected no storage_swizzle of what a tensor intrinsic reads, found one")
         local = [substitute(i, use.point) - low for i, low in zip(binding.low, storage.lows, strict=True)]
         within = 0
         if storage.lines is None:

@@ -7,11 +7,12 @@ import pytest
 
 import relayc
 from relayc import te
+from relayc.bench.tensor_core_product import on_tensor_cores, product_of_f16
 from relayc.dialects.mlir import ir, make_context
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.context.upstream import run_upstream
 from relayc.pipelines.emission import emit
-from relayc.pipelines.tir.lower.bodies import Swizzle
+from relayc.pipelines.tir.gpu.swizzle import Swizzle
 from relayc.pipelines.tir.lower.function import lower_function
 from relayc.tir import Schedule, ScheduleError
 
@@ -108,6 +109,37 @@ def test_lines_that_cannot_be_swizzled_are_refused(shape: tuple[int, int], axis:
         s.storage_swizzle(tile, 0, axis)
         s.compute_at(tile, s.add_unit_loop(s.get_loops("B")[0]))
         lowered(s)
+
+
+def test_sums_in_a_swizzled_buffer() -> None:
+    """While the steps of a loop run the sums are in registers; before and after they are in their places in shared memory."""
+    x, k = te.placeholder((32, 40), name="A"), te.reduce_axis((0, 40), "k")
+    total = te.compute((32, 8), lambda i, j: te.sum(x[i, k] * (j + 1.0), axis=k), name="S")
+    mod = te.create_prim_func([x, te.compute((32, 8), lambda i, j: total[31 - i, 7 - j] + 1.0, name="B")])
+
+    def schedule(s: Schedule) -> None:
+        i, j = s.get_loops("B")
+        block = s.add_unit_loop(i)
+        s.bind(block, "blockIdx.x")
+        s.bind(s.fuse(i, j), "threadIdx.x")
+        s.set_scope("S", 0, "shared")
+        s.storage_swizzle("S", 0, 0)
+        rows, columns, _ = s.compute_at("S", block)
+        s.bind(s.fuse(rows, columns), "threadIdx.x")
+
+    given = np.random.default_rng(0).integers(-9, 9, (32, 40)).astype(np.float32)
+    expected = (given.sum(1)[:, None] * np.arange(1, 9))[::-1, ::-1] + 1
+    np.testing.assert_array_equal(relayc.compile_kernel(mod, target=GPU, schedule=schedule)(given), expected)
+
+
+def test_a_tensor_intrinsic_of_swizzled_lines_is_refused() -> None:
+    def schedule(s: Schedule) -> None:
+        on_tensor_cores(s)
+        s.storage_align("A_shared", 0, 0, 32, 0)
+        s.storage_swizzle("A_shared", 0, 0)
+
+    with pytest.raises(ScheduleError, match="expected no storage_swizzle of what a tensor intrinsic reads, found one"):
+        relayc.compile_kernel(product_of_f16(64, 64, 64), target=GPU, schedule=schedule)
 
 
 def piped(s: Schedule) -> None:

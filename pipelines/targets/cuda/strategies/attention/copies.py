@@ -7,12 +7,13 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var, affine_index
 from relayc.pipelines.targets.cuda.strategies.product.instructions import STEP_CHUNKS
 from relayc.pipelines.targets.cuda.strategies.product.problem import divided, hoisted
-from relayc.pipelines.targets.cuda.strategies.product.shared import BANK_CHUNKS, CHUNK, SharedMemory, SharedTile, added, element_of, store
+from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK, SharedMemory, SharedTile, added, element_of, store
 from relayc.pipelines.te.read.access import split_exactly
 from relayc.pipelines.te.read.attention import ELEMENT, KEY
 from relayc.pipelines.te.read.contraction import ProductOperand, operand_of
 from relayc.pipelines.te.read.graph import Node, NotStructured, memory_of
 from relayc.pipelines.tir.gpu.copies import GLOBAL, as_pointer, copy_asynchronously
+from relayc.pipelines.tir.gpu.swizzle import BANK_CHUNKS
 from relayc.pipelines.tir.values import nest
 from relayc.pipelines.tir.values.evaluator import Evaluator
 from relayc.symbolic import Size, ceil_div, exact, proves

@@ -35,11 +35,12 @@ from relayc.pipelines.targets.cuda.strategies.product.instructions import (
     operand_words,
 )
 from relayc.pipelines.targets.cuda.strategies.product.problem import divided, hoisted
-from relayc.pipelines.targets.cuda.strategies.product.shared import BANK_CHUNKS, CHUNK, SharedMemory, added, after, element_of, load, store
+from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK, SharedMemory, added, after, element_of, load, store
 from relayc.pipelines.te.read.attention import QUERY, Attention
 from relayc.pipelines.te.read.graph import Node
 from relayc.pipelines.tir.gpu.copies import SHARED, as_pointer, commit_copies, wait_for_copies
 from relayc.pipelines.tir.gpu.launch import WARP, Launch, barrier, launch, reduce_lanes
+from relayc.pipelines.tir.gpu.swizzle import BANK_CHUNKS
 from relayc.pipelines.tir.values import nest, vectors
 from relayc.symbolic import ceil_div, proves
 

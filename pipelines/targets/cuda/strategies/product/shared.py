@@ -11,11 +11,10 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index
 from relayc.pipelines.tir.gpu.copies import SHARED, as_pointer
+from relayc.pipelines.tir.gpu.swizzle import BANK_CHUNKS
 
 CHUNK = 16
 """Bytes that a thread moves at once at most."""
-BANK_CHUNKS = 8
-"""Chunks that fill all banks."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +26,8 @@ class SharedTile:
         lines.
       element_bytes: of an element.
       order: the reads for which chunks are permuted: "chunks", one chunk of each of eight lines at a time; "words", eight words of four
-        bytes of each of four lines; "padded": lines have an odd number of chunks and
-        need no permutation for reads of one chunk of eight lines.
+        bytes of each of four lines; "padded": lines have an odd number of chunks and need no permutation for reads of one chunk of eight
+        lines.
     """
 
     lines: int

@@ -219,12 +219,12 @@ def _digit(indices: Sequence[Index], var: Var, shape: Sequence[Size]) -> tuple[t
     for dim, index in enumerate(indices):
         if var not in index.terms or len(index.terms) < 2 or index.const != 0:
             continue
+        left = dict(index.terms)
         count: Size = 1
-        for v, factor in reversed(index.terms.items()) if next(iter(index.terms.values())) != 1 else index.terms.items():
-            if factor != count:
-                return None
+        while (v := next((v for v, factor in left.items() if factor == count), None)) is not None:
+            del left[v]
             count = count * v.extent
-        return ((dim,), partial(_digit_of, dim, index.terms[var], var.extent)) if count == shape[dim] else None
+        return ((dim,), partial(_digit_of, dim, index.terms[var], var.extent)) if not left and count == shape[dim] else None
     return None
 
 

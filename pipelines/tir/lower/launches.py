@@ -226,10 +226,10 @@ class LaunchEmission(LoopEmitter):
             wait_for_copies(node.ahead - 1)
         self._wait()
         if node.is_asynchronous:
-            self._copy_ahead(node, state, number + node.ahead, free, node.copies_by(True))
-        # Copies through registers also run after the last iteration, for its elements: nothing reads where they store.
+            self._copy_ahead(node, state, number + node.ahead, free, (True,))
+        # Copies through registers need no branch: after the last iteration they copy its elements again, to where nothing reads.
         with self.bodies.stores_held() as held:
-            self._copies(node, state, emit.at_most(number + node.ahead, node.loop.extent - 1), free, node.copies_by(False))
+            self._copies(node, state, emit.at_most(number + node.ahead, node.loop.extent - 1), free, (False,))
         with self._in_ring(node, turn):
             self.emit(node.rest, state)
         for stored in held:
@@ -279,29 +279,34 @@ class LaunchEmission(LoopEmitter):
         found = (use.tensor.intrin.asynchronous for use in self._unfinished if use.tensor is not None)
         return list(dict.fromkeys(kind for kind in found if kind is not None))
 
-    def _copy_ahead(self, node: Pipelined, state: State, number: Index, turn: Index, copies: Sequence[Node] | None = None) -> None:
-        """Emits copies for an iteration to a place in the ring, if the loop has an iteration of this number."""
-        copies = node.copies if copies is None else copies
+    def _copy_ahead(self, node: Pipelined, state: State, number: Index, turn: Index, kinds: Sequence[bool] = (True, False)) -> None:
+        """Emits copies for an iteration to a place in the ring, if the loop has an iteration of this number.
+
+        Args:
+          kinds: of the copies: whether they are asynchronous.
+        """
         extent = node.loop.extent
         low, high = number.bounds()
         if proves(lambda: high < extent):
-            self._copies(node, state, number, turn, copies)
+            self._copies(node, state, number, turn, kinds)
         elif not proves(lambda: low >= extent):
             value = emit.materialize(number)
             inside = Index.of(Var(low, extent - 1, value, name=node.loop.name))
             condition = emit.compare("slt", value, emit.index_constant(extent))
-            nest.when(condition, self.bodies.evaluator, self._alone(lambda: self._copies(node, state, inside, turn, copies)))
+            nest.when(condition, self.bodies.evaluator, self._alone(lambda: self._copies(node, state, inside, turn, kinds)))
         if node.is_asynchronous:
             commit_copies()
 
-    def _copies(self, node: Pipelined, state: State, number: Index, turn: Index, copies: Sequence[Node]) -> None:
+    def _copies(self, node: Pipelined, state: State, number: Index, turn: Index, kinds: Sequence[bool]) -> None:
         inside = self._at(state, node, number)
         with self._in_ring(node, turn), self.bodies.evaluator.scope():
             if node in self.boxes:
                 self.boxes[node].copy(inside, turn, lambda box: self._begin_of(box, inside))
                 return
-            for self.is_asynchronous in (True, False):
-                self.emit([copy for copy in node.copies_by(self.is_asynchronous) if copy in copies], inside)
+            for is_asynchronous in kinds:
+                self.is_asynchronous = is_asynchronous
+                self.emit(node.copies_by(is_asynchronous), inside)
+        self.is_asynchronous = False
 
     @staticmethod
     def _begin_of(box: BoxCopy, state: State) -> State:

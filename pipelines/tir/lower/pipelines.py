@@ -22,7 +22,7 @@ from relayc.symbolic import proves
 STAGES, ASYNCHRONOUS = "software_pipeline_stage", "software_pipeline_async_stages"
 """Annotations of a loop."""
 THROUGH_REGISTERS = "software_pipeline_registers"
-"""Annotation of a block in an asynchronous stage: it is no asynchronous copy, its values go through registers."""
+"""Annotation of a block in an asynchronous stage whose values go through registers instead."""
 
 
 class Pipelined(LoopNode):
@@ -32,8 +32,8 @@ class Pipelined(LoopNode):
       ahead: the number of iterations by which copies run ahead.
       copies: the parts that run ahead; rest: the other parts.
       buffers: the buffers that the copies write; each becomes a ring of `ahead` + 1 buffers.
-      is_asynchronous: whether threads wait for copies only at the barrier, but for copies through registers: these are loaded before an
-        iteration computes, and stored after.
+      is_asynchronous: whether threads wait for copies only at the barrier. Copies through registers are loaded before an iteration
+        computes, and stored after.
       boxes: the copies that are copies of boxes.
     """
 
@@ -164,7 +164,7 @@ def _blocks(member: Member) -> Iterator[str]:
 
 
 def _is_through_registers(node: Node) -> bool:
-    return any(THROUGH_REGISTERS in use.block.annotations for use in (node.uses if isinstance(node, LoopNode) else (node,)))
+    return any(THROUGH_REGISTERS in use.block.annotations for use in uses_in([node]))
 
 
 def _first(node: Node) -> Use:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from relayc.pipelines.targets.cuda.strategies.product.operands import Way
 from relayc.pipelines.targets.cuda.strategies.product.problem import Problem
 from relayc.pipelines.targets.cuda.strategies.product.shared import SharedTile
-from relayc.pipelines.targets.cuda.strategies.product.sums import Sums
+from relayc.pipelines.targets.cuda.strategies.product.tensor_cores import TensorCores
 from relayc.pipelines.targets.cuda.strategies.product.tile import BlockTile
 from relayc.pipelines.tir.strategy.packing import Packing
 from relayc.symbolic import Size, ceil_div
@@ -27,7 +27,7 @@ class Plan:
     tile: BlockTile
     ways: tuple[Way, Way]
     tiles: tuple[SharedTile, SharedTile]
-    sums: Sums
+    sums: TensorCores
 
     @property
     def starts(self) -> tuple[int, int]:

@@ -49,7 +49,7 @@ class ProductSchedule:
         across = min(self.counts[1], BANK_CHUNKS)
         self.near = (min(self.counts[0], WARP // across), across)
         """Threads of a warp along rows and columns: a warp reads few lines of either operand, in different banks."""
-        self.lanes = direction_of(problem)
+        self.direction = direction_of(problem)
 
     def write(self) -> None:
         """Schedules the kernel."""
@@ -67,7 +67,7 @@ class ProductSchedule:
         self._tile()
 
     def _padded(self, *padding: int) -> str | None:
-        """Pads the iterators of the product behind the batch; gives the block that copies its result, if there is one."""
+        """Pads the iterators of the product that follow the batch; returns the block that copies its result, if there is one."""
         s = self.s
         batch = [1] * bool(self.problem.contraction.batch)
         made = map(str, s.pad_einsum(self.product, [*batch, *padding]))
@@ -104,7 +104,8 @@ class ProductSchedule:
                 s.reverse_compute_inline(name)
 
     def _lines(self) -> list[list[Var]]:
-        """The loops of the contraction along [batches,] rows, columns and the depth; those of one iteration go anywhere."""
+        """The loops of the contraction along [batches,] rows, columns and the depth. A loop of one iteration that is in none of these is
+        added to the rows, or to the depth if it is a loop of the reduction."""
         c = self.problem.contraction
         found = [list(c.batch), *([v for loop in loops for v in loop.members] for loops in (c.rows, c.columns, self.problem.reduction))]
         known = {v for members in found for v in members}
@@ -134,7 +135,7 @@ class ProductSchedule:
 
     def _split_depth(self) -> None:
         """Sums of parts of the depth in a workspace, which a second launch adds."""
-        s, lanes, splits = self.s, self.lanes.lanes, self.tile.splits
+        s, lanes, splits = self.s, self.direction.lanes, self.tile.splits
         stored = self._padded(1, 1, self.tile.depth * splits)
         assert stored is None  # the result has no depth
         total = self.product
@@ -167,14 +168,14 @@ class ProductSchedule:
         s.reorder(*around, i0, j0, within, k0, rows, columns, k1, k2)
         block = s.fuse(*around, i0, j0, within)
         s.bind(block, "blockIdx.x")
-        thread, own = self._in_threads(rows, columns)
-        s.reorder(thread, k1, k2, *own)
-        for loop in (k1, k2, *own[:-1]):
+        thread, (*own, last) = self._in_threads(rows, columns)
+        s.reorder(thread, k1, k2, *own, last)
+        for loop in (k1, k2, *own):
             s.unroll(loop)
-        s.vectorize(own[-1])
+        s.vectorize(last)
         staged = s.cache_write(self.product, 0, "local")
         *_, rows, columns = s.reverse_compute_at(staged, block, preserve_unit_loops=True)
-        self._store(staged, rows, columns)
+        self._store(rows, columns)
         for number in (0, 1):
             self._copy(number, k0, k1)
         s.annotate(k0, "software_pipeline_stage", [0, 0, tile.stages - 1])
@@ -191,7 +192,8 @@ class ProductSchedule:
         return thread, [*own_rows, *own_columns]
 
     def _parts(self, number: int, loop: LoopRV) -> tuple[LoopRV, LoopRV, list[LoopRV]]:
-        """The lines of an operand: along the depth a thread's lines are as many apart as there are threads, otherwise in runs."""
+        """Splits the lines of an operand: into outer and inner threads, and the loops over a thread's lines. A thread has every n-th line
+        for n threads if lines run along the depth, otherwise runs of lines."""
         unit, count, near = (self.tile.unit_rows, self.tile.unit_columns)[number], self.counts[number], self.near[number]
         if self.ways[number].along_depth:
             own, outer, inner = self.s.split(loop, [unit, count // near, near])
@@ -209,7 +211,8 @@ class ProductSchedule:
                 s.compute_inline(producer)
         at = len(loops) - (2 if self.tile.splits == 1 else 3)
         lines = [loops[at], depth] if self.has_lines[number] else [depth]
-        lines = lines if way.along_depth else lines[::-1]
+        if not way.along_depth or way.is_read_by_lines(self.problem):
+            lines.reverse()  # neighbouring threads copy neighbouring elements
         s.reorder(*(loop for loop in loops if loop not in lines), *lines)
         units, _ = split_threads(s, lines, self.threads, self._run(way))
         if not way.copied:
@@ -232,7 +235,7 @@ class ProductSchedule:
         s.vectorize(last)
 
     def _operand(self, number: int) -> str:
-        """The buffer of A or B that the product reads, behind the copies that index and pad it."""
+        """The buffer of A or B that the product reads: the result of the copies that index and pad the operand."""
         copy = self.copies[number]
         while (reader := str(self.s.get_consumers(copy)[0])) != self.product:
             copy = reader
@@ -242,21 +245,22 @@ class ProductSchedule:
         self.s.reorder(*loops)
         return loops
 
-    def _store(self, staged: object, rows: LoopRV, columns: LoopRV) -> None:
-        """Stores the sums of a tile through shared memory, the first lines of all threads first."""
+    def _store(self, rows: LoopRV, columns: LoopRV) -> None:
+        """Stores the sums of a tile through shared memory, strip by strip: first the first row, or run of rows, of all threads."""
         s = self.s
-        thread, (strip, *own) = self._in_threads(rows, columns)
+        thread, (strip, *own, last) = self._in_threads(rows, columns)
         s.reorder(strip, thread)
-        s.unroll(strip)
-        for loop in own:
+        for loop in (strip, *own):
             s.unroll(loop)
-        if not self.ways[1].along_depth:
-            s.vectorize(own[-1])
+        if self.ways[1].along_depth:
+            s.unroll(last)
+        else:
+            s.vectorize(last)
         loops = s.reverse_compute_at(self.result, strip, preserve_unit_loops=True)
-        split_threads(s, self._contiguous(loops)[-2:], self.threads, self.lanes.lanes)
+        split_threads(s, self._contiguous(loops)[-2:], self.threads, self.direction.lanes)
 
     def _contiguous(self, loops: Sequence[LoopRV]) -> Sequence[LoopRV]:
         """Loops over [batch,] rows and columns of the result, in the order in which it is contiguous."""
-        if self.lanes.along_columns or len(loops) < 2:
+        if self.direction.along_columns or len(loops) < 2:
             return loops
         return [*loops[:-2], *self._reordered(*loops[:-3:-1])]

@@ -21,7 +21,6 @@ from relayc.pipelines.targets.cuda.strategies.product.plan import Plan
 from relayc.pipelines.targets.cuda.strategies.product.problem import Problem, find, problem_of
 from relayc.pipelines.targets.cuda.strategies.product.schedule import RUN, ProductSchedule
 from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK, SharedTile
-from relayc.pipelines.targets.cuda.strategies.product.sums import Sums
 from relayc.pipelines.targets.cuda.strategies.product.tensor_cores import TensorCores
 from relayc.pipelines.targets.cuda.strategies.product.tile import BlockTile
 from relayc.pipelines.targets.cuda.target import CudaTarget
@@ -101,8 +100,15 @@ def _on_tensor_cores(problem: Problem, instruction: Instruction, target: CudaTar
     if tile is None:
         return None
     sums = TensorCores(tile, instruction, [way.along_depth for way in ways])
-    order = "words" if instruction.bits == 32 else "chunks"
-    return _emit(problem, tile, ways, sums, ["chunks" if way.along_depth else order for way in ways])
+    a, b = (_shared_tile(way, lines, tile.depth, instruction) for way, lines in zip(ways, (tile.rows, tile.columns), strict=True))
+    return emit_product(Plan(problem, tile, (ways[0], ways[1]), (a, b), sums))
+
+
+def _shared_tile(way: Way, lines: int, depth: int, instruction: Instruction) -> SharedTile:
+    size = way.element_bytes
+    if way.along_depth:
+        return SharedTile(lines, depth * size // CHUNK, size, "chunks")
+    return SharedTile(depth, lines * size // CHUNK, size, "words" if instruction.bits == 32 else "chunks")
 
 
 def _of_copies(problem: Problem, ways: Sequence[Way], tile: BlockTile, unit_threads: int) -> int:
@@ -190,15 +196,3 @@ def _tuned(candidates: Sequence[BlockTile], problem: Problem, model: Model, targ
         "splits": powers_of_two(1, MOST_SPLITS),
     }
     return tuning.replace(found, NUMBERS, fit, {name: values(name, some) for name, some in options.items()})
-
-
-def _emit(problem: Problem, tile: BlockTile, ways: Sequence[Way], sums: Sums, orders: Sequence[str]) -> Scheduled:
-    tiles = [_shared_tile(way, lines, tile.depth, order) for way, lines, order in zip(ways, (tile.rows, tile.columns), orders, strict=True)]
-    return emit_product(Plan(problem, tile, (ways[0], ways[1]), (tiles[0], tiles[1]), sums))
-
-
-def _shared_tile(way: Way, lines: int, depth: int, order: str) -> SharedTile:
-    size = way.element_bytes
-    if way.along_depth:
-        return SharedTile(lines, depth * size // CHUNK, size, order)
-    return SharedTile(depth, lines * size // CHUNK, size, order)

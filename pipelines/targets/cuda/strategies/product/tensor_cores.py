@@ -16,21 +16,30 @@ from relayc.pipelines.targets.cuda.strategies.product.instructions import (
 )
 from relayc.pipelines.targets.cuda.strategies.product.problem import divided, hoisted
 from relayc.pipelines.targets.cuda.strategies.product.shared import SharedMemory, SharedTile, added, element_of, load, store
-from relayc.pipelines.targets.cuda.strategies.product.sums import Sums, Values
 from relayc.pipelines.targets.cuda.strategies.product.tile import BlockTile
 from relayc.pipelines.tir.gpu.launch import WARP
 from relayc.pipelines.tir.values import vectors
 
+Values = Sequence[ir.Value]
 
-class TensorCores(Sums):
-    """Each warp sums tiles of 16 x 8, side by side."""
+
+class TensorCores:
+    """The sums of a block's tile, in the registers of its threads: each warp sums tiles of 16 x 8, side by side.
+
+    `prepare` computes the addresses that a thread reads. `step` adds the products of a stage. At the end the sums go to shared memory in
+    strips of rows, and are stored from there.
+
+    Attributes:
+      threads: of a block.
+      strips, strip_rows: the number of strips, and of rows in each.
+    """
 
     def __init__(self, tile: BlockTile, instruction: Instruction, along_depth: Sequence[bool]) -> None:
         """
         Args:
           along_depth: of A and B, whether lines of shared memory run along the depth.
         """
-        super().__init__(tile, ir.Type.parse(instruction.sums))
+        self.tile, self.element = tile, ir.Type.parse(instruction.sums)
         self.instruction, self.along_depth = instruction, along_depth
         self.threads = tile.units * WARP
         self.row_tiles, self.column_tiles = tile.unit_rows // ROWS, tile.unit_columns // COLUMNS
@@ -39,6 +48,7 @@ class TensorCores(Sums):
         self.steps = tile.depth // instruction.depth
 
     def prepare(self, thread: Var, shared: SharedMemory, tiles: Sequence[SharedTile], starts: Sequence[int]) -> None:
+        """Called at the start of a block with the tiles of A and B and their offsets in a stage."""
         self.shared, self.tiles = shared, tiles
         warp, lane = map(hoisted, divided(Index.of(thread), WARP))
         self.lane = lane
@@ -108,9 +118,11 @@ class TensorCores(Sums):
     # ---- products
 
     def begin(self) -> list[ir.Value]:
+        """The sums before the first step."""
         return [emit.zero(self.element)] * (self.row_tiles * self.column_tiles * 4)
 
     def step(self, stage: ir.Value, sums: Values) -> list[ir.Value]:
+        """The sums with the products of a stage, which begins at a byte of shared memory."""
         found = list(sums)
         for step in range(self.steps):
             rows = [self._operand(0, step, number, stage) for number in range(self.row_tiles)]
@@ -131,10 +143,12 @@ class TensorCores(Sums):
     # ---- the end
 
     def row_of(self, strip: int, row: Index) -> Index:
+        """The row of the tile that a row of a strip is."""
         warp, within = divided(row, ROWS)
         return warp * self.tile.unit_rows + within + strip * ROWS
 
     def stage(self, strip: int, sums: Values, buffer: ir.Value, pitch: int) -> None:
+        """Stores a strip to a buffer, whose rows are `pitch` elements apart."""
         row, pair = divided(self.lane, 4)
         first = (self.warp_row * ROWS + row) * pitch + self.warp_column * self.tile.unit_columns + pair * 2
         at = emit.materialize(first)

@@ -39,6 +39,7 @@ class Operand:
       has_room: whether the buffer has enough elements for a given extent of a partial dimension, even if fewer are valid.
       lines: the permuted lines of the buffer, if any. Then `offset` is the start of the line with the tensor's first element, `within` the
         position of the element in it, and `strides` are the strides within a block of lines.
+      placed: gives the position of a chunk from a position by `at`; they differ in a buffer of storage_swizzle.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Operand:
     has_room: Callable[[str, int], bool]
     lines: "Lines | None" = None
     within: int = 0
+    placed: Callable[[Index], Index] = lambda at: at
 
     @property
     def element(self) -> ir.Type:
@@ -204,6 +206,7 @@ class TensorIntrin:
     partial: Mapping[str, Mapping[str, int]]
     fragments: Mapping[str, Fragments]
     lines: tuple[str, ...]
+    swizzled: tuple[str, ...]
     asynchronous: Asynchronous | None
 
     _REGISTRY: ClassVar[dict[str, "TensorIntrin"]] = {}
@@ -220,6 +223,7 @@ class TensorIntrin:
         partial: Mapping[str, Mapping[str, int]] | None = None,
         fragments: Mapping[str, Fragments] | None = None,
         lines: Sequence[str] = (),
+        swizzled: Sequence[str] = (),
         asynchronous: Asynchronous | None = None,
         override: bool = False,
     ) -> "TensorIntrin":
@@ -240,6 +244,7 @@ class TensorIntrin:
             full.
           fragments: tensors in registers of the threads of a warp or warp group, which compute it together.
           lines: tensors in shared memory with permuted lines (see Lines), as copies of boxes ("tensor_copy") write them.
+          swizzled: tensors that may lie in a buffer of storage_swizzle, as `impl` finds their chunks by Operand.placed.
           asynchronous: how to wait for operations that `impl` starts: outputs are complete, and inputs may be overwritten, only then.
             None if it starts none.
           override: whether an intrinsic of the same name is replaced.
@@ -261,6 +266,7 @@ class TensorIntrin:
             dict(partial or {}),
             dict(fragments or {}),
             tuple(lines),
+            tuple(swizzled),
             asynchronous,
         )
         made.description(make_context())

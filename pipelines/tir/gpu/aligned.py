@@ -6,10 +6,9 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.operations import last_operation
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index
-from relayc.pipelines.te.read.graph import Node
 from relayc.pipelines.tir.values import vectors
 from relayc.pipelines.tir.values.evaluator import Evaluator
-from relayc.symbolic import Dim, proves
+from relayc.symbolic import proves
 
 VECTOR_BYTES = 16
 """Widest access of a thread, and the alignment of buffers."""
@@ -18,29 +17,20 @@ _WORD = 32
 
 
 class AlignedEvaluator(Evaluator):
-    """An evaluator that annotates vector accesses aligned to their size.
-
-    Args:
-      known: whether LLVM finds the alignment of accesses whose strides are numbers, so that only those with symbols, or with values that
-        are known to be multiples, are annotated.
-    """
-
-    def __init__(self, buffers: dict[Node, ir.Value], known: bool = False) -> None:
-        super().__init__(buffers)
-        self.known = known
+    """An evaluator that annotates vector accesses aligned to their size."""
 
     def load_from(self, buffer: ir.Value, element: ir.Type, offset: Index) -> ir.Value:
         value = super().load_from(buffer, element, offset)
         owner = value.owner
         if not isinstance(owner, ir.Block) and owner.operation.name == "vector.load":
-            self._align(owner.operation, offset)
+            align(owner.operation, offset.without(self.lane))
         return value
 
     def store(self, value: ir.Value, buffer: ir.Value, offset: Index) -> None:
         super().store(value, buffer, offset)
         last = last_operation(ir.InsertionPoint.current.block).operation
         if last.name == "vector.store":
-            self._align(last, offset)
+            align(last, offset.without(self.lane))
 
     def operation(self, name: str, result: ir.Type, operands: Sequence[ir.Value], attributes: dict[str, ir.Attribute]) -> ir.Value:
         is_choice = name == "arith.select" and not emit.is_vector(operands[0]) and any(map(emit.is_vector, operands))
@@ -50,11 +40,6 @@ class AlignedEvaluator(Evaluator):
             words = [vectors.bitcast(self.broadcast(v), word) for v in operands[1:]]
             return vectors.bitcast(emit.select(operands[0], *words), result)
         return super().operation(name, result, operands, attributes)
-
-    def _align(self, op: ir.Operation, offset: Index) -> None:
-        is_opaque = any(isinstance(part, Dim) for part in (offset.const, *offset.terms.values())) or any(v.step > 1 for v in offset.terms)
-        if not self.known or is_opaque:
-            align(op, offset.without(self.lane))
 
 
 def align(op: ir.Operation, start: Index) -> None:

@@ -1,19 +1,20 @@
 """Blocks that copy from global to shared memory asynchronously, in vectors of 4, 8 or 16 bytes.
 
-A copy may have predicates, as pad_einsum creates them: zeros are written where a predicate is false. A predicate has the same value for all
-elements of a vector.
+A copy may have predicates, as pad_einsum creates them. Where a predicate is false, the copy writes zeros; other numbers are stored. A
+predicate has the same value for all elements of a vector.
 """
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, weighted
-from relayc.pipelines.tir.gpu.aligned import is_multiple
+from relayc.pipelines.tir.gpu.aligned import is_multiple, store
 from relayc.pipelines.tir.gpu.copies import GLOBAL, SHARED, copy_asynchronously, pointer
 from relayc.pipelines.tir.lower.bodies import Bodies, Memory, State
 from relayc.pipelines.tir.lower.copied import read_copy
 from relayc.pipelines.tir.lower.storage import Use
 from relayc.pipelines.tir.tree.indices import folded, substitute
 from relayc.pipelines.tir.tree.members import ScheduleError
+from relayc.pipelines.tir.values import nest
 from relayc.symbolic import Size, proves
 
 SIZES = (4, 8, 16)
@@ -23,7 +24,7 @@ _WANTED = "expected a copy from global to shared memory, of what software_pipeli
 
 def emit_copy(use: Use, bodies: Bodies, state: State) -> None:
     """Starts the copy of a block at a point, vectorized along lanes if there are some. Raises ScheduleError if the block is not a copy."""
-    found = read_copy(use, _WANTED)
+    found = read_copy(use, _WANTED, fills=True)
     if bodies.evaluator.mask is not None:
         raise ScheduleError(f"{use.block}: {_WANTED}, of whole vectors, found a guard along the lanes of one")
     width = 1 if state.lanes is None else state.lanes.width
@@ -33,13 +34,36 @@ def emit_copy(use: Use, bodies: Bodies, state: State) -> None:
     ends = [
         _start(use, bodies, state, buffer, indices, width) for buffer, indices in ((found.target, found.at), (found.source, found.indices))
     ]
-    there = []
-    for condition in found.conditions:
-        first = _first(use, bodies.at(substitute(condition.index, use.point), state.point), condition.limit, state, width)
-        if not first.is_within(0, condition.limit - 1):
-            there.append(emit.compare("ult", emit.materialize(first), emit.index_constant(condition.limit)))
+    checks = []
+    for padding in found.padding:
+        conditions = []
+        for condition in padding.conditions:
+            first = _first(use, bodies.at(substitute(condition.index, use.point), state.point), condition.limit, state, width)
+            if not first.is_within(0, condition.limit - 1):
+                conditions.append(emit.compare("ult", emit.materialize(first), emit.index_constant(condition.limit)))
+        if conditions:
+            checks.append((emit.all_of(conditions), padding.value))
     (to, at), (source, begin) = ends
-    copy_asynchronously(pointer(to, at, SHARED), pointer(source, begin, GLOBAL), size, emit.all_of(there) if there else None)
+
+    def copy(there: ir.Value | None = None) -> None:
+        copy_asynchronously(pointer(to, at, SHARED), pointer(source, begin, GLOBAL), size, there)
+
+    def fill() -> None:
+        type_ = emit.vector_of(width, to.type.element_type) if width > 1 else to.type.element_type
+        *outer, (_, inner) = checks
+        value = emit.number(inner, type_)
+        for condition, other in reversed(outer):
+            value = emit.select(condition, value, emit.number(other, type_))
+        if width > 1:
+            store(value, to, at)
+        else:
+            emit.create("memref.store", [], [value, to, emit.materialize(at)])
+
+    there = emit.all_of([condition for condition, _ in checks]) if checks else None
+    if there is None or all(value == 0 for _, value in checks):
+        copy(there)
+    else:
+        nest.when(there, bodies.evaluator, copy, fill)
 
 
 def _start(use: Use, bodies: Bodies, state: State, buffer: ir.Value, indices: tuple[Index, ...], width: int) -> tuple[ir.Value, Index]:

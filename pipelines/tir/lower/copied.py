@@ -16,38 +16,60 @@ from relayc.symbolic import maximum, proves
 
 
 @dataclass(frozen=True)
+class Padding:
+    """The value that a copy writes where not all of some conditions hold."""
+
+    conditions: tuple[Guard, ...]
+    value: int | float
+
+
+@dataclass(frozen=True)
 class Copied:
-    """The copy of a block: target[at] = source[indices] where all conditions hold, otherwise 0; indices are over the iterators."""
+    """The copy of a block: target[at] = source[indices] where all conditions hold, otherwise the value of the first padding whose
+    conditions do not hold; indices are over the iterators."""
 
     source: ir.Value
     indices: tuple[Index, ...]
     target: ir.Value
     at: tuple[Index, ...]
-    conditions: tuple[Guard, ...]
+    padding: tuple[Padding, ...]
+
+    @property
+    def conditions(self) -> tuple[Guard, ...]:
+        """Those under which the copy reads an element."""
+        return tuple(condition for padding in self.padding for condition in padding.conditions)
 
 
-def read_copy(use: Use, wanted: str) -> Copied:
-    """The copy that a block makes. Raises ScheduleError, with the expectation `wanted`, if the block is not a copy."""
+def read_copy(use: Use, wanted: str, fills: bool = False) -> Copied:
+    """The copy that a block makes.
+
+    Args:
+      fills: whether padding may have other values than 0.
+
+    Raises ScheduleError, with the expectation `wanted`, if the block is not a copy.
+    """
     block, steps = use.block, use.block.steps(False) or []
     stores = [step for step in steps if step.name == "memref.store"]
     if use.tensor is not None or block.has_init or len(stores) != 1:
         raise ScheduleError(f"{block}: {wanted}, found another computation")
-    store, (value,), conditions = stores[0].access, stores[0].operands, list[Guard]()
-    while isinstance(value, int) and steps[value].name == "arith.select" and _is_zero(steps[value].operands[2]):
-        condition, value, _ = steps[value].operands
-        conditions += _conditions(condition, steps, use, wanted)
+    store, (value,), padding = stores[0].access, stores[0].operands, list[Padding]()
+    while isinstance(value, int) and steps[value].name == "arith.select" and _is_number(steps[value].operands[2], fills):
+        condition, value, other = steps[value].operands
+        padding.append(Padding(tuple(_conditions(condition, steps, use, wanted)), other.attribute.value))
     load = steps[value].access if isinstance(value, int) else None
     if load is None or store is None:
         raise ScheduleError(f"{block}: {wanted}, found {steps[value].name if isinstance(value, int) else 'an iterator or a constant'}")
+    conditions = [condition for found in padding for condition in found.conditions]
     indices = tuple(_unclipped(index, conditions) for index in load.indices)
     if not set[Var]().union(*map(variables, indices)) <= set(block.vars):
         raise ScheduleError(f"{block}: {wanted}, found an index that is loaded: {', '.join(map(str, indices))}")
-    checked = tuple(Guard(_unclipped(condition.index, conditions), condition.limit) for condition in conditions)
-    return Copied(load.buffer, indices, store.buffer, tuple(store.indices), checked)
+    checked = (Padding(tuple(Guard(_unclipped(c.index, conditions), c.limit) for c in found.conditions), found.value) for found in padding)
+    return Copied(load.buffer, indices, store.buffer, tuple(store.indices), tuple(checked))
 
 
-def _is_zero(operand: Any) -> bool:
-    return isinstance(operand, Constant) and operand.attribute.value == 0
+def _is_number(operand: Any, fills: bool) -> bool:
+    """Whether an operand is 0, or with `fills` any number."""
+    return isinstance(operand, Constant) and (fills or operand.attribute.value == 0)
 
 
 def _conditions(operand: Any, steps: Sequence[Step], use: Use, wanted: str) -> Iterator[Guard]:

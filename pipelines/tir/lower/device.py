@@ -17,9 +17,9 @@ from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.analysis.elements import tell
 from relayc.pipelines.tir.editing.intrinsics import Lines
 from relayc.pipelines.tir.gpu import bulk_copies as bulk
-from relayc.pipelines.tir.gpu.aligned import VECTOR_BYTES, AlignedEvaluator
+from relayc.pipelines.tir.gpu.aligned import AlignedEvaluator
 from relayc.pipelines.tir.gpu.launch import WARP, launch, shuffle
-from relayc.pipelines.tir.gpu.swizzle import Swizzle
+from relayc.pipelines.tir.gpu.swizzle import BANK_CHUNKS, CHUNK_BYTES, Swizzle
 from relayc.pipelines.tir.lower.barriers import Barriers, check_private
 from relayc.pipelines.tir.lower.bodies import File, Memory, State
 from relayc.pipelines.tir.lower.box_rings import BoxRing
@@ -137,16 +137,17 @@ class DeviceFunction(Function):
 
     def _swizzle(self, buffer: ir.Value) -> Swizzle | None:
         """The permutation of a buffer that storage_swizzle requests. Raises ScheduleError if its lines are not of a power of two bytes."""
-        axis = swizzled(self.nest, buffer)
-        if axis is None:
+        wanted = swizzled(self.nest, buffer)
+        if wanted is None:
             return None
-        line, chunk = self._strides(buffer)[axis], VECTOR_BYTES // element_bytes(buffer.type.element_type)
+        axis, chunk_bytes = wanted
+        line, chunk = self._strides(buffer)[axis], chunk_bytes // element_bytes(buffer.type.element_type)
         if not isinstance(line, int) or line < 2 * chunk or line & (line - 1) or buffer in self.lines:
             name = self.nest.buffer_name(buffer)
             raise ScheduleError(
                 f"buffer {name}: storage_swizzle: expected lines of a power of two, {2 * chunk} elements or more, found {line}"
             )
-        return Swizzle(line, chunk)
+        return Swizzle(line, chunk, BANK_CHUNKS * CHUNK_BYTES // chunk_bytes)
 
     def _strides(self, buffer: ir.Value) -> list[Size]:
         """Strides of a shared buffer, in elements, with storage_align applied; for permuted lines the strides within a block of lines."""
@@ -194,7 +195,7 @@ class DeviceFunction(Function):
         return offsets, total
 
     def _evaluator(self) -> Evaluator:
-        return AlignedEvaluator({}, known=True)
+        return AlignedEvaluator({})
 
     # ---- launches
 

@@ -102,7 +102,7 @@ class Tensorized:
     def _operand(self, binding: Binding, use: Use, bodies: Bodies, state: State) -> Operand:
         storage = bodies.storage[binding.buffer]
         assert isinstance(storage, Memory)  # operands of these intrinsics are not kept in registers
-        if storage.swizzle is not None:
+        if storage.swizzle is not None and binding.name not in self.intrin.swizzled:
             raise ScheduleError(f"{use.block}: {binding.name}: expected no storage_swizzle of what a tensor intrinsic reads, found one")
         local = [substitute(i, use.point) - low for i, low in zip(binding.low, storage.lows, strict=True)]
         within = 0
@@ -114,8 +114,11 @@ class Tensorized:
         def has_room(name: str, count: int) -> bool:
             return self._has_room(name, count, binding, [bodies.over(i, state.point) for i in local], storage.shape)
 
-        strides = binding.strides(storage.strides)
-        return Operand(binding.name, storage.buffer, offset, strides, binding.shape, binding.is_output, has_room, storage.lines, within)
+        def placed(at: Index) -> Index:
+            return bodies.placed(storage, at - storage.offset)
+
+        strides, shape = binding.strides(storage.strides), binding.shape
+        return Operand(binding.name, storage.buffer, offset, strides, shape, binding.is_output, has_room, storage.lines, within, placed)
 
     @staticmethod
     def _line(use: Use, binding: Binding, storage: Memory, lines: Lines, local: Sequence[Index]) -> tuple[Index, int]:

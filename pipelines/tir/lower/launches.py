@@ -102,6 +102,13 @@ class LaunchEmission(LoopEmitter):
         conditions = [self._condition(guard, state) for guard in guards]
         self._branch(conditions, nodes, state, init, lambda: super(LaunchEmission, self).emit(nodes, inside, init))
 
+    def _width(self, node: LoopNode) -> int:
+        """Lanes limited by the widest element type in memory of the device: vectors in shared memory and registers may take several
+        accesses."""
+        memories = [self.bodies.storage[a.buffer] for use in node.uses for a in use.accesses]
+        types = [m.buffer.type for m in memories if isinstance(m, Memory) and m.buffer.type.memory_space is None]
+        return self.target.lanes(max(t.element_type.width for t in types)) if types else super()._width(node)
+
     def _condition(self, guard: Guard, state: State) -> ir.Value:
         return self._is_below(self.bodies.at(guard.index, state.point), guard.limit)
 

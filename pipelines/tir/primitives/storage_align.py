@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.tir.editing import bodies
+from relayc.pipelines.tir.gpu.swizzle import BANK_CHUNKS, CHUNK_BYTES
 from relayc.pipelines.tir.primitives.registry import find_block, primitive
 from relayc.pipelines.tir.tree.arguments import decode, encode
 from relayc.pipelines.tir.tree.members import ScheduleError
@@ -11,7 +12,7 @@ from relayc.pipelines.tir.tree.structure import Nest
 
 ALIGN, SWIZZLE = "buffer_dim_align", "buffer_swizzle"
 """Annotations of a block: [position of the written buffer, dimension, factor, offset] for each aligned buffer, as in TVM, and [position of
-the written buffer, dimension] for each swizzled buffer."""
+the written buffer, dimension, bytes of a chunk] for each swizzled buffer."""
 
 
 @primitive
@@ -23,9 +24,12 @@ def storage_align(nest: Nest, block: str, buffer_index: int | str, axis: int, fa
 
 
 @primitive
-def storage_swizzle(nest: Nest, block: str, buffer_index: int | str, axis: int) -> None:
-    """Permutes the chunks of 16 bytes of the lines along the dimensions behind a dimension, by the number of the line."""
-    _annotate(nest, block, buffer_index, axis, SWIZZLE, [])
+def storage_swizzle(nest: Nest, block: str, buffer_index: int | str, axis: int, chunk_bytes: int = CHUNK_BYTES) -> None:
+    """Permutes the chunks of the lines along the dimensions behind a dimension, by the number of the line."""
+    most = BANK_CHUNKS // 2 * CHUNK_BYTES
+    if not CHUNK_BYTES <= chunk_bytes <= most or chunk_bytes & (chunk_bytes - 1):
+        raise ScheduleError(f"chunk_bytes: expected a power of two from {CHUNK_BYTES} to {most}, found {chunk_bytes}")
+    _annotate(nest, block, buffer_index, axis, SWIZZLE, [chunk_bytes])
 
 
 def _annotate(nest: Nest, block: str, buffer_index: int | str, axis: int, annotation: str, values: Sequence[int]) -> None:
@@ -47,9 +51,9 @@ def alignments(nest: Nest, buffer: ir.Value) -> dict[int, tuple[int, int]]:
     return {axis: (factor, offset) for axis, factor, offset in _of_buffer(nest, buffer, ALIGN)}
 
 
-def swizzled(nest: Nest, buffer: ir.Value) -> int | None:
-    """The dimension behind which lie the lines of a swizzled buffer; None for any other buffer."""
-    return next((axis for (axis,) in _of_buffer(nest, buffer, SWIZZLE)), None)
+def swizzled(nest: Nest, buffer: ir.Value) -> tuple[int, int] | None:
+    """The dimension behind which lie the lines of a swizzled buffer, and the bytes of a chunk; None for any other buffer."""
+    return next(((axis, chunk_bytes) for axis, chunk_bytes in _of_buffer(nest, buffer, SWIZZLE)), None)
 
 
 def _of_buffer(nest: Nest, buffer: ir.Value, annotation: str) -> Iterator[list[int]]:

@@ -115,13 +115,13 @@ class BlockMethods(Methods):
         """
         self._apply("storage_align", block=block, buffer_index=buffer_index, axis=axis, factor=factor, offset=offset)
 
-    def storage_swizzle(self, block: BlockLike, buffer_index: int | str, axis: int) -> None:
-        """Permutes the chunks of 16 bytes in each line of a shared buffer that a block writes, by the number of the line (swizzle).
+    def storage_swizzle(self, block: BlockLike, buffer_index: int | str, axis: int, chunk_bytes: int = 16) -> None:
+        """Permutes the chunks in each line of a shared buffer that a block writes, by the number of the line (swizzle).
 
-        A line is all elements behind dimension `axis`; its bytes are a power of two, 32 or more. Threads that access the same chunk of
-        eight neighbouring lines then access different banks, without padding.
+        A line is all elements behind dimension `axis`; its bytes are a power of two, two chunks or more. Threads that access the same chunk
+        of neighbouring lines then access different banks, without padding: of eight lines for chunks of 16 bytes, four for 32, two for 64.
         """
-        self._apply("storage_swizzle", block=block, buffer_index=buffer_index, axis=axis)
+        self._apply("storage_swizzle", block=block, buffer_index=buffer_index, axis=axis, chunk_bytes=chunk_bytes)
 
     def transform_layout(
         self, block: BlockLike, buffer: tuple[str, int | str] | str, index_map: IndexMap | ir.AffineMap, pad_value: float | None = None

@@ -57,7 +57,7 @@ show(elementwise(1000), threads)
 # CHECK-LABEL: func.func private @main(%arg0: memref<?xf32>, %arg1: memref<?xf32>, %arg2: index
 # CHECK: scf.if
 # CHECK-NEXT: gpu.launch
-# CHECK: vector.load %arg0[%{{.*}}] : memref<?xf32>, vector<4xf32>
+# CHECK: vector.load %arg0[%{{.*}}] {alignment = 16 : i64} : memref<?xf32>, vector<4xf32>
 # CHECK: vector.store {{.*}} : memref<?xf32>, vector<4xf32>
 def vectors(s):
     blocks, inner, lanes = s.split("i", [None, 256, 4])

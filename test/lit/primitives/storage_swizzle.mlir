@@ -46,7 +46,7 @@ module attributes {transform.with_named_sequence} {
 
 // -----
 
-// CHECK: name = "X_shared", tir.annotations = {buffer_swizzle = {{\[\[}}0, 0]]}}
+// CHECK: name = "X_shared", tir.annotations = {buffer_swizzle = {{\[\[}}0, 0, 32]]}}
 module attributes {transform.with_named_sequence} {
   func.func @main(%x: tensor<64x64xf32> {relay.name = "X"}) -> tensor<64x64xf32> {
     %e = tensor.empty() : tensor<64x64xf32>
@@ -63,7 +63,7 @@ module attributes {transform.with_named_sequence} {
     %main = transform.structured.match ops{["func.func"]} attributes {sym_name = "main"} in %root : (!transform.any_op) -> !transform.any_op
     "schedule.cache_read"(%main) {block = "Y", read_buffer_index = 0, storage_scope = "shared"} : (!transform.any_op) -> ()
     "schedule.storage_swizzle"(%main) {block = "X_shared", buffer_index = "X_shared", axis = -2} : (!transform.any_op) -> ()
-    "schedule.storage_swizzle"(%main) {block = "X_shared", buffer_index = 0, axis = 0} : (!transform.any_op) -> ()
+    "schedule.storage_swizzle"(%main) {block = "X_shared", buffer_index = 0, axis = 0, chunk_bytes = 32} : (!transform.any_op) -> ()
     transform.yield
   }
 }

@@ -259,16 +259,16 @@ def test_keys_at_places_that_are_not_linear_are_read_chunk_by_chunk() -> None:
 
 
 @pytest.mark.parametrize(
-    ("elements", "size", "is_padded", "chunks", "order", "pitch"),
+    ("elements", "size", "is_padded", "chunks", "unpermuted", "pitch"),
     [
-        (8, 2, False, 2, "chunks", 32),
-        (24, 2, False, 4, "chunks", 64),
-        (40, 2, False, 6, "padded", 112),
-        (20, 4, True, 6, "padded", 112),
-        (16, 4, True, 4, "padded", 80),
+        (8, 2, False, 2, False, 32),
+        (24, 2, False, 4, False, 64),
+        (40, 2, False, 6, True, 112),
+        (20, 4, True, 6, True, 112),
+        (16, 4, True, 4, True, 80),
     ],
 )
-def test_lines_of_a_tile_have_whole_steps(elements: int, size: int, is_padded: bool, chunks: int, order: str, pitch: int) -> None:
+def test_lines_of_a_tile_have_whole_steps(elements: int, size: int, is_padded: bool, chunks: int, unpermuted: bool, pitch: int) -> None:
     """Steps of 32 bytes; only lines of a power of two of chunks have chunks that are permuted, others one chunk more: an odd number."""
     tile = tile_of(16, elements, size, is_padded)
-    assert (tile.chunks, tile.order, tile.pitch, tile.size) == (chunks, order, pitch, 16 * pitch)
+    assert (tile.chunks, tile.is_padded, tile.pitch, tile.size) == (chunks, unpermuted, pitch, 16 * pitch)

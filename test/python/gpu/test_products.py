@@ -20,7 +20,7 @@ from relayc.dialects.relay import build
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
-from relayc.pipelines.targets.cuda.strategies.product import pipeline
+from relayc.pipelines.tir.lower import launches
 from relayc.symbolic import Range
 
 EMULATED = Target("cuda", arch="sm_80", emulate=True, num_threads=2)
@@ -291,14 +291,14 @@ def test_numbers_are_fitted():
 
 
 def test_a_missing_barrier_is_a_race(monkeypatch):
-    monkeypatch.setattr(pipeline, "barrier", lambda: None)
+    monkeypatch.setattr(launches, "barrier", lambda: None)
     with pytest.raises(RuntimeError, match="expected a barrier between uses of shared memory"):
         run([matrix_product(20, 64, 24, dtype="float16")], "mma", MMA)
 
 
 def test_a_missing_wait_is_seen(monkeypatch):
     """Copies are there when somebody waits for them, not before: shared memory that nobody has written is not a number."""
-    monkeypatch.setattr(pipeline, "wait_for_copies", lambda groups: None)
+    monkeypatch.setattr(launches, "wait_for_copies", lambda groups: None)
     a, b = values((20, 64), "float16"), values((24, 64), "float16", seed=1)
     with PassContext(config=numbers("mma", MMA)):
         module = compile(program(lambda a, b: [build("nn.dense", a, b)], [a, b]), target=EMULATED)

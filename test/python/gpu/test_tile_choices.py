@@ -131,6 +131,12 @@ def test_tiles_that_no_block_has_become_smaller_where_they_are_too_large(tile, n
     assert found == replace(tile, **nearest)
 
 
+def test_a_tile_whose_copies_take_the_registers_becomes_shorter():
+    """More columns would not help."""
+    way = model(lambda t: 16 * t.depth + t.unit_rows * t.unit_columns, step=8, least=(4, 4))
+    assert fitted(BlockTile(64, 16, 32, 8, 4, 2, 1), way, SM_80) == BlockTile(64, 16, 8, 4, 4, 2, 1)
+
+
 @pytest.mark.parametrize(
     ("tile", "changes", "nearer"),
     [

@@ -29,14 +29,21 @@ from relayc.tir import Schedule, ScheduleError, T, TensorIntrin, from_source
 
 RNG = np.random.default_rng(11)
 EMULATED = Target("cuda", arch="sm_80", emulate=True)
-TYPES = {"f16": (np.float16, "float32"), "bf16": (ml_dtypes.bfloat16, "float32"), "s8": (np.int8, "int32")}
+TYPES = {
+    "f16": (np.float16, np.float16, "float32"),
+    "bf16": (ml_dtypes.bfloat16, ml_dtypes.bfloat16, "float32"),
+    "tf32": (np.float32, np.float32, "float32"),
+    "s8": (np.int8, np.int8, "int32"),
+    "u8": (np.uint8, np.uint8, "int32"),
+    "u8s8": (np.uint8, np.int8, "int32"),
+}
 
 
 def product(m, n, k, kind, across):
     """C = A B of small numbers, whose sums are exact; B is [k, n] where it lies across the depth, else [n, k]."""
-    dtype, total = TYPES[kind]
-    name = np.dtype(dtype).name
-    a, b = te.placeholder((m, k), name, name="A"), te.placeholder((k, n) if across else (n, k), name, name="B")
+    *dtypes, total = TYPES[kind]
+    names = [np.dtype(dtype).name for dtype in dtypes]
+    a, b = te.placeholder((m, k), names[0], name="A"), te.placeholder((k, n) if across else (n, k), names[1], name="B")
     r = te.reduce_axis((0, k), "k")
     at = (lambda j: b[r, j]) if across else (lambda j: b[j, r])
     c = te.compute((m, n), lambda i, j: te.sum(a[i, r].astype(total) * at(j).astype(total), axis=r), name="C")
@@ -57,11 +64,13 @@ def one_warp(
     scope="shared",
     row_axis="blockIdx.y",
     sums="warp",
+    chunk_bytes=None,
 ):
     """A schedule with blocks of one warp, some rows by some columns, in the steps of one instruction."""
-    steps, elements = (32, 16) if kind == "s8" else (16, 8)
-    total = "i32" if kind == "s8" else "f32"
-    tile_b = f"b_trans_{kind}_{steps}x{columns}" if across else f"b_{kind}_{columns}x{steps}"
+    elements = 16 // np.dtype(TYPES[kind][0]).itemsize
+    steps, total = 2 * elements, "i32" if elements == 16 else "f32"
+    kind_a, kind_b = ("u8", "s8") if kind == "u8s8" else (kind, kind)
+    tile_b = f"b_trans_{kind_b}_{steps}x{columns}" if across else f"b_{kind_b}_{columns}x{steps}"
 
     def schedule(s):
         out = s.cache_write("C", 0, sums)
@@ -76,10 +85,12 @@ def one_warp(
         *_, ci, cj, k = s.get_loops("C")
         k0, k1 = s.split(k, [None, steps])
         s.reorder(k0, ci, cj, k1)
-        for number, load in ((0, f"a_{kind}_{rows}x{steps}"), (1, tile_b)):
+        for number, load in ((0, f"a_{kind_a}_{rows}x{steps}"), (1, tile_b)):
             tile = s.cache_read("C", number, scope)
             if pitch is not None:
                 s.storage_align(tile, 0, 0, 32, pitch)
+            if chunk_bytes is not None and (number == 1 or not across):
+                s.storage_swizzle(tile, 0, 0, chunk_bytes)
             part = s.fuse(*s.compute_at(tile, k0))
             _, thread, lane = s.split(part, [None, 32, lanes or (elements if number == 0 or columns > 8 else elements // 2)])
             if threads:
@@ -97,15 +108,27 @@ def one_warp(
 
 
 @pytest.mark.parametrize(
-    ("kind", "across", "columns", "ahead", "asynchronous", "rows"),
-    [("bf16", True, 16, 2, True, 16), ("s8", False, 8, 3, True, 16), ("f16", True, 8, 1, False, 32)],
+    ("kind", "across", "columns", "ahead", "asynchronous", "rows", "chunk_bytes"),
+    [
+        ("bf16", True, 16, 2, True, 16, None),
+        ("s8", False, 8, 3, True, 16, None),
+        ("f16", True, 8, 1, False, 32, None),
+        ("f16", True, 16, 1, True, 16, 16),
+        ("tf32", False, 8, 2, True, 16, 16),
+        ("tf32", True, 16, 1, True, 16, 32),
+        ("tf32", True, 8, 1, False, 32, None),
+        ("u8", False, 16, 1, True, 16, 16),
+        ("u8s8", False, 8, 1, True, 32, None),
+    ],
 )
-def test_tiles_of_warps_are_products(kind, across, columns, ahead, asynchronous, rows):
-    """Of integers up to 3, whose sums of 96 products every type has exactly; races are checked for."""
-    dtype, total = TYPES[kind]
+def test_tiles_of_warps_are_products(kind, across, columns, ahead, asynchronous, rows, chunk_bytes):
+    """Of floats up to 3, whose sums of 96 products every type has exactly, and any bytes; races are checked for."""
+    *dtypes, total = TYPES[kind]
     m, n, k = 32, 16, 96
-    a, b = (RNG.integers(-3, 4, shape).astype(dtype) for shape in ((m, k), (k, n) if across else (n, k)))
-    schedule = one_warp(kind, across, columns, ahead, asynchronous, rows=rows)
+    limits = [(np.iinfo(d).min, np.iinfo(d).max + 1) if np.dtype(d).kind in "iu" else (-3, 4) for d in dtypes]
+    shapes = ((m, k), (k, n) if across else (n, k))
+    a, b = (RNG.integers(*limit, shape).astype(dtype) for limit, shape, dtype in zip(limits, shapes, dtypes, strict=True))
+    schedule = one_warp(kind, across, columns, ahead, asynchronous, rows=rows, chunk_bytes=chunk_bytes)
     with PassContext(config={"gpu.check_races": True}):
         kernel = relayc.compile_kernel(product(m, n, k, kind, across), schedule=schedule, target=EMULATED)
     np.testing.assert_array_equal(kernel(a, b), a.astype(total) @ (b if across else b.T).astype(total))
@@ -241,7 +264,8 @@ def main(X: T.Buffer((8,), "float32"), Y: T.Buffer((8,), "float32")):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("ldmatrix_a_trans_s8_32x16", "expected elements of 16 bits, which alone are transposed, found s8"),
+        ("ldmatrix_a_trans_s8_32x16", "expected elements of 16 or 32 bits, which alone are transposed, found s8"),
+        ("mma_f16s8_16x8x16", "expected two types of integers or one type of both operands, found f16, s8"),
         ("ldmatrix_a_f16_24x16", r"expected a multiple of 16 \(line\), found 24"),
         ("ldmatrix_b_f16_12x16", r"expected a multiple of 8 \(line\), found 12"),
         ("ldmatrix_a_f16_16x24", r"expected a multiple of 16 \(depth\), found 24"),

@@ -127,7 +127,7 @@ def test_only_stores_outside_the_result_wait_for_a_branch():
     branches = re.findall(r"scf\.if .*?\n(.*?)\}", kernel, re.DOTALL)
     assert len(branches) == 2 and all("vector.store" in branch and "load" not in branch for branch in branches)
     assert len(set(re.findall(r"arith\.cmpi (.*)", kernel))) == 2 + 1 + 5
-    assert set(re.findall(r"arith\.select .*: (\S+)", kernel)) == {"vector<2xi32>"}
+    assert set(re.findall(r"arith\.select .*: (\S+)", kernel)) == {"vector<4xi32>"}
 
 
 @pytest.mark.parametrize(("layout", "shape"), [("OIHW", (24, 1, 3, 3)), ("HWOI", (3, 3, 24, 1))])

@@ -389,15 +389,15 @@ def test_loads_of_registers_that_a_guard_leaves_out_are_within_the_buffer(index:
     assert (text.count("arith.minsi"), text.count("arith.maxsi"), text.count("scf.if")) == (smaller, larger, 1)
 
 
-def test_vectors_of_threads_are_aligned_by_number_where_their_place_has_symbols() -> None:
+def test_vectors_of_threads_are_aligned_where_all_their_places_are() -> None:
     head = 'def main(A: T.Buffer((4, {0}), "float32"), B: T.Buffer((4, {0}), "float32")):\n'
     loops = (
         '    for i in range(4):\n        for j in T.thread_binding(8, "threadIdx.x"):\n            for l in T.vectorized(4):\n'
         '                with T.block("B"):\n                    vi = T.axis.spatial(4, i)\n'
         "                    v = T.axis.spatial(32, j * 4 + l)\n                    B[vi, v] = A[vi, v] + 1.0\n"
     )
-    for columns, count in ((32, 0), ('"n * 4 + 32"', 2)):
-        n = "    n = T.int64()\n" if count else ""
+    for columns, count in (("32", 2), ("33", 0), ('"n * 4 + 32"', 2), ('"n * 2 + 32"', 0)):
+        n = "    n = T.int64()\n" if "n" in columns else ""
         assert lower(from_source(head.format(columns) + n + loops)).count("alignment = 16") == count
 
 

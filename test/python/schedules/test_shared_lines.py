@@ -25,10 +25,14 @@ def lowered(schedule: Schedule) -> str:
     return str(made)
 
 
-@pytest.mark.parametrize(("line", "chunk"), [(8, 4), (16, 4), (32, 4), (64, 4), (16, 8), (128, 8), (32, 16)])
-def test_chunks_of_neighbouring_lines_are_in_different_banks(line: int, chunk: int) -> None:
-    """Places are those of a permutation; chunks of one number of eight neighbouring lines fill the eight chunks of all banks."""
-    swizzle, count = Swizzle(line, chunk), 8 * max(line, 8 * chunk)
+@pytest.mark.parametrize(
+    ("line", "chunk", "fill"),
+    [(8, 4, 8), (16, 4, 8), (32, 4, 8), (64, 4, 8), (16, 8, 8), (128, 8, 8), (32, 16, 8), (16, 8, 4), (32, 8, 4), (64, 8, 4), (64, 32, 2)],
+)
+def test_chunks_of_neighbouring_lines_are_in_different_banks(line: int, chunk: int, fill: int) -> None:
+    """Places are those of a permutation; chunks of one number of as many neighbouring lines as chunks fill all banks do so."""
+    swizzle, count = Swizzle(line, chunk, fill), fill * max(line, fill * chunk)
+    assert swizzle.period == count
     with make_context(), ir.Location.unknown():
         module = ir.Module.create()
         with ir.InsertionPoint(module.body):
@@ -39,9 +43,9 @@ def test_chunks_of_neighbouring_lines_are_in_different_banks(line: int, chunk: i
         constants = {v: ir.IntegerAttr(op.attributes["value"]).value for op in module.body.operations for v in op.results}
         places = np.array([constants[op.operands[0]] for op in module.body.operations if op.operation.name == "test.place"])
     assert sorted(places) == list(range(0, count, chunk)) and (places // line == np.arange(0, count, chunk) // line).all()
-    banks = (places // chunk % 8).reshape(-1, 8, line // chunk)
+    banks = (places // chunk % fill).reshape(-1, fill, line // chunk)
     for lines in banks:
-        assert all(sorted(column) == list(range(8)) for column in lines.T)
+        assert all(sorted(column) == list(range(fill)) for column in lines.T)
 
 
 def turned(s: Schedule) -> None:
@@ -111,6 +115,14 @@ def test_lines_that_cannot_be_swizzled_are_refused(shape: tuple[int, int], axis:
         lowered(s)
 
 
+@pytest.mark.parametrize("chunk_bytes", [8, 24, 128])
+def test_chunks_of_other_sizes_are_refused(chunk_bytes: int) -> None:
+    s = Schedule(te.create_prim_func([x := te.placeholder((32, 32), name="A"), te.compute((32, 32), lambda i, j: x[j, i], name="B")]))
+    tile = s.cache_read("B", 0, "shared")
+    with pytest.raises(ScheduleError, match=f"chunk_bytes: expected a power of two from 16 to 64, found {chunk_bytes}"):
+        s.storage_swizzle(tile, 0, 0, chunk_bytes)
+
+
 def test_sums_in_a_swizzled_buffer() -> None:
     """While the steps of a loop run the sums are in registers; before and after they are in their places in shared memory."""
     x, k = te.placeholder((32, 40), name="A"), te.reduce_axis((0, 40), "k")
@@ -135,8 +147,8 @@ def test_sums_in_a_swizzled_buffer() -> None:
 def test_a_tensor_intrinsic_of_swizzled_lines_is_refused() -> None:
     def schedule(s: Schedule) -> None:
         on_tensor_cores(s)
-        s.storage_align("A_shared", 0, 0, 32, 0)
-        s.storage_swizzle("A_shared", 0, 0)
+        s.storage_align("C_shared", 0, 0, 32, 0)
+        s.storage_swizzle("C_shared", 0, 0)
 
     with pytest.raises(ScheduleError, match="expected no storage_swizzle of what a tensor intrinsic reads, found one"):
         relayc.compile_kernel(product_of_f16(64, 64, 64), target=GPU, schedule=schedule)
@@ -183,10 +195,15 @@ def test_copies_through_registers_are_loaded_before_an_iteration_computes_and_st
     assert re.search(r"arith.min[su]i", turn.split("vector.load %collapse_shape[")[0]), turn  # no elements behind the last ones are read
 
 
-def test_padding_before_the_first_element_is_copied_as_zeros() -> None:
-    """An asynchronous copy writes zeros where the index is below 0, as where it is not below the extent."""
+@pytest.mark.parametrize(("fill", "behind", "vector"), [(0.0, 0.0, 4), (3.0, 3.0, 4), (3.0, 0.0, 4), (0.0, 5.0, 1), (-2.0, 5.0, 2)])
+def test_padding_before_the_first_element_is_copied(fill: float, behind: float, vector: int) -> None:
+    """An asynchronous copy writes zeros where the index is below 0, as where it is not below the extent. Other numbers are stored."""
     x = te.placeholder((30, 8), name="A")
-    padded = te.compute((34, 8), lambda i, c: te.if_then_else(te.all(i >= 2, i < 32), x[i - 2, c], 0.0), name="P")
+
+    def element(i: te.Expr, c: te.Expr) -> te.Expr:
+        return te.if_then_else(te.all(i < 33), te.if_then_else(te.all(i >= 2, i < 32), x[i - 2, c], fill), behind)
+
+    padded = te.compute((34, 8), element, name="P")
     k = te.reduce_axis((0, 5), "k")
     mod = te.create_prim_func([x, te.compute((30, 8), lambda i, c: te.sum(padded[i + k, c], axis=k), name="C")])
 
@@ -196,7 +213,7 @@ def test_padding_before_the_first_element_is_copied_as_zeros() -> None:
         s.bind(s.fuse(i, c), "threadIdx.x")
         tile = s.cache_read("C", 0, "shared")
         rows, columns = s.compute_at(tile, k)
-        _, thread, lanes = s.split(s.fuse(rows, columns), [None, 240, 4])
+        _, thread, lanes = s.split(s.fuse(rows, columns), [None, 240, vector])
         s.bind(thread, "threadIdx.x")
         s.vectorize(lanes)
         s.compute_inline("P")
@@ -204,8 +221,10 @@ def test_padding_before_the_first_element_is_copied_as_zeros() -> None:
         s.annotate(k, "software_pipeline_async_stages", [0])
 
     given = np.random.default_rng(0).integers(-9, 9, (30, 8)).astype(np.float32)
-    kernel = relayc.compile_kernel(mod, target=GPU, schedule=schedule)
-    wide = np.pad(given, ((2, 2), (0, 0)))
+    with relayc.PassContext(config={"gpu.check_races": True}):
+        kernel = relayc.compile_kernel(mod, target=GPU, schedule=schedule)
+    wide = np.pad(given, ((2, 2), (0, 0)), constant_values=fill)
+    wide[33] = behind
     np.testing.assert_array_equal(kernel(given), sum(wide[j : j + 30] for j in range(5)))
 
 

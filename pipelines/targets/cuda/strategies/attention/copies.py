@@ -33,7 +33,7 @@ def tile_of(keys: int, elements: int, size: int, is_padded: bool) -> SharedTile:
       is_padded: whether lines are padded, whatever their length.
     """
     chunks = ceil_div(elements * size, STEP_CHUNKS * CHUNK) * STEP_CHUNKS
-    return SharedTile(keys, chunks, size, "padded" if is_padded or chunks & (chunks - 1) else "chunks")
+    return SharedTile(keys, chunks, size, is_padded or chunks & (chunks - 1) != 0)
 
 
 class TileCopy(ABC):

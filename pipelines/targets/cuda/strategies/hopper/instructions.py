@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
-from relayc.pipelines.targets.cuda.strategies.product.tensor_cores import Instruction
+from relayc.pipelines.targets.cuda.strategies.product.instructions import Instruction
 from relayc.pipelines.tir.gpu.bulk_copies import EIGHT_BYTES
 
 GROUP_THREADS = 128

@@ -13,6 +13,8 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cuda.strategies.hopper import instructions as hopper
 from relayc.pipelines.targets.cuda.strategies.hopper.operands import TileOperand
+from relayc.pipelines.targets.cuda.strategies.hopper.results import Destination, Matrix, Results, load_run
+from relayc.pipelines.targets.cuda.strategies.hopper.splits import Partials, turns_of, workspace_bytes
 from relayc.pipelines.targets.cuda.strategies.hopper.tile import (
     BRINGER_REGISTERS,
     GROUP_REGISTERS,
@@ -21,12 +23,9 @@ from relayc.pipelines.targets.cuda.strategies.hopper.tile import (
     STRIP_ROWS,
     GroupTile,
 )
-from relayc.pipelines.targets.cuda.strategies.product.nest import tile_at
+from relayc.pipelines.targets.cuda.strategies.product.instructions import Instruction
 from relayc.pipelines.targets.cuda.strategies.product.problem import digits, divided, hoisted
-from relayc.pipelines.targets.cuda.strategies.product.results import Destination, Matrix, Results, load_run
 from relayc.pipelines.targets.cuda.strategies.product.shared import SharedMemory, added, store
-from relayc.pipelines.targets.cuda.strategies.product.splits import Partials, turns_of, workspace_bytes
-from relayc.pipelines.targets.cuda.strategies.product.tensor_cores import Instruction
 from relayc.pipelines.tir.gpu import bulk_copies as bulk
 from relayc.pipelines.tir.gpu.aligned import AlignedEvaluator
 from relayc.pipelines.tir.gpu.launch import WARP, Launch, barrier, launch, shuffle, warp_barrier
@@ -34,6 +33,9 @@ from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
 from relayc.pipelines.tir.values import nest, vectors
 from relayc.pipelines.tir.values.evaluator import Evaluator
 from relayc.symbolic import Size, ceil_div, minimum, proves
+
+BAND = 8
+"""Rows of tiles that blocks go over column by column: neighbouring blocks share rows and columns, which the cache of the device keeps."""
 
 
 @dataclass(frozen=True)
@@ -282,3 +284,19 @@ class GroupNest:
     def _bounded(self, row: Index, column: Index, lanes: int) -> list[tuple[Index, Size, int]]:
         along = self.destination.direction.along_columns
         return [(row, self.problem.rows, 1 if along else lanes), (column, self.problem.columns, lanes if along else 1)]
+
+
+def tile_at(number: Index, grid: tuple[Size, Size]) -> tuple[Index, Index]:
+    """Row and column of a tile by its number in a grid of rows and columns: along the columns of a band of rows of tiles, one column of the
+    band after the other."""
+    rows, columns = grid
+    if proves(lambda: columns == 1):
+        return number, Index()
+    if proves(lambda: rows <= BAND):
+        column, row = divided(number, rows)
+        return row, column
+    band, within = divided(number, columns * BAND)
+    first, value = hoisted(band * BAND), emit.materialize(within)
+    height = emit.smaller(emit.arith("subi", emit.index_constant(rows), emit.materialize(first)), BAND)
+    column, row = (emit.arith(name, value, height) for name in ("divui", "remui"))
+    return first + Var.below(BAND, row, name="row"), Index.of(Var.below(columns, column, name="column"))

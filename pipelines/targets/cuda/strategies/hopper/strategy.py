@@ -57,7 +57,8 @@ def _operands(problem: Problem, ways: Sequence[Way], convolution: Convolution | 
 def _way(problem: Problem, takes_lines: bool, position: int) -> Way:
     """How an operand is copied: across the depth if the product instruction accepts it; parameters are packed along the depth."""
     operand = (problem.contraction.a, problem.contraction.b)[position]
-    return way_of(problem, operand, operand.node.element, True, takes_lines and not can_pack(problem.kernel, operand))
+    takes_lines = takes_lines and not can_pack(problem.kernel, operand)
+    return way_of(problem, operand, operand.node.element, True, takes_lines, pads=True)
 
 
 def _product(problem: Problem, ways: Sequence[Way], convolution: Convolution | None) -> Product:

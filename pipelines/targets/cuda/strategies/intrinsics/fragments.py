@@ -20,7 +20,7 @@ LINE_BYTES = 16
 """Of a line of a matrix that ldmatrix reads."""
 _MATRIX = 8
 """Lines of such a matrix."""
-TYPES = {"f16": ("float16", 16), "bf16": ("bfloat16", 16), "s8": ("int8", 8)}
+TYPES = {"f16": ("float16", 16), "bf16": ("bfloat16", 16), "tf32": ("float32", 32), "s8": ("int8", 8), "u8": ("uint8", 8)}
 """Element types of operands, by their names in PTX: the dtype in te, and the bits."""
 SUM_TYPES = {"f32": "float32", "i32": "int32"}
 
@@ -67,14 +67,29 @@ class LoadMatrix:
         assert call.lane is not None
         source, piece = call["S"], LINE_BYTES * 8 // self.bits
         self._check(source, piece)
-        line, part = self._place(call.lane, piece)
         depth = STEP_BYTES * 8 // self.bits
-        at_once = ROWS if self.lines % ROWS == 0 else COLUMNS
+        at_once = ROWS if self.lines % ROWS == 0 or self.which == "a" else COLUMNS
+        load = self._words if self.transposed and self.bits == 32 else self._matrices
         for first in range(0, self.lines, at_once):
             for step in range(0, self.steps, depth):
-                place = (part + step, line + first) if self.transposed else (line + first, part + step)
-                words = load_matrices(pointer(source.buffer, source.at(*place), SHARED), at_once // 4, self.transposed)
-                self._keep(call, first, step // depth, words)
+                self._keep(call, first, step // depth, load(source, call.lane, first, step, at_once))
+
+    def _matrices(self, source: Operand, lane: ir.Value, first: int, step: int, lines: int) -> list[ir.Value]:
+        line, part = self._place(lane, LINE_BYTES * 8 // self.bits)
+        place = (part + step, line + first) if self.transposed else (line + first, part + step)
+        return load_matrices(pointer(source.buffer, source.placed(source.at(*place)), SHARED), lines // 4, self.transposed)
+
+    def _words(self, source: Operand, lane: ir.Value, first: int, step: int, lines: int) -> list[ir.Value]:
+        """The words that matrices would have, one by one: ldmatrix transposes elements of 16 bits only."""
+        line = Index.of(Var.below(_MATRIX, _bits(lane, 2, _MATRIX), name="line")) + first
+        part = Index.of(Var.below(4, _bits(lane, 0, 4), name="part")) + step
+        found = []
+        for number in range(lines // 4):
+            half, later = (number % 2, number // 2) if self.which == "a" else (number // 2, number % 2)
+            at = source.placed(source.at(part + later * 4, line + half * _MATRIX))
+            value = emit.create("memref.load", [source.element], [source.buffer, emit.materialize(at)])
+            found.append(emit.create("arith.bitcast", [ir.IntegerType.get_signless(32)], [value]))
+        return found
 
     def _check(self, source: Operand, piece: int) -> None:
         where = f"tensor intrinsic {self.name}: S"
@@ -143,11 +158,12 @@ def _load_matrix(which: str, transposed: str | None, kind: str, first: str, seco
     type_, bits = TYPES[kind]
     fragments = operand_fragments(which, bits, bool(transposed))
     check_tile(name, {"line": lines, "depth": steps}, fragments)
-    if transposed and bits != 16:
-        raise ScheduleError(f"tensor intrinsic {name}: expected elements of 16 bits, which alone are transposed, found {kind}")
+    if transposed and bits < 16:
+        raise ScheduleError(f"tensor intrinsic {name}: expected elements of 16 or 32 bits, which alone are transposed, found {kind}")
     s = te.placeholder((int(first), int(second)), type_, name="S")
     copied = te.create_prim_func([s, te.compute((int(first), int(second)), lambda i, j: s[i, j], name="W")])
-    return TensorIntrin.register(name, copied, LoadMatrix(name, which, lines, steps, bits, bool(transposed)), fragments={"W": fragments})
+    implementation = LoadMatrix(name, which, lines, steps, bits, bool(transposed))
+    return TensorIntrin.register(name, copied, implementation, fragments={"W": fragments}, swizzled="S")
 
 
 def _store(instruction: str, kind: str, rows: str, columns: str) -> TensorIntrin:
@@ -169,6 +185,6 @@ def check_tile(name: str, extents: dict[str, int], *fragments: Fragments) -> Non
 _NUMBERS = r"([1-9]\d{0,2})x([1-9]\d{0,2})"
 for _which, _lines in (("a", "rows"), ("b", "columns")):
     _name, _pattern = f"ldmatrix_{_which}", rf"ldmatrix_({_which})_(trans_)?"
-    TensorIntrin.register_family(f"{_name}_{{type}}_{{{_lines}}}x{{steps}}", rf"{_pattern}(f16|bf16|s8)_{_NUMBERS}", _load_matrix)
+    TensorIntrin.register_family(f"{_name}_{{type}}_{{{_lines}}}x{{steps}}", rf"{_pattern}(f16|bf16|tf32|s8|u8)_{_NUMBERS}", _load_matrix)
 for _name in ("mma", "wgmma"):
     TensorIntrin.register_family(f"{_name}_store_{{type}}_{{rows}}x{{columns}}", rf"({_name})_store_(f32|i32)_{_NUMBERS}", _store)

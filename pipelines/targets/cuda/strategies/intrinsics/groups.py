@@ -15,8 +15,6 @@ from relayc.pipelines.tir.tree.members import ScheduleError
 
 _MOST_COLUMNS, _FEW_COLUMNS = 256, 24
 """Columns of an instruction at most, and the number beyond which columns of integers are multiples of 16 (PTX ISA, "Matrix Shape")."""
-_TYPES = {**TYPES, "tf32": ("float32", 32)}
-"""Element types of operands, by their names in PTX: the dtype in te, and the bits."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +111,7 @@ _PRODUCTS = Asynchronous(hopper.commit_products, hopper.wait_products)
 def _multiply_add(a: str | None, b: str | None, kind: str, *sizes: str) -> TensorIntrin:
     name = f"wgmma_{a or ''}{b or ''}{kind}_{'x'.join(sizes)}"
     rows, columns, steps = map(int, sizes)
-    type_, bits = _TYPES[kind]
+    type_, bits = TYPES[kind]
     instruction = Instruction(kind, kind, bits, "i32" if kind == "s8" else "f32")
     sums = group_sums(instruction.sums)
     check_tile(name, {"row": rows, "column": columns}, sums)

@@ -98,6 +98,8 @@ def _nearer(tile: BlockTile, model: Model) -> BlockTile:
             return replace(tile, unit_rows=tile.unit_rows // 2)
         if tile.unit_columns > model.least[1]:
             return replace(tile, unit_columns=tile.unit_columns // 2)
+        if threads >= WARP and tile.depth > model.step:
+            return replace(tile, depth=tile.depth // 2)  # the registers are those of copies
         return replace(tile, columns=2 * tile.columns)
     if threads <= MOST_THREADS and registers * threads <= REGISTERS:
         if tile.stages > 2:
@@ -173,4 +175,5 @@ def _fills(tile: BlockTile, sizes: Sizes) -> bool:
 def _split(tile: BlockTile, sizes: Sizes) -> Iterator[BlockTile]:
     """The tile with 1, 2, 4, ... splits of at least FEWEST_TURNS turns."""
     most = min(MOST_SPLITS, ceil_div(sizes.depth, tile.depth) // FEWEST_TURNS)
-    yield from (replace(tile, splits=splits) for splits in powers_of_two(1, max(1, most)))
+    yield tile
+    yield from (replace(tile, splits=splits) for splits in powers_of_two(2, most))

@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.emission.index import Index
-from relayc.pipelines.targets.cuda.strategies.product.problem import Point, Problem, can_pack, digits, hoisted
+from relayc.pipelines.targets.cuda.strategies.product.problem import Problem, can_pack
 from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK
 from relayc.pipelines.te.read.access import MergedLoop
 from relayc.pipelines.te.read.contraction import ProductOperand
@@ -24,7 +22,8 @@ class Way:
       element: the element type in shared memory.
       along_depth: whether a line of shared memory runs along the depth; otherwise it runs along rows or columns.
       copied: bytes of an asynchronous copy; 0 if elements go through registers.
-      packing: the layout in which a packed operand is passed: lines of the depth, padded with zeros to `pitch` elements.
+      is_packed: whether the operand is passed in another layout, whose lines are contiguous.
+      packing: the layout of a padded operand: lines of the depth, padded with zeros to `pitch` elements.
     """
 
     operand: ProductOperand
@@ -33,6 +32,7 @@ class Way:
     element: ir.Type
     along_depth: bool
     copied: int
+    is_packed: bool = False
     packing: Packing | None = None
     pitch: int = 0
 
@@ -57,13 +57,17 @@ class Way:
         return is_run and exact(inner.extent, count) is not None
 
 
-def way_of(problem: Problem, operand: ProductOperand, element: ir.Type, is_asynchronous: bool, takes_lines: bool) -> Way:
-    """Chooses the way with the widest copies; a parameter without copies of CHUNK bytes is packed.
+def way_of(
+    problem: Problem, operand: ProductOperand, element: ir.Type, is_asynchronous: bool, takes_lines: bool, pads: bool = False
+) -> Way:
+    """Chooses the way with the widest copies. A parameter without copies of CHUNK bytes is packed, along the depth unless only its lines
+    have wider copies.
 
     Args:
       element: the element type in shared memory.
       is_asynchronous: whether the target has asynchronous copies from memory to shared memory.
       takes_lines: whether tiles may run along rows or columns.
+      pads: whether a packed parameter is padded to whole chunks.
     """
     c = problem.contraction
     is_a = operand is c.a
@@ -73,8 +77,21 @@ def way_of(problem: Problem, operand: ProductOperand, element: ir.Type, is_async
     if not takes_lines:
         across = 0
     if max(along, across) < CHUNK and is_asynchronous and operand.node.element == element and can_pack(problem.kernel, operand):
-        return _packed(problem, operand, loops, extent, element)
+        if pads:
+            return _packed(problem, operand, loops, extent, element)
+        packed_along, packed_across = (_whole(n, element) for n in (problem.depth, extent))
+        if not takes_lines:
+            packed_across = 0
+        if max(packed_along, packed_across) > max(along, across):
+            copied = max(packed_along, packed_across)
+            return Way(operand, loops, extent, element, packed_along >= packed_across, copied, is_packed=True)
     return Way(operand, loops, extent, element, along >= across, max(along, across))
+
+
+def _whole(extent: Size, element: ir.Type) -> int:
+    """Bytes of the widest copies into which a contiguous line of elements divides; 0 for none."""
+    sizes = (CHUNK, CHUNK // 2, CHUNK // 4)
+    return next((size for size in sizes if size * 8 >= element.width and exact(extent, size * 8 // element.width) is not None), 0)
 
 
 def _widest(problem: Problem, operand: ProductOperand, element: ir.Type, loops: Sequence[MergedLoop], along_depth: bool) -> int:
@@ -103,61 +120,4 @@ def _packed(problem: Problem, operand: ProductOperand, loops: Sequence[MergedLoo
     batch = problem.contraction.batch
     shape = (*(v.extent for v in batch), *(v.extent for v in lines), pitch)
     packing = Packing.reading("lines", operand.node.shape, operand.indices, every, shape, lines=len(batch) + len(lines))
-    return Way(operand, loops, extent, element, True, CHUNK, packing=packing, pitch=pitch)
-
-
-@dataclass(frozen=True)
-class Part:
-    """One of the two parts whose sum is the index of an operand: the part that depends on the line, or on the depth.
-
-    Attributes:
-      offset: in elements; checks: indices that are compared with extents, because of padding; indices: one for each dimension.
-    """
-
-    offset: Index
-    checks: tuple[Index, ...]
-    indices: tuple[Index, ...]
-
-
-class Places:
-    """The indices of the elements of an operand, as sums of a part that depends on the line and a part that depends on the depth.
-
-    Attributes:
-      is_computed: whether the kernel computes the operand: then the parts have indices, and no offset.
-    """
-
-    def __init__(self, problem: Problem, way: Way) -> None:
-        self.problem, self.way = problem, way
-        self.is_computed = memory_of(way.operand.node) is None
-        self.variables = {v for loop in problem.reduction for v in loop.members}
-
-    def of_line(self, line: Index, batch: Point) -> Part:
-        """The part that depends on the line, computed once, at the ambient insertion point."""
-        way = self.way
-        if way.packing is not None:
-            number = self.problem.contraction.batch_at(batch) * prod(loop.extent for loop in way.loops) + line
-            return Part(hoisted(number * way.pitch), (), ())
-        operand = way.operand
-        point = {**batch, **digits(line, _single(way.loops) if self.is_computed else way.loops)}
-        if self.is_computed:
-            return Part(Index(), (), tuple(hoisted(index.at(point)) for index in operand.indices))
-        return Part(hoisted(operand.offset.at(point)), tuple(hoisted(index.at(point)) for index, _ in operand.checks), ())
-
-    def of_depth(self, depth: Index) -> Part:
-        """The part that depends on a step of the depth."""
-        if self.way.packing is not None:
-            return Part(depth, (), ())
-        operand, loops = self.way.operand, self.problem.reduction
-        point = digits(depth, _single(loops) if self.is_computed else loops)
-        if self.is_computed:
-            return Part(Index(), (), tuple(self._own(index).at(point) for index in operand.indices))
-        return Part(self._own(operand.offset).at(point), tuple(self._own(index).at(point) for index, _ in operand.checks), ())
-
-    def _own(self, index: Index) -> Index:
-        """The terms of an index that depend on the depth."""
-        return Index(0, {v: c for v, c in index.terms.items() if v in self.variables})
-
-
-def _single(loops: Sequence[MergedLoop]) -> list[MergedLoop]:
-    """The loops from which loops were merged: a computed operand may need them apart, although memory does not."""
-    return [MergedLoop([v], v.extent) for loop in loops for v in loop.members]
+    return Way(operand, loops, extent, element, True, CHUNK, True, packing, pitch)

@@ -7,6 +7,7 @@ from math import prod
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK
 from relayc.pipelines.te.read.access import Accesses, MergedLoop, collapse
 from relayc.pipelines.te.read.contraction import Contraction, ProductOperand, match
 from relayc.pipelines.te.read.graph import Kernel
@@ -55,6 +56,12 @@ class Problem:
         return self.batches * self.rows * self.columns
 
     @property
+    def starts_at_zero(self) -> bool:
+        """Whether the sums begin at 0."""
+        (init,) = self.contraction.structured.inits
+        return init.kind == "splat" and init.op.attributes["value"].value == 0
+
+    @property
     def sums(self) -> ir.Type:
         """The element type of the sums."""
         return self.contraction.node.element
@@ -90,6 +97,39 @@ def can_pack(kernel: Kernel, operand: ProductOperand) -> bool:
     """Whether an operand is a parameter whose layout may change: its sizes are numbers, and it has no padding."""
     node = operand.node
     return is_param(kernel, node) and not operand.checks and all(isinstance(d, int) for d in node.shape)
+
+
+@dataclass(frozen=True)
+class Direction:
+    """How elements of the result are stored together.
+
+    Attributes:
+      along_columns: whether they are neighbours along the columns, else along the rows.
+      lanes: how many, a power of two.
+    """
+
+    along_columns: bool
+    lanes: int
+
+
+def direction_of(problem: Problem) -> Direction:
+    """The direction in which the result is contiguous, and the lanes, of 16 bytes or fewer, that divide all contiguous runs."""
+    c = problem.contraction
+    most = max(1, CHUNK * 8 // max(8, c.root.element.width))
+    by_rows = c.store_stride(c.column) != 1 and bool(c.rows) and c.store_stride(c.rows[-1].var) == 1
+    line = c.rows[-1] if by_rows else c.columns[-1]
+    if c.store_stride(line.var) != 1:
+        return Direction(not by_rows, 1)
+    offset = c.output_offset()
+    others = [
+        line.extent,
+        offset.const,
+        *(offset.coefficient(loop.var) for loop in (*problem.batch, *c.rows, *c.columns) if loop is not line),
+    ]
+    lanes = most
+    while any(exact(other, lanes) is None for other in others):
+        lanes //= 2
+    return Direction(not by_rows, lanes)
 
 
 def digits(number: Index, loops: Sequence[MergedLoop]) -> Point:
@@ -138,9 +178,3 @@ def aligned(index: Index, most: Size, step: int) -> Index:
     if index.is_constant:
         return index
     return Index.of(Var(0, most, emit.materialize(index), step, name="aligned"))
-
-
-def is_below(index: Index, limit: Size) -> bool:
-    """Whether it is proved that an index is below a limit."""
-    high = index.bounds()[1]
-    return proves(lambda: high < limit)

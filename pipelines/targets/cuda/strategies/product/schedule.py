@@ -6,28 +6,24 @@ computes a tile: it copies tiles of the operands to shared memory, ahead of thei
 results go through shared memory, so that neighbouring threads store neighbouring elements.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import ClassVar
 
 from relayc.pipelines.emission.index import Var
-from relayc.pipelines.targets.cuda.architectures import WARP
 from relayc.pipelines.targets.cuda.strategies.general import split_threads
 from relayc.pipelines.targets.cuda.strategies.product.operands import Way
-from relayc.pipelines.targets.cuda.strategies.product.problem import Problem
-from relayc.pipelines.targets.cuda.strategies.product.results import direction_of
-from relayc.pipelines.targets.cuda.strategies.product.shared import BANK_CHUNKS
+from relayc.pipelines.targets.cuda.strategies.product.problem import Problem, direction_of
+from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK
 from relayc.pipelines.targets.cuda.strategies.product.tile import BlockTile
-from relayc.pipelines.te.read.contraction import ProductOperand
-from relayc.pipelines.tir.schedule.references import LoopRV
+from relayc.pipelines.tir.schedule.references import BlockRV, LoopRV
 from relayc.pipelines.tir.schedule.schedule import Schedule
 from relayc.pipelines.tir.tree.indices import variables
 from relayc.pipelines.tir.tree.layouts import map_of
 from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.symbolic import ceil_div, exact
 
-RUN = 4
-"""Elements that a thread reads of shared memory at once."""
 BAND = 8
 """Rows of tiles, at most, that blocks go over column by column: neighbouring blocks share rows and columns, which the cache of the device
 keeps. There are whole bands."""
@@ -35,31 +31,40 @@ SUM_THREADS = 256
 """Of a block that adds splits."""
 
 
-class ProductSchedule:
-    """Schedules a product that threads sum by multiply-adds.
+class ProductSchedule(ABC):
+    """Schedules a product: what threads and tensor cores have in common.
+
+    Attributes:
+      scope: of the sums in registers.
+      gathers_chunks: whether a thread copies chunks of elements that go through registers, and not single elements.
 
     Args:
       ways: how A and B are copied.
+      threads: of a block.
+      step: the steps of the depth whose operands are in registers at once.
     """
 
-    def __init__(self, s: Schedule, problem: Problem, tile: BlockTile, ways: Sequence[Way]) -> None:
+    scope: ClassVar[str]
+    gathers_chunks: ClassVar[bool]
+
+    def __init__(self, s: Schedule, problem: Problem, tile: BlockTile, ways: Sequence[Way], threads: int, step: int) -> None:
         self.s, self.problem, self.tile, self.ways = s, problem, tile, ways
-        self.threads = tile.units
+        self.threads, self.step = threads, step
         self.counts = (tile.rows // tile.unit_rows, tile.columns // tile.unit_columns)
-        across = min(self.counts[1], BANK_CHUNKS)
-        self.near = (min(self.counts[0], WARP // across), across)
-        """Threads of a warp along rows and columns: a warp reads few lines of either operand, in different banks."""
+        """Units of a tile along rows and columns."""
+        self.is_split = tile.splits > 1
+        """Whether the sums of parts of the depth are added, and to what they begin with, by a second launch."""
         self.direction = direction_of(problem)
 
     def write(self) -> None:
         """Schedules the kernel."""
         s, tile = self.s, self.tile
         self._as_matrices()
-        if tile.splits > 1:
+        if self.is_split:
             self._split_depth()
-        parts = [1] if tile.splits > 1 else []
+        parts = [1] if self.is_split else []
         stored = self._padded(tile.rows, tile.columns, *parts, tile.depth)
-        if tile.splits > 1:
+        if self.is_split:
             self.result = stored or str(s.cache_write(self.product, 0, "shared"))
         elif stored is not None:
             s.compute_inline(stored)
@@ -78,9 +83,9 @@ class ProductSchedule:
     def _as_matrices(self) -> None:
         """The block of the product gets the iterators [batch,] row, column, depth."""
         s, c = self.s, self.problem.contraction
-        for operand, way in zip((c.a, c.b), self.ways, strict=True):
-            if way.packing is not None:
-                self._pack(operand)
+        for way in self.ways:
+            if way.is_packed:
+                self._pack(way)
         extents = [v.extent for v in c.variables]
         self.product = next(b.name for b in s.nest.blocks().values() if b.is_reduction and list(b.extents) == extents)
         groups = [[c.variables.index(v) for v in members] for members in self._lines()]
@@ -115,23 +120,15 @@ class ProductSchedule:
                 found[3 if v in steps else 1].insert(0, v)
         return found if c.batch else found[1:]
 
-    def _pack(self, operand: ProductOperand) -> None:
-        """Changes the layout of a parameter: its lines, and in each the depth in the order in which it is summed."""
-        s, steps = self.s, self._lines()[-1]
-        places = [next((steps.index(v) for v in index.terms if v in steps), -1) for index in operand.indices]
-        order = sorted(range(len(places)), key=lambda d: places[d])
-        buffer = s.nest.entry.arguments[operand.node.position]
+    def _pack(self, way: Way) -> None:
+        """Changes the layout of a parameter: its lines along the depth, in the order in which it is summed, or across it."""
+        s, steps, indices = self.s, self._lines()[-1], way.operand.indices
+        lines = [] if way.along_depth else [v for loop in way.loops for v in loop.members]
+        ranks = {v: rank for rank, v in enumerate((*steps, *lines))}
+        order = sorted(range(len(indices)), key=lambda d: next((ranks[v] for v in indices[d].terms if v in ranks), -1))
+        buffer = s.nest.entry.arguments[way.operand.node.position]
         reader = next(b.name for b in s.nest.blocks().values() if any(a.buffer == buffer for a in b.loads()))
         s.transform_layout(reader, s.nest.buffer_name(buffer), map_of(len(order), lambda *i: [i[d] for d in order]))
-
-    def _run(self, way: Way) -> int:
-        """Elements that a thread copies at once."""
-        lanes, depth = max(1, way.run), self.problem.depth
-        if way.packing is None:
-            return lanes
-        while exact(depth, lanes) is None:
-            lanes //= 2
-        return lanes
 
     def _split_depth(self) -> None:
         """Sums of parts of the depth in a workspace, which a second launch adds."""
@@ -164,75 +161,74 @@ class ProductSchedule:
         band = next(n for n in range(BAND, 0, -1) if exact(tiles, n) is not None)
         i0, within, rows = s.split(i, [None, band, tile.rows])
         j0, columns = s.split(j, [None, tile.columns])
-        k0, k1, k2 = s.split(k, [None, tile.depth // RUN, RUN])
+        k0, k1, k2 = s.split(k, [None, tile.depth // self.step, self.step])
         s.reorder(*around, i0, j0, within, k0, rows, columns, k1, k2)
         block = s.fuse(*around, i0, j0, within)
         s.bind(block, "blockIdx.x")
-        thread, (*own, last) = self._in_threads(rows, columns)
-        s.reorder(thread, k1, k2, *own, last)
-        for loop in (k1, k2, *own):
-            s.unroll(loop)
-        s.vectorize(last)
-        staged = s.cache_write(self.product, 0, "local")
+        s.unroll(k1)
+        self._units(rows, columns, k1, k2)
+        staged = s.cache_write(self.product, 0, self.scope)
         *_, rows, columns = s.reverse_compute_at(staged, block, preserve_unit_loops=True)
-        self._store(rows, columns)
+        strip = self._stage(staged, rows, columns)
+        s.unroll(strip)
+        loops = s.reverse_compute_at(self.result, strip, preserve_unit_loops=True)
+        self._over_threads(self._contiguous(loops)[-2:], self.direction.lanes)
         for number in (0, 1):
-            self._copy(number, k0, k1)
+            shared, dimensions = self._copy(number, k0)
+            self._load(number, shared, dimensions)
+        self._sum()
         s.annotate(k0, "software_pipeline_stage", [0, 0, tile.stages - 1])
         if any(way.copied for way in self.ways):
             s.annotate(k0, "software_pipeline_async_stages", [0])
 
-    def _in_threads(self, rows: LoopRV, columns: LoopRV) -> tuple[LoopRV, list[LoopRV]]:
-        """Distributes a tile over threads; gives the loop of the threads and the loops over what each has."""
-        parts = [self._parts(number, loop) for number, loop in enumerate((rows, columns))]
-        (outer_row, row, own_rows), (outer_column, column, own_columns) = parts
-        self.s.reorder(outer_row, outer_column, row, column, *own_rows, *own_columns)
-        thread = self.s.fuse(outer_row, outer_column, row, column)
-        self.s.bind(thread, "threadIdx.x")
-        return thread, [*own_rows, *own_columns]
+    @abstractmethod
+    def _units(self, rows: LoopRV, columns: LoopRV, k1: LoopRV, k2: LoopRV) -> None:
+        """Distributes the sums of a tile over threads: its rows, columns, and the steps of the depth of a stage."""
 
-    def _parts(self, number: int, loop: LoopRV) -> tuple[LoopRV, LoopRV, list[LoopRV]]:
-        """Splits the lines of an operand: into outer and inner threads, and the loops over a thread's lines. A thread has every n-th line
-        for n threads if lines run along the depth, otherwise runs of lines."""
-        unit, count, near = (self.tile.unit_rows, self.tile.unit_columns)[number], self.counts[number], self.near[number]
-        if self.ways[number].along_depth:
-            own, outer, inner = self.s.split(loop, [unit, count // near, near])
-            return outer, inner, [own]
-        own, outer, inner, run = self.s.split(loop, [unit // RUN, count // near, near, RUN])
-        return outer, inner, [own, run]
+    @abstractmethod
+    def _stage(self, staged: BlockRV, rows: LoopRV, columns: LoopRV) -> LoopRV:
+        """Schedules the stores of the sums of a tile to shared memory, strip by strip; gives the loop over the strips."""
 
-    def _copy(self, number: int, k0: LoopRV, k1: LoopRV) -> None:
-        """Copies an operand to shared memory, and from there to registers."""
-        s, way, count = self.s, self.ways[number], self.counts[number]
+    @abstractmethod
+    def _load(self, number: int, shared: BlockRV, dimensions: int) -> None:
+        """Arranges an operand in shared memory, which has some dimensions there, and loads it to registers."""
+
+    @abstractmethod
+    def _sum(self) -> None:
+        """Schedules the sums of a unit, whose operands are in registers."""
+
+    def _over_threads(self, loops: Sequence[LoopRV], lanes: int) -> LoopRV:
+        """Distributes nested loops over the threads of a block, each of which has some lanes; gives the loop around."""
+        return split_threads(self.s, loops, self.threads, lanes)[0]
+
+    def _line(self, dimensions: int) -> int:
+        """Which of the dimensions of an operand is that of its lines: [batch,] line, [split,] depth."""
+        return dimensions - (3 if self.is_split else 2)
+
+    def _copy(self, number: int, k0: LoopRV) -> tuple[BlockRV, int]:
+        """Copies an operand to shared memory; gives the copy, and its dimensions."""
+        s, way = self.s, self.ways[number]
         shared = s.cache_read(self.product, self._operand(number), "shared")
         *_, depth = loops = s.compute_at(shared, k0, preserve_unit_loops=True)
         while producers := s.get_producers(shared):
             for producer in producers:
                 s.compute_inline(producer)
-        at = len(loops) - (2 if self.tile.splits == 1 else 3)
-        lines = [loops[at], depth] if self.has_lines[number] else [depth]
-        if not way.along_depth or way.is_read_by_lines(self.problem):
-            lines.reverse()  # neighbouring threads copy neighbouring elements
-        s.reorder(*(loop for loop in loops if loop not in lines), *lines)
-        units, _ = split_threads(s, lines, self.threads, self._run(way))
+        lines = [loops[self._line(len(loops))], depth] if self.has_lines[number] else [depth]
+        if not way.along_depth:
+            lines.reverse()
+        *slow, fast = lines
+        gathered = CHUNK // way.element_bytes if self.gathers_chunks else 1
+        lanes = way.run if way.copied else gathered
+        fast, run = s.split(fast, [None, lanes])
+        threads = [*slow, fast]
+        if way.is_read_by_lines(self.problem):
+            threads.reverse()  # neighbouring threads copy neighbouring elements
+        s.reorder(*(loop for loop in loops if loop not in lines), *threads, run)
+        units = self._over_threads([*threads, run], lanes)
         if not way.copied:
             s.annotate(shared, "software_pipeline_registers", True)
             s.unroll(units)
-        if self.has_lines[number]:
-
-            def layout(*i: Any) -> list[Any]:
-                if way.along_depth:
-                    return [*i[:at], i[at] // count, i[at] % count, *i[at + 1 :]]
-                return [*i[:at], *i[at + 1 :], i[at] // (RUN * count), i[at] // RUN % count, i[at] % RUN]
-
-            s.transform_layout(self.product, str(shared), map_of(len(loops), layout))
-            if way.along_depth and self.tile.depth > RUN:
-                s.storage_swizzle(shared, 0, at + 1)
-        registers = s.cache_read(self.product, str(shared), "local")
-        *loops, last = s.compute_at(registers, k1, preserve_unit_loops=True)
-        for loop in loops:
-            s.unroll(loop)
-        s.vectorize(last)
+        return shared, len(loops)
 
     def _operand(self, number: int) -> str:
         """The buffer of A or B that the product reads: the result of the copies that index and pad the operand."""
@@ -244,20 +240,6 @@ class ProductSchedule:
     def _reordered(self, *loops: LoopRV) -> Sequence[LoopRV]:
         self.s.reorder(*loops)
         return loops
-
-    def _store(self, rows: LoopRV, columns: LoopRV) -> None:
-        """Stores the sums of a tile through shared memory, strip by strip: first the first row, or run of rows, of all threads."""
-        s = self.s
-        thread, (strip, *own, last) = self._in_threads(rows, columns)
-        s.reorder(strip, thread)
-        for loop in (strip, *own):
-            s.unroll(loop)
-        if self.ways[1].along_depth:
-            s.unroll(last)
-        else:
-            s.vectorize(last)
-        loops = s.reverse_compute_at(self.result, strip, preserve_unit_loops=True)
-        split_threads(s, self._contiguous(loops)[-2:], self.threads, self.direction.lanes)
 
     def _contiguous(self, loops: Sequence[LoopRV]) -> Sequence[LoopRV]:
         """Loops over [batch,] rows and columns of the result, in the order in which it is contiguous."""

@@ -25,20 +25,18 @@ class SharedTile:
       lines, chunks: its extents: threads step along lines; the chunks of a line are contiguous. Both are powers of two, except for padded
         lines.
       element_bytes: of an element.
-      order: the reads for which chunks are permuted: "chunks", one chunk of each of eight lines at a time; "words", eight words of four
-        bytes of each of four lines; "padded": lines have an odd number of chunks and need no permutation for reads of one chunk of eight
-        lines.
+      is_padded: whether lines have an odd number of chunks, which need no permutation.
     """
 
     lines: int
     chunks: int
     element_bytes: int
-    order: str = "chunks"
+    is_padded: bool = False
 
     @property
     def pitch(self) -> int:
         """Bytes of a line."""
-        return (self.chunks | 1 if self.order == "padded" else self.chunks) * CHUNK
+        return (self.chunks | 1 if self.is_padded else self.chunks) * CHUNK
 
     @property
     def size(self) -> int:
@@ -63,15 +61,11 @@ class SharedTile:
 
     def _permuted(self, line: ir.Value, chunk: ir.Value) -> ir.Value:
         near = min(self.chunks, BANK_CHUNKS)
-        if near == 1 or self.order == "padded":
+        if near == 1 or self.is_padded:
             return chunk
-        if self.order == "words":
-            key = times(emit.arith("andi", line, emit.index_constant(near // 2 - 1)), 2)
-        else:
-            group = BANK_CHUNKS // near
-            shifted = line if group == 1 else emit.arith("shrui", line, emit.index_constant(group.bit_length() - 1))
-            key = emit.arith("andi", shifted, emit.index_constant(near - 1))
-        return emit.arith("xori", chunk, key)
+        group = BANK_CHUNKS // near
+        shifted = line if group == 1 else emit.arith("shrui", line, emit.index_constant(group.bit_length() - 1))
+        return emit.arith("xori", chunk, emit.arith("andi", shifted, emit.index_constant(near - 1)))
 
 
 def added(a: ir.Value, b: ir.Value | int) -> ir.Value:

@@ -14,14 +14,12 @@ from relayc.pipelines.targets.cuda.strategies.product.choice import (
     best,
     fitted,
 )
+from relayc.pipelines.targets.cuda.strategies.product.fma import RUN, FmaSchedule
 from relayc.pipelines.targets.cuda.strategies.product.instructions import COLUMNS, ROWS, STEP_BYTES, Instruction
-from relayc.pipelines.targets.cuda.strategies.product.nest import emit_product
+from relayc.pipelines.targets.cuda.strategies.product.mma import MmaSchedule
 from relayc.pipelines.targets.cuda.strategies.product.operands import Way, way_of
-from relayc.pipelines.targets.cuda.strategies.product.plan import Plan
 from relayc.pipelines.targets.cuda.strategies.product.problem import Problem, find, problem_of
-from relayc.pipelines.targets.cuda.strategies.product.schedule import RUN, ProductSchedule
-from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK, SharedTile
-from relayc.pipelines.targets.cuda.strategies.product.tensor_cores import TensorCores
+from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK
 from relayc.pipelines.targets.cuda.strategies.product.tile import BlockTile
 from relayc.pipelines.targets.cuda.target import CudaTarget
 from relayc.pipelines.te.read.contraction import Contraction
@@ -99,16 +97,7 @@ def _on_tensor_cores(problem: Problem, instruction: Instruction, target: CudaTar
     tile = _tuned(candidates, problem, model, target, tuning)
     if tile is None:
         return None
-    sums = TensorCores(tile, instruction, [way.along_depth for way in ways])
-    a, b = (_shared_tile(way, lines, tile.depth, instruction) for way, lines in zip(ways, (tile.rows, tile.columns), strict=True))
-    return emit_product(Plan(problem, tile, (ways[0], ways[1]), (a, b), sums))
-
-
-def _shared_tile(way: Way, lines: int, depth: int, instruction: Instruction) -> SharedTile:
-    size = way.element_bytes
-    if way.along_depth:
-        return SharedTile(lines, depth * size // CHUNK, size, "chunks")
-    return SharedTile(depth, lines * size // CHUNK, size, "words" if instruction.bits == 32 else "chunks")
+    return schedule_built_in(lambda s: MmaSchedule(s, problem, tile, ways, instruction).write(), problem.kernel, target, tuning)
 
 
 def _of_copies(problem: Problem, ways: Sequence[Way], tile: BlockTile, unit_threads: int) -> int:
@@ -170,7 +159,7 @@ def _by_threads(problem: Problem, target: CudaTarget, tuning: Tuning) -> Schedul
     tile = _tuned(candidates, problem, model, target, tuning)
     if tile is None:
         return None
-    return schedule_built_in(lambda s: ProductSchedule(s, problem, tile, ways).write(), problem.kernel, target, tuning)
+    return schedule_built_in(lambda s: FmaSchedule(s, problem, tile, ways).write(), problem.kernel, target, tuning)
 
 
 def _tuned(candidates: Sequence[BlockTile], problem: Problem, model: Model, target: CudaTarget, tuning: Tuning) -> BlockTile | None:

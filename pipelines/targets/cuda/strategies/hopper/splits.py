@@ -3,8 +3,8 @@
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.targets.cuda.strategies.hopper.results import Direction, Matrix, Results, load_run
 from relayc.pipelines.targets.cuda.strategies.product.problem import Problem, aligned, digits, divided, hoisted
-from relayc.pipelines.targets.cuda.strategies.product.results import Direction, Matrix, Results, load_run
 from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK, store
 from relayc.pipelines.tir.gpu.launch import launch
 from relayc.pipelines.tir.values import nest

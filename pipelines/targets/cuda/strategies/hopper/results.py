@@ -6,44 +6,11 @@ from typing import Protocol
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, linearize, reshape
-from relayc.pipelines.targets.cuda.strategies.product.problem import Point, Problem, digits
+from relayc.pipelines.targets.cuda.strategies.product.problem import Direction, Point, Problem, digits, direction_of
 from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK, load
 from relayc.pipelines.tir.values import vectors
 from relayc.pipelines.tir.values.evaluator import Evaluator
-from relayc.symbolic import Size, exact
-
-
-@dataclass(frozen=True)
-class Direction:
-    """How elements of the result are stored together.
-
-    Attributes:
-      along_columns: whether they are neighbours along the columns, else along the rows.
-      lanes: how many, a power of two.
-    """
-
-    along_columns: bool
-    lanes: int
-
-
-def direction_of(problem: Problem) -> Direction:
-    """The direction in which the result is contiguous, and the lanes, of 16 bytes or fewer, that divide all contiguous runs."""
-    c = problem.contraction
-    most = max(1, CHUNK * 8 // max(8, c.root.element.width))
-    by_rows = c.store_stride(c.column) != 1 and bool(c.rows) and c.store_stride(c.rows[-1].var) == 1
-    line = c.rows[-1] if by_rows else c.columns[-1]
-    if c.store_stride(line.var) != 1:
-        return Direction(not by_rows, 1)
-    offset = c.output_offset()
-    others = [
-        line.extent,
-        offset.const,
-        *(offset.coefficient(loop.var) for loop in (*problem.batch, *c.rows, *c.columns) if loop is not line),
-    ]
-    lanes = most
-    while any(exact(other, lanes) is None for other in others):
-        lanes //= 2
-    return Direction(not by_rows, lanes)
+from relayc.symbolic import Size
 
 
 @dataclass(frozen=True)

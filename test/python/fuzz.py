@@ -270,7 +270,10 @@ def outcomes(numbers: Sequence[int], maker: Maker, deadline: float | None = None
         child = os.fork()
         if child == 0:
             os.close(read)
-            _serve(left, maker, write, judge)
+            try:
+                _serve(left, maker, write, judge)
+            finally:
+                os._exit(1)  # handlers of exit wait for threads that a fork has not
         os.close(write)
         done, phase = 0, ""
         for line in _lines(read, child, deadline):

@@ -137,7 +137,8 @@ def vectors(d: Drawing, op: str) -> Any:
 
 
 def divisors(n: int) -> list[int]:
-    return [k for k in range(1, n + 1) if n % k == 0]
+    """The divisors of a size; of 0, which all numbers divide, 1."""
+    return [k for k in range(1, max(n, 1) + 1) if n % k == 0]
 
 
 @rule("nn_l2_normalize", "nn_lrn")

@@ -2,8 +2,8 @@
 
 Whatever the loops of the contraction are, its block gets the iterators [batch,] row, column, depth; copies of the operands do the index
 arithmetic (an implicit product of a convolution), and so does the copy of the sums, which computes the epilogue. Then a block of threads
-computes a tile: it copies tiles of the operands to shared memory, ahead of their use, each thread sums its part in registers, and the
-results go through shared memory, so that neighbouring threads store neighbouring elements.
+computes a tile: it copies tiles of the operands to shared memory, ahead of their use, each thread or warp sums its part in registers, and
+the results go through shared memory, so that neighbouring threads store neighbouring elements.
 """
 
 from abc import ABC, abstractmethod

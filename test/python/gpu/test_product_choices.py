@@ -115,6 +115,45 @@ def test_the_widest_copies_of_an_operand(element, strides, constant, checks, fou
         assert operands.way_of(problem, operand, type_, False, True).copied == 0
 
 
+@pytest.mark.parametrize(
+    ("element", "depth", "rows", "takes_lines", "found"),
+    [
+        ("f16", 32, 16, True, (True, True, 16)),
+        ("f16", 33, 16, True, (True, False, 16)),
+        ("f16", 33, 16, False, (False, True, 0)),
+        ("f16", 33, 15, True, (False, True, 0)),
+        ("f32", 33, 15, True, (False, True, 4)),  # as wide without it
+        ("f32", 34, 15, True, (True, True, 8)),
+        ("f16", 36, 16, True, (True, False, 16)),
+        ("f16", 36, 16, False, (True, True, 8)),
+        ("f16", 36, 20, True, (True, True, 8)),
+        ("i8", 36, 20, False, (True, True, 4)),
+    ],
+)
+def test_a_parameter_is_packed_where_its_copies_become_wider(element, depth, rows, takes_lines, found, monkeypatch):
+    """Along the depth, unless only the lines across it divide into wider copies. One that is padded has whole chunks along the depth."""
+    i, k = Var(0, rows - 1), Var(0, depth - 1)
+    loops = [MergedLoop([i], rows)], [MergedLoop([k], depth)]
+    for name in ("memory_of", "can_pack"):
+        monkeypatch.setattr(operands, name, lambda *_: True)
+    monkeypatch.setattr(operands.Packing, "reading", lambda *_, **__: "lines")
+    with make_context():
+        type_ = ir.Type.parse(element)
+        node, strides = SimpleNamespace(element=type_, shape=(rows, depth)), {i: 3 * depth, k: 3 if element != "f32" else 1}
+        operand = SimpleNamespace(
+            node=node, offset=Index(1 if element == "f32" else 0, strides), checks=[], indices=[Index.of(i), Index.of(k)]
+        )
+        contraction = SimpleNamespace(a=operand, rows=loops[0], batch=[])
+        problem = SimpleNamespace(contraction=contraction, rows=rows, batch=[], reduction=loops[1], kernel=None, depth=depth)
+        way = operands.way_of(problem, operand, type_, True, takes_lines)
+        assert (way.is_packed, way.along_depth, way.copied) == found
+        assert way.packing is None
+        padded = operands.way_of(problem, operand, type_, True, takes_lines, pads=True)
+        chunk = CHUNK * 8 // type_.width
+        assert (padded.is_packed, padded.along_depth, padded.copied, padded.packing) == (True, True, CHUNK, "lines")
+        assert padded.pitch % chunk == 0 and depth <= padded.pitch < depth + chunk
+
+
 def test_the_step_of_an_index():
     """The largest power of two up to 16 that divides all of it."""
     v, fours = Var(0, 9), Var(0, 36, step=4)

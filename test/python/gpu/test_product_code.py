@@ -92,6 +92,17 @@ def test_products_of_floats():
     assert "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32" in ptx and "cvt.rna.tf32.f32" in ptx
 
 
+def test_chunks_are_swizzled_as_warps_read_them(monkeypatch):
+    """Matrix loads read chunks of 16 bytes of eight lines; words across the depth are eight of each of four lines."""
+    found, swizzle = [], Schedule.storage_swizzle
+    monkeypatch.setattr(Schedule, "storage_swizzle", lambda s, *given: (found.append(given[3]), swizzle(s, *given)))
+    for dtype, transpose_b in (("float16", False), ("float32", True), ("float32", False)):
+        arrays = [values((64, 64), dtype), values((64, 64), dtype, seed=1)]
+        fed = program(lambda a, b, turn=transpose_b: [build("nn.matmul", a, b, transpose_b=turn)], arrays)
+        code_of(fed, "matmul", "sm_80", "mma", "tf32")
+    assert found == [16, 16, 16, 16, 16, 32]
+
+
 def test_a_product_of_one_turn_of_the_depth_keeps_only_its_sums():
     """Without a loop over the depth LLVM is free to move sums down to where they are stored: their operands must not wait there."""
     tile = {"rows": 32, "columns": 64, "depth": 32, "unit_rows": 8, "unit_columns": 4, "stages": 2, "splits": 1}

@@ -216,7 +216,8 @@ def test_padding_before_the_first_element_is_copied(fill: float, behind: float, 
         _, thread, lanes = s.split(s.fuse(rows, columns), [None, 240, vector])
         s.bind(thread, "threadIdx.x")
         s.vectorize(lanes)
-        s.compute_inline("P")
+        while producers := s.get_producers(tile):
+            s.compute_inline(producers[0])
         s.annotate(k, "software_pipeline_stage", [0, 1])
         s.annotate(k, "software_pipeline_async_stages", [0])
 

@@ -99,7 +99,7 @@ def test_chunks_are_swizzled_as_warps_read_them(monkeypatch):
     for dtype, transpose_b in (("float16", False), ("float32", True), ("float32", False)):
         arrays = [values((64, 64), dtype), values((64, 64), dtype, seed=1)]
         fed = program(lambda a, b, turn=transpose_b: [build("nn.matmul", a, b, transpose_b=turn)], arrays)
-        code_of(fed, "matmul", "sm_80", "mma", "tf32")
+        code_of(fed, "", "sm_80", "mma", "tf32")
     assert found == [16, 16, 16, 16, 16, 32]
 
 

@@ -196,6 +196,9 @@ class Drawing:
 
     def converted(self, v: int, dtype: str) -> int:
         """A cast; of floats to integers of numbers that these have."""
+        source = self.types[v]
+        if source.is_narrow and source.dtype.startswith("float") and dtype in INTEGERS:
+            v = self.emit("cast", v, dtype="float32")
         if self.types[v].is_float and not TensorType((), dtype).is_float and dtype != "bool":
             v = self.emit("clip", v, a_min=0.0 if dtype.startswith("u") else -100.0, a_max=100.0)
         return self.emit("cast", v, dtype=dtype)

@@ -285,7 +285,7 @@ def _by_channels(a: Any) -> bool:
 
 _NAMES = {
     **{relay: op for table in (unary._SAME_AS_RELAY, binary._SAME_AS_RELAY) for op, relay in table.items()},
-    **{"power": "Pow", "maximum": "Max", "minimum": "Min", "isnan": "IsNaN", "isinf": "IsInf", "nn_relu": "Relu", "where": "Where"},
+    **{"maximum": "Max", "minimum": "Min", "isnan": "IsNaN", "isinf": "IsInf", "nn_relu": "Relu", "where": "Where"},
     **{"copy": "Identity", "det": "Det"},
 }
 _WINDOW = {"kernel_shape": "pool_size", "pads": "padding", "dilations": "dilation"}
@@ -293,6 +293,7 @@ WRITERS: dict[str, Write] = {
     "qnn_quantize": _if(lambda a: a.rounding == "TONEVEN" and a.type.dtype == "float32", _quantisation("QuantizeLinear")),
     "qnn_dequantize": _if(lambda a: a.out_dtype == "float32", _quantisation("DequantizeLinear")),
     **{name: _named(op) for name, op in _NAMES.items()},
+    "power": _if(lambda a: a.type.is_float, _named("Pow")),  # ONNX Runtime computes powers of integers in f64, which do not wrap
     **{name: _reduction(f"Reduce{name.capitalize()}") for name in ("sum", "max", "min", "prod")},
     "mean": _if(lambda a: a.type.is_float, _reduction("ReduceMean")),
     "argmax": _reduction("ArgMax"),

@@ -1,7 +1,7 @@
 """An interpreter of the relay stage on numpy arrays: branches, loops, calls and groups as they are built, operators by their compute rules.
 
-What an operator means is its compute rule (pipelines.te), which the interpreter of te runs for it alone. Arrays have the dtypes of the te
-stage, in which integers are signed and a bool is a byte.
+What an operator means is its compute rule (pipelines.te), which the interpreter of te runs for it alone; but numpy sorts. Arrays have the
+dtypes of the te stage, in which integers are signed and a bool is a byte.
 """
 
 from collections.abc import Mapping, MutableMapping, Sequence
@@ -19,8 +19,9 @@ from relayc.dialects.relay.indexing import CheckIndex
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.scopes import conditions_of, defined_by, is_cast, symbols_in
 from relayc.dialects.relay.sizes import CheckSizes, DefineSizes, MatchShape
+from relayc.dialects.relay.sort import ArgSort, Sort, TopK
 from relayc.dialects.relay.structure import Constant, Fused, If, TupleGetItem, While
-from relayc.dialects.relay.types import RelayType, TensorType, TupleType, flat_types, relay_type, type_of
+from relayc.dialects.relay.types import RelayType, TensorType, TupleType, flat_types, numpy_dtype, relay_type, type_of
 from relayc.dialects.relay.unify import match, substitute_type
 from relayc.pipelines.emission.sizes import function_sizes, symbol_attributes
 from relayc.pipelines.evaluate import te
@@ -159,6 +160,8 @@ class RelayInterpreter:
 
     def _operator(self, op: Op, operands: list[Array], sizes: Sizes) -> list[Array]:
         operation = op.operation
+        if isinstance(op, Sort | ArgSort | TopK):
+            return _sorted(op, operands[0], sizes)
         _check_indices(op, operands)
         types = [str(v.type) for v in (*operation.operands, *operation.results)]
         attributes = [f"{name} = {value}" for name, value in operation.attributes.items()]
@@ -178,6 +181,25 @@ def _check_indices(op: Op, operands: Sequence[Array]) -> None:
         size, read = (data.size if axis is None else data.shape[axis]), indices[position] if len(op.checked_axes) > 1 else indices
         if read.size and (read.min() < -size or read.max() >= max(size, 1)):
             raise Refused(f"{op.source()}: expected indices of {-size} to {size - 1}, found {read.min()} to {read.max()}")
+
+
+def _sorted(op: Sort | ArgSort | TopK, data: Array, sizes: Sizes) -> list[Array]:
+    """Sorts lines: the merges of the compute rule would take minutes, element by element."""
+    type_, axis = TensorType.of(op.operation.operands[0]), op.axis % data.ndim
+    keys = data.view(numpy_dtype(type_.dtype))
+    keys = keys.astype(np.float64) if type_.is_float else keys
+    if op.is_ascend:
+        order = np.argsort(keys, axis, kind="stable")
+    else:
+        order = data.shape[axis] - 1 - np.flip(np.argsort(np.flip(keys, axis), axis, kind="stable"), axis)
+    if isinstance(op, TopK) and (count := evaluate(op.k, sizes)) >= 1:
+        order = order.take(range(count), axis)
+    values = np.take_along_axis(data, order, axis)
+    if isinstance(op, Sort):
+        return [values]
+    indices = te_array(order.astype(numpy_dtype(op.dtype)))
+    wanted = op.ret_type if isinstance(op, TopK) else "indices"
+    return [array for name, array in (("values", values), ("indices", indices)) if wanted in ("both", name)]
 
 
 def _rule(op: Op) -> te.TeInterpreter:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from support import program as program_of
 
 import relayc
 from relayc import Equivalence, NotEquivalent, TensorType
@@ -23,6 +24,7 @@ from relayc.pipelines.evaluate.equivalence import _allowed, _difference, _same, 
 from relayc.pipelines.evaluate.errors import Outside, Refused, Unknown
 from relayc.pipelines.evaluate.relay import RelayInterpreter
 from relayc.pipelines.evaluate.structured import access, grid
+from relayc.pipelines.te.signature import te_array
 from relayc.symbolic import Range, Ranges, minimum, symbol
 
 MODELS = Path(__file__).parents[2] / "models"
@@ -325,6 +327,30 @@ def test_code_may_refuse_what_the_interpreter_refuses() -> None:
     with PassContext(instruments=[found]):
         relayc.compile(model)
     assert (found.differences, found.unchecked) == ([], [])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64", "uint8", "int64"])
+@pytest.mark.parametrize("is_ascend", [True, False])
+def test_lines_are_sorted_as_compiled_programs_sort_them(dtype: str, is_ascend: bool) -> None:
+    """Equal elements keep their order, also 0 and -0; NaN is the largest; integers without sign are large where the highest bit is set."""
+    rng = np.random.default_rng(0)
+    data = rng.integers(0, 256, (3, 40, 2)) if dtype == "uint8" else rng.integers(-3, 4, (3, 40, 2)) * (2**61 if dtype == "int64" else 1)
+    data = data.astype(numpy_dtype(dtype))
+    if np.dtype(data.dtype).kind not in "iu":
+        data[:, ::7], data[:, 1::9] = np.nan, -0.0
+
+    def body(x: ir.Value) -> list[ir.Value]:
+        attrs = {"axis": 1, "is_ascend": is_ascend}
+        both = [emit("topk", x, k=k, dtype=index, **attrs) for k, index in ((5, "int32"), (0, "uint8"))]
+        one = emit("topk", x, k=40, ret_type="indices", axis=-2, is_ascend=is_ascend)
+        return [*both[0], *both[1], emit("sort", x, **attrs), emit("argsort", x, dtype="int64", **attrs), one]
+
+    mod = program_of(body, [data])
+    found = RelayInterpreter(mod)("main", [te_array(data)])
+    expected = relayc.compile(mod, target="cpu", cache=False)["main"](data)
+    assert len(found) == len(expected) == 7
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a.view(np.uint8), np.asarray(b).view(np.uint8))
 
 
 def test_indices_of_quotients_and_remainders() -> None:

@@ -86,8 +86,9 @@ class _TransformKernel:
         if not isinstance(extent, int):
             self._any_number(point, inner, extent)
             return
-        # The first one may be the last one, too.
-        for part in filter(None, dict.fromkeys((range(1), range(1, extent - 1), range(extent - 1, extent)))):
+        # The first one may be the last one, too, or there is none.
+        last = max(extent - 1, 0)
+        for part in filter(None, dict.fromkeys((range(min(extent, 1)), range(1, last), range(last, extent)))):
             if len(part) == 1:
                 with self.evaluator.scope():
                     self._tile({**point, inner: Index(part[0])})

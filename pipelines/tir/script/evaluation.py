@@ -55,7 +55,7 @@ BUILTINS: dict[str, Any] = {**vars(builtins), "min": _extreme("min"), "max": _ex
 """Names with a default meaning; abs dispatches on its argument."""
 
 
-class ScriptExpressions:
+class ScriptExpressions(ast.NodeVisitor):
     """Evaluates expressions.
 
     Args:
@@ -68,11 +68,11 @@ class ScriptExpressions:
 
     def __call__(self, node: ast.expr) -> Any:
         """The value of an expression. Raises ScriptError."""
-        rule = _RULES.get(type(node))
-        if rule is None:
-            raise self.source.error(node, f"expected an expression of a script, found {kind_of(node)}")
         with self.source.at(node):
-            return rule(self, node)
+            return self.visit(node)
+
+    def generic_visit(self, node: ast.AST) -> Any:
+        raise self.source.error(node, f"expected an expression of a script, found {kind_of(node)}")
 
     @contextmanager
     def guarded(self, guarded: bool = True) -> Iterator[None]:
@@ -86,16 +86,16 @@ class ScriptExpressions:
         finally:
             self.building.guarded -= 1
 
-    def _constant(self, node: ast.Constant) -> Any:
+    def visit_Constant(self, node: ast.Constant) -> Any:
         return node.value
 
-    def _name(self, node: ast.Name) -> Any:
+    def visit_Name(self, node: ast.Name) -> Any:
         try:
             return self.lookup(node.id)
         except KeyError:
             raise RelayError(f"expected a name that is known here, found {node.id}") from None
 
-    def _attribute(self, node: ast.Attribute) -> Any:
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
         owner = self(node.value)
         try:
             return getattr(owner, node.attr)
@@ -103,16 +103,16 @@ class ScriptExpressions:
             what = ast.unparse(node.value)
             raise RelayError(f"{what}: expected a name that it has, found {what}.{node.attr}") from None
 
-    def _subscript(self, node: ast.Subscript) -> Any:
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
         return self(node.value)[self(node.slice)]
 
-    def _slice(self, node: ast.Slice) -> slice:
+    def visit_Slice(self, node: ast.Slice) -> slice:
         return slice(*(None if part is None else self(part) for part in (node.lower, node.upper, node.step)))
 
-    def _tuple(self, node: ast.Tuple) -> tuple[Any, ...]:
+    def visit_Tuple(self, node: ast.Tuple) -> tuple[Any, ...]:
         return tuple(self._elements(node.elts))
 
-    def _list(self, node: ast.List) -> list[Any]:
+    def visit_List(self, node: ast.List) -> list[Any]:
         return self._elements(node.elts)
 
     def _elements(self, nodes: list[ast.expr]) -> list[Any]:
@@ -124,24 +124,24 @@ class ScriptExpressions:
                 found.append(self(node))
         return found
 
-    def _dict(self, node: ast.Dict) -> dict[Any, Any]:
+    def visit_Dict(self, node: ast.Dict) -> dict[Any, Any]:
         if any(key is None for key in node.keys):
             raise RelayError("expected keys and values, found **")
         return {self(key): self(value) for key, value in zip(node.keys, node.values, strict=True) if key is not None}
 
-    def _binary(self, node: ast.BinOp) -> Any:
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
         if type(node.op) not in BINARY:
             raise RelayError(f"expected an operator of a script, found {type(node.op).__name__}")
         left = self(node.left)
         return BINARY[type(node.op)](left, self(node.right))
 
-    def _unary(self, node: ast.UnaryOp) -> Any:
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
         value = self(node.operand)
         if isinstance(node.op, ast.Not):
             return values.negated(value) if isinstance(value, Expr) else not value
         return _UNARY[type(node.op)](value)
 
-    def _compare(self, node: ast.Compare) -> Any:
+    def visit_Compare(self, node: ast.Compare) -> Any:
         found: Any = None
         left = self(node.left)
         for kind, right_node in zip(node.ops, node.comparators, strict=True):
@@ -153,7 +153,7 @@ class ScriptExpressions:
             left = right
         return found
 
-    def _boolean(self, node: ast.BoolOp) -> Any:
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         is_and = isinstance(node.op, ast.And)
         found = self(node.values[0])
         for part in node.values[1:]:
@@ -164,7 +164,7 @@ class ScriptExpressions:
             found = _both(found, other) if is_and else _either(found, other)
         return found
 
-    def _conditional(self, node: ast.IfExp) -> Any:
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
         condition = self(node.test)
         if not isinstance(condition, Expr):
             return self(node.body if condition else node.orelse)
@@ -172,7 +172,7 @@ class ScriptExpressions:
             taken, other = self(node.body), self(node.orelse)
         return values.select(condition, taken, other, "if else")
 
-    def _call(self, node: ast.Call) -> Any:
+    def visit_Call(self, node: ast.Call) -> Any:
         function = self(node.func)
         if self.building is not None and callable(function) and function in OF_REGIONS:
             self.building.says_regions = True
@@ -207,21 +207,3 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise RelayError(f"expected a dictionary behind **, found {value!r}")
     return value
-
-
-_RULES: dict[type[ast.expr], Callable[[ScriptExpressions, Any], Any]] = {
-    ast.Constant: ScriptExpressions._constant,
-    ast.Name: ScriptExpressions._name,
-    ast.Attribute: ScriptExpressions._attribute,
-    ast.Subscript: ScriptExpressions._subscript,
-    ast.Slice: ScriptExpressions._slice,
-    ast.Tuple: ScriptExpressions._tuple,
-    ast.List: ScriptExpressions._list,
-    ast.Dict: ScriptExpressions._dict,
-    ast.BinOp: ScriptExpressions._binary,
-    ast.UnaryOp: ScriptExpressions._unary,
-    ast.Compare: ScriptExpressions._compare,
-    ast.BoolOp: ScriptExpressions._boolean,
-    ast.IfExp: ScriptExpressions._conditional,
-    ast.Call: ScriptExpressions._call,
-}

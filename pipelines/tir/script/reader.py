@@ -94,8 +94,8 @@ def _module(
     return mod
 
 
-class _Reader:
-    """Reads one function."""
+class _Reader(ast.NodeVisitor):
+    """Reads one function: visits its statements."""
 
     def __init__(self, source: Source, environment: Mapping[str, Any]) -> None:
         self.source = source
@@ -194,26 +194,26 @@ class _Reader:
 
     def _statements(self, nodes: list[ast.stmt]) -> None:
         for node in nodes:
-            rule = _RULES.get(type(node))
-            if rule is None:
-                raise self.source.error(node, f"expected a statement of a script, found {kind_of(node)}")
             with self.source.at(node):
                 try:
-                    rule(self, node)
+                    self.visit(node)
                 except KeyError as error:  # a size that no argument determines
                     known = ", ".join(map(str, self.building.nest.sizes.values())) or "none"
                     raise RelayError(f"expected sizes over the symbols of the arguments, {known}, found {error.args[0]}") from None
 
-    def _pass(self, node: ast.Pass) -> None:
+    def generic_visit(self, node: ast.AST) -> None:
+        raise self.source.error(node, f"expected a statement of a script, found {kind_of(node)}")
+
+    def visit_Pass(self, node: ast.Pass) -> None:
         pass
 
-    def _expression(self, node: ast.Expr) -> None:
+    def visit_Expr(self, node: ast.Expr) -> None:
         if is_text(node):
             return
         found = self.evaluate(node.value)
         check(found is None, "statement", "one that does something", f"a value that nothing uses: {found!r}")
 
-    def _assign(self, node: ast.Assign) -> None:
+    def visit_Assign(self, node: ast.Assign) -> None:
         check(len(node.targets) == 1, "assignment", "one target", len(node.targets))
         target = node.targets[0]
         if isinstance(target, ast.Subscript):
@@ -221,13 +221,13 @@ class _Reader:
         else:
             self._assign_to(target, self.evaluate(node.value))
 
-    def _annotated(self, node: ast.AnnAssign) -> None:
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         check(node.value is not None and isinstance(node.target, ast.Name), "assignment", "a name and its value", ast.unparse(node))
         assert node.value is not None
         dtype = self.evaluate(node.annotation)
         self._assign_to(node.target, dtype(self.evaluate(node.value)))
 
-    def _augmented(self, node: ast.AugAssign) -> None:
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
         operation = BINARY.get(type(node.op))
         check(operation is not None, "assignment", "an operator of a script", type(node.op).__name__)
         assert operation is not None
@@ -297,7 +297,7 @@ class _Reader:
         with self.source.at(target):
             buffer.store(self.evaluate(target.slice), made)
 
-    def _for(self, node: ast.For) -> None:
+    def visit_For(self, node: ast.For) -> None:
         check(not node.orelse, "for", "no else", "one")
         said = self.evaluate(node.iter)
         if isinstance(said, range):
@@ -321,7 +321,7 @@ class _Reader:
                 scope[target.id] = IndexExpr(Index.of(loop.var) + start)
             self._statements(node.body)
 
-    def _if(self, node: ast.If) -> None:
+    def visit_If(self, node: ast.If) -> None:
         condition = self.evaluate(node.test)
         if not isinstance(condition, Expr):
             self._statements(node.body if condition else node.orelse)
@@ -339,7 +339,7 @@ class _Reader:
             self._statements(node.body)
         state.conditions = before
 
-    def _with(self, node: ast.With) -> None:
+    def visit_With(self, node: ast.With) -> None:
         check(
             len(node.items) == 1 and node.items[0].optional_vars is None, "with", "one T.block or T.init", ast.unparse(node).split(":")[0]
         )
@@ -440,15 +440,3 @@ def _says_signature(node: ast.stmt) -> bool:
 def _read(target: ast.Subscript) -> ast.Subscript:
     """The target of an assignment as an element to load."""
     return ast.Subscript(target.value, target.slice, ast.Load())
-
-
-_RULES: dict[type[ast.stmt], Callable[[_Reader, Any], None]] = {
-    ast.Pass: _Reader._pass,
-    ast.Expr: _Reader._expression,
-    ast.Assign: _Reader._assign,
-    ast.AnnAssign: _Reader._annotated,
-    ast.AugAssign: _Reader._augmented,
-    ast.For: _Reader._for,
-    ast.If: _Reader._if,
-    ast.With: _Reader._with,
-}

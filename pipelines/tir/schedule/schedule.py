@@ -11,19 +11,17 @@ from relayc.dialects.relay.module import IRModule
 from relayc.dialects.tir import names
 from relayc.nearest import nearest
 from relayc.pipelines.te.read.graph import Kernel
-from relayc.pipelines.tir import primitives  # noqa: F401 (registers them)
-from relayc.pipelines.tir.primitives.registry import PRIMITIVES, find_block
+from relayc.pipelines.tir.primitives.registry import find_block
 from relayc.pipelines.tir.schedule.references import BlockLike, BlockRV, LoopLike, LoopRV
 from relayc.pipelines.tir.schedule.schedule_blocks import BlockMethods
 from relayc.pipelines.tir.schedule.schedule_loops import LoopMethods
-from relayc.pipelines.tir.schedule.trace import AppliedPrimitive, Trace, arguments_text
+from relayc.pipelines.tir.schedule.trace import Trace
 from relayc.pipelines.tir.schedule.written import copy_written
 from relayc.pipelines.tir.script.printer import script, show
 from relayc.pipelines.tir.tree.arguments import Chosen, Knob
 from relayc.pipelines.tir.tree.computations import order_computations
 from relayc.pipelines.tir.tree.contents import check_stores
 from relayc.pipelines.tir.tree.create import create_nest
-from relayc.pipelines.tir.tree.layouts import IndexMap, affine_map
 from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
 
@@ -44,14 +42,10 @@ class Schedule(LoopMethods, BlockMethods):
 
     def __init__(self, mod: IRModule | ir.OpView | Kernel | str, seed: int = 0, decisions: Mapping[str, Any] | None = None) -> None:
         self._refused: dict[str, ScheduleError] = {}
-        self._nests: dict[str, Nest] = {}
-        """Nests of functions as they are now; nothing else may change these functions."""
-        self._mod = blocks_module(mod, self._refused, self._nests)
-        self._trace = Trace()
+        nests: dict[str, Nest] = {}
+        super().__init__(blocks_module(mod, self._refused, nests), nests)
         self._seed = seed
         self._decisions = dict(decisions or {})
-        functions = self._functions()
-        self._function = "main" if "main" in functions else next(iter(functions))
 
     @property
     def mod(self) -> IRModule:
@@ -87,17 +81,6 @@ class Schedule(LoopMethods, BlockMethods):
                 f"work_on: expected one of {', '.join(self._functions())}, found {function!r}{nearest(function, self._functions())}"
             )
         self._function = function
-
-    def _functions(self) -> dict[str, ir.OpView]:
-        return {symbol_name(op): op for op in self._mod.module.body.operations if names.FORM in op.attributes}
-
-    @property
-    def nest(self) -> Nest:
-        """The function that is being scheduled."""
-        if self._function not in self._nests:
-            with self._mod.context:
-                self._nests[self._function] = Nest(self._functions()[self._function])
-        return self._nests[self._function]
 
     # ---- queries
 
@@ -189,28 +172,6 @@ class Schedule(LoopMethods, BlockMethods):
         self._trace.steps.append(made)
         return made
 
-    # ---- application of primitives
-
-    def _affine_map(self, index_map: IndexMap | ir.AffineMap) -> ir.AffineMap:
-        with self._mod.context:
-            return affine_map(index_map)
-
-    def _is_loop(self, name: str) -> bool:
-        return name in self.nest.loops()
-
-    def _apply(self, primitive: str, **arguments: Any) -> list[str]:
-        """Applies a primitive, and records it. Raises ScheduleError, which names the primitive and its arguments."""
-        named = {key: _by_name(value) for key, value in arguments.items()}
-        values = {key: _value(value) for key, value in named.items()}
-        with self._mod.context:
-            try:
-                made = PRIMITIVES[primitive](self.nest, **values)
-            except ScheduleError as error:
-                raise ScheduleError(f"{primitive}({arguments_text(named)}): {error}") from None
-        results = tuple(made or ())
-        self._trace.steps.append(AppliedPrimitive(primitive, self._function, named, results))
-        return list(results)
-
 
 def replay(trace: Trace | str, mod: IRModule | str, decisions: Mapping[str, Any] | None = None) -> IRModule:
     """Applies a script to a copy of a module (of te functions, or of blocks and loops), and returns the copy.
@@ -300,17 +261,3 @@ def _tiles(extent: int, n: int, most: int) -> list[tuple[int, ...]]:
 
     extend(extent, ())
     return found
-
-
-def _by_name(value: Any) -> Any:
-    """Replaces blocks and loops by their names."""
-    if isinstance(value, (BlockRV, LoopRV)):
-        return value.name
-    return [_by_name(v) for v in value] if isinstance(value, (list, tuple)) else value
-
-
-def _value(value: Any) -> Any:
-    """Replaces choices of knobs by their numbers."""
-    if isinstance(value, Chosen):
-        return value.value
-    return [_value(v) for v in value] if isinstance(value, (list, tuple)) else value

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from relayc.dialects.mlir import ir
 from relayc.pipelines.tir.schedule.references import BlockLike, BlockRV, LoopLike, LoopRV
 from relayc.pipelines.tir.schedule.schedule_base import Methods
-from relayc.pipelines.tir.tree.layouts import IndexMap
+from relayc.pipelines.tir.tree.layouts import IndexMap, affine_map
 
 
 class BlockMethods(Methods):
@@ -137,7 +137,8 @@ class BlockMethods(Methods):
           pad_value: of the padding where an extent is not divided evenly; a block BUFFER_pad (the result) then writes it; without it the
             padding is undefined.
         """
-        layout = self._affine_map(index_map)
+        with self._mod.context:
+            layout = affine_map(index_map)
         given = buffer if isinstance(buffer, str) else list(buffer)
         return self._blocks("transform_layout", block=block, buffer=given, index_map=layout, pad_value=pad_value)
 
@@ -158,7 +159,5 @@ class BlockMethods(Methods):
           block_or_loop: a loop becomes a block (see blockize); a text is the name of a loop if there is one.
           tensor_intrin: the name under which it was registered (TensorIntrin.register).
         """
-        is_loop = isinstance(block_or_loop, LoopRV) or (isinstance(block_or_loop, str) and self._is_loop(block_or_loop))
-        given = {"loop": block_or_loop} if is_loop else {"block": block_or_loop}
-        made = self._blocks("tensorize", tensor_intrin=tensor_intrin, **given)
-        return made[0] if is_loop else BlockRV(str(block_or_loop))
+        made = self._blocks("tensorize", tensor_intrin=tensor_intrin, **self._operand(block_or_loop))
+        return made[0] if made else BlockRV(str(block_or_loop))

@@ -84,11 +84,6 @@ class LoopMethods(Methods):
         """Removes an annotation from a block or a loop. It must exist."""
         self._apply("unannotate", **self._operand(block_or_loop), key=ann_key)
 
-    def _operand(self, block_or_loop: BlockLike | LoopLike) -> dict[str, str]:
-        """A block or a loop as an argument; a text is a loop if there is one of that name."""
-        is_loop = isinstance(block_or_loop, LoopRV) or (isinstance(block_or_loop, str) and self._is_loop(block_or_loop))
-        return {"loop" if is_loop else "block": str(block_or_loop)}
-
     # ---- reductions
 
     def decompose_reduction(self, block: BlockLike, loop: LoopLike) -> BlockRV:

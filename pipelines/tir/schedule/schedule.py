@@ -247,17 +247,7 @@ def _kernels_in(mod: IRModule) -> Iterator[ir.OpView]:
 def _tiles(extent: int, n: int, most: int) -> list[tuple[int, ...]]:
     """All factorizations of an extent into `n` factors, the last at most `most`."""
     divisors = [d for d in range(1, extent + 1) if extent % d == 0]
-    if n == 1:
-        return [(extent,)] if extent <= most else []
-    found: list[tuple[int, ...]] = []
-
-    def extend(rest: int, tail: tuple[int, ...]) -> None:
-        if len(tail) == n - 1:
-            found.append((rest, *tail))
-            return
-        for d in divisors:
-            if rest % d == 0 and (tail or d <= most):
-                extend(rest // d, (d, *tail))
-
-    extend(extent, ())
-    return found
+    found: list[tuple[int, ...]] = [(extent,)]
+    for _ in range(n - 1):
+        found = [(first // d, d, *rest) for first, *rest in found for d in divisors if first % d == 0]
+    return [factors for factors in found if factors[-1] <= most]

@@ -5,6 +5,7 @@ Python's operators build them. `//` and `%` round down, as in Python; `/` is for
 index type, whatever its dtype, and analysed (see `indices`).
 """
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -22,7 +23,16 @@ if TYPE_CHECKING:
     from relayc.pipelines.te.language.tensors import Tensor
 
 INDEX_DTYPES = ("int32", "int64")
-_INDEX_OPERATIONS = ("add", "subtract", "multiply", "floor_divide", "floor_mod", "truncdiv", "truncmod", "minimum", "maximum")
+_OF_SIZES: dict[str, Callable[[Size, Size], Size]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "floor_divide": operator.floordiv,
+    "floor_mod": operator.mod,
+    "minimum": minimum,
+    "maximum": maximum,
+}
+_INDEX_OPERATIONS = (*_OF_SIZES, "truncdiv", "truncmod")
 _SYMBOLS = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "floor_mod": "%",
     "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "left_shift": "<<", "right_shift": ">>",
@@ -37,19 +47,19 @@ class Expr(Operators["Expr"]):
     """An expression.
 
     Attributes:
+      name: of a variable, or of the function that computes its value.
       dtype: of its value.
       is_index: whether it consists of only indices, sizes and integers.
+      operands: the expressions of which it is computed.
     """
 
+    name: str
     is_index: bool = False
-
-    def children(self) -> Sequence["Expr"]:
-        """The operands."""
-        return ()
+    operands: "tuple[Expr, ...]" = ()
 
     def text(self, levels: int) -> str:
         """Its text, with `...` below the given depth."""
-        raise NotImplementedError
+        return f"{self.name}({_listed(self.operands, levels)})" if self.operands else self.name
 
     def __str__(self) -> str:
         return self.text(_LEVELS)
@@ -146,18 +156,12 @@ class IterVar(Expr):
         """Its first value, and the number of its values."""
         return size_expr(self.low), size_expr(self.extent)
 
-    def text(self, levels: int) -> str:
-        return self.name
-
 
 class Argument(Expr):
     """An argument of the function that combines two values of a reduction."""
 
     def __init__(self, name: str, dtype: str) -> None:
         self.name, self.dtype = name, dtype
-
-    def text(self, levels: int) -> str:
-        return self.name
 
 
 class Operation(Expr):
@@ -166,13 +170,10 @@ class Operation(Expr):
     def __init__(self, name: str, operands: Sequence[Expr], dtype: str, is_index: bool = False) -> None:
         self.name, self.operands, self.dtype, self.is_index = name, tuple(operands), dtype, is_index
 
-    def children(self) -> Sequence[Expr]:
-        return self.operands
-
     def text(self, levels: int) -> str:
         if self.name in _SYMBOLS and len(self.operands) == 2:
             return f" {_SYMBOLS[self.name]} ".join(_inner(x, levels) for x in self.operands)
-        return f"{self.name}({_listed(self.operands, levels)})"
+        return super().text(levels)
 
 
 class Compare(Operation):
@@ -191,17 +192,11 @@ class Compare(Operation):
 
 
 class Cast(Expr):
-    """A conversion to another dtype."""
+    """A conversion to another dtype, whose name it has."""
 
     def __init__(self, value: Expr, dtype: str) -> None:
-        self.value, self.dtype = value, dtype
+        self.name, self.value, self.operands, self.dtype = dtype, value, (value,), dtype
         self.is_index = value.is_index and value.dtype in INDEX_DTYPES and dtype in INDEX_DTYPES
-
-    def children(self) -> Sequence[Expr]:
-        return (self.value,)
-
-    def text(self, levels: int) -> str:
-        return f"{self.dtype}({_listed([self.value], levels)})"
 
 
 class Select(Expr):
@@ -212,24 +207,17 @@ class Select(Expr):
     """
 
     def __init__(self, condition: Expr, taken: Expr, other: Expr, guards: bool) -> None:
-        self.condition, self.taken, self.other, self.guards, self.dtype = condition, taken, other, guards, taken.dtype
-        self.is_index = all(x.is_index for x in (condition, taken, other)) and self.dtype in INDEX_DTYPES
-
-    def children(self) -> Sequence[Expr]:
-        return self.condition, self.taken, self.other
-
-    def text(self, levels: int) -> str:
-        return f"{'if_then_else' if self.guards else 'select'}({_listed(self.children(), levels)})"
+        self.name, self.guards, self.dtype = "if_then_else" if guards else "select", guards, taken.dtype
+        self.condition, self.taken, self.other = self.operands = condition, taken, other
+        self.is_index = all(x.is_index for x in self.operands) and self.dtype in INDEX_DTYPES
 
 
 class TensorElement(Expr):
     """An element of a tensor."""
 
     def __init__(self, tensor: "Tensor", indices: Sequence[Expr]) -> None:
-        self.tensor, self.indices, self.dtype = tensor, tuple(indices), tensor.dtype
-
-    def children(self) -> Sequence[Expr]:
-        return self.indices
+        self.tensor, self.dtype = tensor, tensor.dtype
+        self.indices = self.operands = tuple(indices)
 
     def text(self, levels: int) -> str:
         return f"{self.tensor.name}[{_listed(self.indices, levels)}]"
@@ -247,10 +235,7 @@ class Reduce(Expr):
         self, reducer: "CommReducer", sources: tuple[Expr, ...], axes: Sequence[IterVar], init: Sequence[Expr] | None, position: int
     ) -> None:
         self.reducer, self.sources, self.axes, self.init, self.position = reducer, sources, tuple(axes), init, position
-        self.dtype = self.sources[position].dtype
-
-    def children(self) -> Sequence[Expr]:
-        return (*self.sources, *(self.init or ()))
+        self.dtype, self.operands = sources[position].dtype, (*sources, *(init or ()))
 
     def text(self, levels: int) -> str:
         return f"{self.reducer.name}({_listed(self.sources, levels)}, axis=[{', '.join(axis.name for axis in self.axes)}])"
@@ -264,7 +249,7 @@ def _inner(x: Expr, levels: int) -> str:
 
 def _part(x: Expr, levels: int) -> str:
     """The text of an operand, printed to the given depth."""
-    return x.text(levels - 1) if levels > 0 or not x.children() else "..."
+    return x.text(levels - 1) if levels > 0 or not x.operands else "..."
 
 
 def _listed(parts: Sequence[Expr], levels: int) -> str:
@@ -409,23 +394,11 @@ def binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
 
 
 def _folded(name: str, a: Expr, b: Expr) -> Size | None:
-    """The size that an operation on sizes gives; None if an operand is not a size."""
+    """The size that an operation on sizes gives; None if an operand is not a size, or the result is not known."""
     x, y = size_of(a), size_of(b)
-    if x is None or y is None:
+    if x is None or y is None or name not in _OF_SIZES or (name.startswith("floor") and not (isinstance(y, Dim) or y > 0)):
         return None
-    if name == "minimum":
-        return minimum(x, y)
-    if name == "maximum":
-        return maximum(x, y)
-    if name == "add":
-        return x + y
-    if name == "subtract":
-        return x - y
-    if name == "multiply":
-        return x * y
-    if name.startswith("floor") and (isinstance(y, Dim) or y > 0):
-        return x // y if name == "floor_divide" else x % y
-    return None
+    return _OF_SIZES[name](x, y)
 
 
 def bitwise(name: str, a: ExprLike, b: ExprLike) -> Expr:

@@ -57,7 +57,7 @@ def linear(x: Expr) -> Index | None:
     """The form of an index; None if it depends on elements of a tensor."""
     if not x.is_index:
         return None
-    for y in children_first(x, lambda y: y.children(), lambda y: "_linear" in y.__dict__):
+    for y in children_first(x, lambda y: y.operands, lambda y: "_linear" in y.__dict__):
         y.__dict__["_linear"] = _form(y)  # cached: an expression is never changed
     return x.__dict__["_linear"]
 
@@ -70,7 +70,7 @@ def _form(x: Expr) -> Index:
         return Index(int(x.value))
     if isinstance(x, SizeExpr):
         return Index(x.size)
-    operands = [operand.__dict__["_linear"] for operand in x.children()]
+    operands = [operand.__dict__["_linear"] for operand in x.operands]
     if isinstance(x, Cast):
         return operands[0]
     if isinstance(x, Select):

@@ -24,7 +24,7 @@ from relayc.pipelines.te.language.indices import (
     is_within,
     linear,
 )
-from relayc.pipelines.te.language.tensors import Tensor
+from relayc.pipelines.te.language.tensors import Tensor, walk
 from relayc.pipelines.te.rules.core import Value, affine_map, empty
 from relayc.pipelines.te.rules.window import cut, pad_only
 from relayc.symbolic import Dim, Size, maximum
@@ -50,9 +50,8 @@ class Operands:
         self._positions: dict[Hashable, int] = {}
         self._made: dict[Hashable, Value] = {}
         self._given: set[int] = set()
-        self._seen: set[int] = set()
-        for x in body:
-            self._visit(x)
+        for _ in walk(body, self._rest):
+            pass
 
     def give_extents(self, dtype: str) -> None:
         """Adds an unread input for reduction loops whose extents no other input determines."""
@@ -60,14 +59,6 @@ class Operands:
         if missing:
             self.inputs.append(empty(TensorType(tuple(axis.extent for axis in missing), dtype)))
             self.maps.append(affine_map(len(self.axes), [ir.AffineExpr.get_dim(self.loops[axis.position]) for axis in missing]))
-
-    def _visit(self, root: Expr) -> None:
-        pending = [root]
-        while pending:
-            x = pending.pop()
-            if id(x) not in self._seen:
-                self._seen.add(id(x))
-                pending += reversed(self._rest(x))
 
     def _rest(self, x: Expr) -> Sequence[Expr]:
         """Registers the loads of an expression; returns its remaining parts."""
@@ -82,7 +73,7 @@ class Operands:
             if position is not None:
                 self.elements[id(x)] = position
                 return ()
-        return x.children()
+        return x.operands
 
     def _forms(self, x: TensorElement) -> list[tuple[Affine, Interval]] | None:
         """The indices of an element and their bounds, if they are affine and the bounds are known."""

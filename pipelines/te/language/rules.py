@@ -43,7 +43,7 @@ def register_compute(*names: str) -> Callable[[Rule], Rule]:
 def _emit(rule: Callable[..., Any], op: Op, operands: tuple[Value, ...]) -> list[Value]:
     what = f"{op.operation.name} at {op.source()}: its compute rule"
     types = [TensorType.of(v) for v in op.operation.operands]
-    tensors = [PlaceholderOp(t, f"arg{i}").tensors[0] for i, t in enumerate(types)]
+    tensors = [PlaceholderOp(f"arg{i}", [t]).tensors[0] for i, t in enumerate(types)]
     values = {id(t): value for t, value in zip(tensors, operands, strict=True)}
     given = rule(op, *tensors)
     found = list(given) if isinstance(given, (tuple, list)) else [given]

@@ -89,10 +89,10 @@ class ScalarEmitter:
         """The operands whose values an expression needs."""
         if id(x) in self._operands.padded:
             _, rest = self._operands.padded[id(x)]
-            return [*rest, *x.children()[2:]] if rest else ()
+            return [*rest, *x.operands[2:]] if rest else ()
         if x.is_index and x.dtype != "bool":
             return ()
-        return [c for c in x.children() if not c.is_index or c.dtype == "bool" or not isinstance(x, (TensorElement, Compare))]
+        return [c for c in x.operands if not c.is_index or c.dtype == "bool" or not isinstance(x, (TensorElement, Compare))]
 
     def _emit(self, x: Expr) -> Value:
         if isinstance(x, Const):
@@ -153,7 +153,7 @@ class ScalarEmitter:
 
     def index(self, x: Expr) -> Value:
         """An expression of only indices and sizes, as a value of type index."""
-        for y in children_first(x, lambda y: [c for c in y.children() if c.dtype != "bool"], self._indices.__contains__):
+        for y in children_first(x, lambda y: [c for c in y.operands if c.dtype != "bool"], self._indices.__contains__):
             self._indices[y] = self._emit_index(y)
         return self._indices[x]
 

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 from relayc.dialects.relay.errors import RelayError, check
@@ -90,8 +91,10 @@ class Operation:
       tensors: its results.
     """
 
-    name: str
-    tensors: tuple[Tensor, ...]
+    def __init__(self, name: str, types: Sequence[TensorType]) -> None:
+        self.name = name
+        names = [name] if len(types) == 1 else [f"{name}.v{i}" for i in range(len(types))]
+        self.tensors = tuple(Tensor(self, t, n, i) for i, (t, n) in enumerate(zip(types, names, strict=True)))
 
     @property
     def input_tensors(self) -> list[Tensor]:
@@ -110,10 +113,6 @@ class Operation:
 class PlaceholderOp(Operation):
     """An argument of the function that is built."""
 
-    def __init__(self, type_: TensorType, name: str) -> None:
-        self.name = name
-        self.tensors = (Tensor(self, type_, name),)
-
 
 class ComputeOp(Operation):
     """A computation of each element.
@@ -125,12 +124,10 @@ class ComputeOp(Operation):
     """
 
     def __init__(self, name: str, sizes: Sequence[Size], axis: Sequence[IterVar], body: Sequence[Expr]) -> None:
-        self.name, self.axis, self.body = name, list(axis), list(body)
+        super().__init__(name, [TensorType(tuple(sizes), x.dtype) for x in body])
+        self.axis, self.body = list(axis), list(body)
         reduction = self.body[0]
         self.reduce_axis = list(reduction.axes) if isinstance(reduction, Reduce) else []
-        names = [name] if len(self.body) == 1 else [f"{name}.v{i}" for i in range(len(self.body))]
-        types = [TensorType(tuple(sizes), x.dtype) for x in self.body]
-        self.tensors = tuple(Tensor(self, t, n, i) for i, (t, n) in enumerate(zip(types, names, strict=True)))
 
     @property
     def input_tensors(self) -> list[Tensor]:
@@ -171,9 +168,8 @@ class ExternOp(Operation):
     """
 
     def __init__(self, name: str, packed: str, inputs: Sequence[Tensor], types: Sequence[TensorType]) -> None:
-        self.name, self.packed, self.inputs = name, packed, list(inputs)
-        names = [name] if len(types) == 1 else [f"{name}.v{i}" for i in range(len(types))]
-        self.tensors = tuple(Tensor(self, t, n, i) for i, (t, n) in enumerate(zip(types, names, strict=True)))
+        super().__init__(name, types)
+        self.packed, self.inputs = packed, list(inputs)
 
     @property
     def input_tensors(self) -> list[Tensor]:
@@ -181,8 +177,8 @@ class ExternOp(Operation):
         return list({id(t): t for t in self.inputs}.values())
 
 
-def walk(roots: Sequence[Expr]) -> Iterator[Expr]:
-    """Every expression in several trees, each once."""
+def walk(roots: Sequence[Expr], operands: Callable[[Expr], Sequence[Expr]] = attrgetter("operands")) -> Iterator[Expr]:
+    """Every expression in several trees, each once and before its operands."""
     seen: set[int] = set()
     pending = list(reversed(roots))
     while pending:
@@ -190,7 +186,7 @@ def walk(roots: Sequence[Expr]) -> Iterator[Expr]:
         if id(x) not in seen:
             seen.add(id(x))
             yield x
-            pending += reversed(x.children())
+            pending += reversed(operands(x))
 
 
 def read_shape(shape: Shape, what: str) -> tuple[Size, ...]:
@@ -208,7 +204,7 @@ def placeholder(shape: Shape, dtype: str = "float32", name: str = "placeholder")
     Raises RelayError for an invalid shape or dtype.
     """
     what = f"te.placeholder {name}"
-    return PlaceholderOp(TensorType(read_shape(shape, what), check_dtype(dtype, what)), name).tensors[0]
+    return PlaceholderOp(name, [TensorType(read_shape(shape, what), check_dtype(dtype, what))]).tensors[0]
 
 
 def compute(

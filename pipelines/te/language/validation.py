@@ -60,7 +60,7 @@ class _Checker:
             elif isinstance(x, TensorElement) and not guarded:
                 self._element(x)
             guards = (isinstance(x, Select) and x.guards) or (isinstance(x, Operation) and x.name in ("and", "or"))
-            pending += [(child, guarded or (guards and i > 0)) for i, child in reversed(list(enumerate(x.children())))]
+            pending += [(child, guarded or (guards and i > 0)) for i, child in reversed(list(enumerate(x.operands)))]
 
     def _axis(self, axis: IterVar) -> None:
         if any(axis is known for known in (*self.axes, *self.reduced)):

@@ -38,6 +38,11 @@ class Binding:
     is_output: bool
     loops: Mapping[str, tuple[Size, ...]]
 
+    @property
+    def place(self) -> tuple[object, ...]:
+        """Equal for equal regions."""
+        return self.buffer, tuple(i.key for i in self.low), self.steps
+
     def strides(self, strides: Sequence[Size]) -> tuple[Size, ...]:
         """Strides of the tensor, in elements, given the strides of the buffer."""
         return tuple(sum((a * b for a, b in zip(steps, strides, strict=True)), start=0) for steps in self.steps)
@@ -107,21 +112,7 @@ def match(nest: Nest, block: Block, loops: Sequence[Loop], intrin: TensorIntrin)
         raise ScheduleError(f"block {block.name}: expected what tensor intrinsic {intrin.name} computes: {error}") from None
 
 
-@dataclass(frozen=True)
-class _Bound:
-    """The region of a tensor of the description."""
-
-    buffer: ir.Value
-    low: tuple[Index, ...]
-    steps: tuple[tuple[Size, ...], ...]
-    loops: Mapping[str, tuple[Size, ...]]
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        return self.buffer, tuple(i.key for i in self.low), self.steps
-
-
-_Bindings = dict[str, _Bound]
+_Bindings = dict[str, Binding]
 
 
 class _Matcher:
@@ -148,14 +139,11 @@ class _Matcher:
         if starts:
             bound = self._bodies(is_init=True, bound=bound)
         bound = self._bodies(is_init=False, bound=bound)
-        outputs = [wanted_name for wanted_name, value in self.wanted.buffers().items() if self.wanted.is_output(value)]
-        operands = []
-        for name, value in self.wanted.buffers().items():
-            if name not in bound:
-                raise Mismatch(f"expected that {name} is used, found that it is not")
-            found = bound[name]
-            shape = tuple(self._size(d) for d in self.wanted.shape(value))
-            operands.append(Binding(name, found.buffer, shape, found.low, found.steps, name in outputs, found.loops))
+        tensors = self.wanted.buffers()
+        unused = next((name for name in tensors if name not in bound), None)
+        if unused is not None:
+            raise Mismatch(f"expected that {unused} is used, found that it is not")
+        operands = [bound[name] for name in tensors]
         self._check_outputs(operands)
         splits = any(self._goes_on(i) for i in self.block.reduction)
         accumulates = wanted.init is not None and (splits or not starts)
@@ -310,8 +298,10 @@ class _Matcher:
         low = [rest for _, rest in local]
         for index, step in zip(wanted.indices, steps, strict=True):
             low = [i - self._size(index.const) * s for i, s in zip(low, step, strict=True)]
-        made = _Bound(found.buffer, tuple(low), tuple(steps), {v.name: steps for v, steps in columns.items()})
-        if name in bound and bound[name].key != made.key:
+        loops = {v.name: steps for v, steps in columns.items()}
+        sizes, is_output = tuple(map(self._size, shape)), self.wanted.is_output(wanted.buffer)
+        made = Binding(name, found.buffer, sizes, tuple(low), tuple(steps), is_output, loops)
+        if name in bound and bound[name].place != made.place:
             raise Mismatch(f"{name}: expected one place for all its uses, found {label}{list(low)} and {list(bound[name].low)}")
         return {**bound, name: made}
 

@@ -8,6 +8,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.tir.block import OPAQUE, PARALLEL, REDUCTION
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.analysis.elements import check_elements, tell
+from relayc.pipelines.tir.analysis.reducers import adds_up, find_reducer
 from relayc.pipelines.tir.analysis.regions import is_within, region_of_blocks, still_in
 from relayc.pipelines.tir.tree.indices import substitute, variables
 from relayc.pipelines.tir.tree.members import Block, Loop, LoopVar, Member, ScheduleError, blocks_of
@@ -51,6 +52,16 @@ def check_independent(nest: Nest, loop: Loop) -> None:
     """Checks that the iterations of a loop may run in any order, and in parallel. Raises ScheduleError, which names the conflicting
     block."""
     _check_not_along(loop, REDUCTION, OPAQUE)
+    check_distinct(nest, loop)
+
+
+def check_reducible(nest: Nest, loop: Loop) -> None:
+    """`check_independent` for a loop whose iterations are combined at its end: reductions by one commutative operation may run along it."""
+    for found in dependences(loop):
+        if found.has(OPAQUE, loop):
+            raise ScheduleError(f"expected iterations that are independent, found an opaque iterator of {found.block} that runs along it")
+        if found.has(REDUCTION, loop) and not adds_up(found.block) and not (reducer := find_reducer(found.block)).is_commutative:
+            raise ScheduleError(f"expected a reduction by one commutative operation, found {reducer.text} in {found.block}")
     check_distinct(nest, loop)
 
 

@@ -396,7 +396,9 @@ def binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
 def _folded(name: str, a: Expr, b: Expr) -> Size | None:
     """The size that an operation on sizes gives; None if an operand is not a size, or the result is not known."""
     x, y = size_of(a), size_of(b)
-    if x is None or y is None or name not in _OF_SIZES or (name.startswith("floor") and not (isinstance(y, Dim) or y > 0)):
+    if x is None or y is None or name not in _OF_SIZES:
+        return None
+    if name.startswith("floor") and not (isinstance(y, Dim) or y > 0):
         return None
     return _OF_SIZES[name](x, y)
 

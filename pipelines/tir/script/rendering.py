@@ -61,6 +61,15 @@ _OF_WIDE_FLOATS = {f"math.{name}": name for name in (*FLOAT_FUNCTIONS, "ceil", "
     "arith.remf": "fmod",
 }
 _WIDE = ("float32", "float64")
+_FUNCTIONS = {
+    **_OF_WIDE_FLOATS,
+    **{f"arith.{name}{kind}": name for name in ("max", "min") for kind in ("imumf", "si", "ui")},
+    "math.absf": "abs",
+    "math.absi": "abs",
+    "math.ctpop": "popcount",
+    "math.ctlz": "clz",
+}
+"""Functions of T by the operations that they are."""
 _DEFAULTS = ("fastmath", "overflowFlags")
 
 
@@ -254,15 +263,6 @@ class Renderer:
         a, b = (self.value(v) for v in op.operands)
         return Text(f"{a.at(level)} {word} {b.at(level + 1)}", level, "bool", a.loads or b.loads)
 
-    def _extreme(self, op: ir.Operation) -> Text | None:
-        if isinstance(op.results[0].type, ir.IndexType):
-            return None
-        a, b = self.operands(op, op.operands)
-        dtype = _common(a, b)
-        if op.name.endswith("i") and scalar.is_unsigned(dtype) != op.name.endswith("ui"):
-            return None
-        return Text(f"T.{op.name[6:9]}({a.text}, {b.text})", ATOM, dtype, a.loads or b.loads)
-
     def _negative(self, op: ir.Operation) -> Text:
         a = self.value(op.operands[0])
         return Text(f"-{a.at(SIGN)}", SIGN, a.dtype, a.loads)
@@ -286,23 +286,15 @@ class Renderer:
             return None
         return Text(f"{a.at(COMPARE + 1)} {_SIGNS[sign]} {b.at(COMPARE + 1)}", COMPARE, "bool", a.loads or b.loads)
 
-    def _function(self, op: ir.Operation) -> Text | None:
-        if type_name(op.results[0].type) not in _WIDE:
-            return None
+    def _call(self, op: ir.Operation) -> Text | None:
+        """A function of operands of one dtype."""
         texts = self.operands(op, op.operands)
-        return Text(f"T.{_OF_WIDE_FLOATS[op.name]}({', '.join(t.text for t in texts)})", ATOM, texts[0].dtype, any(t.loads for t in texts))
-
-    def _absolute(self, op: ir.Operation) -> Text | None:
-        a = self.value(op.operands[0])
-        if scalar.is_unsigned(a.dtype):
+        dtype = _common(texts[0], texts[-1])
+        if dtype == "index" or (op.name.endswith("i") and scalar.is_unsigned(dtype) != op.name.endswith("ui")):
             return None
-        return Text(f"T.abs({a.text})", ATOM, a.dtype, a.loads)
-
-    def _bits(self, op: ir.Operation) -> Text | None:
-        a = self.value(op.operands[0])
-        if a.dtype in ("index", "bool"):
+        if op.name in _OF_WIDE_FLOATS and type_name(op.results[0].type) not in _WIDE:
             return None
-        return Text(f"T.{'popcount' if op.name == 'math.ctpop' else 'clz'}({a.text})", ATOM, a.dtype, a.loads)
+        return Text(f"T.{_FUNCTIONS[op.name]}({', '.join(t.text for t in texts)})", ATOM, dtype, any(t.loads for t in texts))
 
     def _cast(self, op: ir.Operation) -> Text | None:
         operand = op.operands[0]
@@ -365,13 +357,8 @@ _RULES: dict[str, Callable[[Renderer, ir.Operation], Text | None]] = {
     "arith.cmpf": Renderer._comparison,
     "arith.cmpi": Renderer._comparison,
     "arith.bitcast": Renderer._bitcast,
-    "math.absf": Renderer._absolute,
-    "math.absi": Renderer._absolute,
-    "math.ctpop": Renderer._bits,
-    "math.ctlz": Renderer._bits,
     **dict.fromkeys(_ELEMENTWISE, Renderer._binary),
-    **dict.fromkeys(("arith.maximumf", "arith.minimumf", "arith.maxsi", "arith.minsi", "arith.maxui", "arith.minui"), Renderer._extreme),
-    **dict.fromkeys(_OF_WIDE_FLOATS, Renderer._function),
+    **dict.fromkeys(_FUNCTIONS, Renderer._call),
     **dict.fromkeys(
         ("arith.extf", "arith.truncf", "arith.sitofp", "arith.fptosi", "arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast"),
         Renderer._cast,

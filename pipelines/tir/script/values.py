@@ -4,6 +4,7 @@ A Python number stays a number. An `IndexExpr` consists of loop variables, itera
 and guards can be derived from it. A `Scalar` is a computed value. A `Flag` is a condition.
 """
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -26,6 +27,7 @@ ExprLike: TypeAlias = Any
 """An expression, a size, or a number."""
 
 INDEX = "index"
+_OF_INDICES = {"add": operator.add, "subtract": operator.sub, "minimum": smallest, "maximum": largest}
 _SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
@@ -295,16 +297,12 @@ def binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
 
 def _of_indices(name: str, a: Index, b: Index) -> Index | None:
     """An operation on indices; None if it must be computed on numbers."""
-    if name == "add":
-        return a + b
-    if name == "subtract":
-        return a - b
+    if name in _OF_INDICES:
+        return _OF_INDICES[name](a, b)
     if name == "multiply":
         if a.is_constant:
             return b * a.const
         return a * b.const if b.is_constant else opaque(arith.MulIOp(written(a), written(b)).result)
-    if name in ("minimum", "maximum"):
-        return (smallest if name == "minimum" else largest)(a, b)
     if name in ("floor_divide", "floor_mod", "truncdiv", "truncmod"):
         # A symbol may be 0, but then no loop runs.
         positive = b.is_constant and b.const != 0 and bounds(b.const)[0] >= 0

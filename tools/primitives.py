@@ -5,8 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from relayc.pipelines.tir.schedule.schedule_blocks import BlockMethods
-from relayc.pipelines.tir.schedule.schedule_loops import LoopMethods
+from relayc.pipelines.tir.schedule.methods import BlockMethods, LoopMethods
 from relayc.tir import Schedule
 
 SAMPLING = (Schedule.sample_perfect_tile, Schedule.sample_categorical)

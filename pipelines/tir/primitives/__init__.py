@@ -10,14 +10,13 @@ from relayc.pipelines.tir.primitives import blockize as blockize
 from relayc.pipelines.tir.primitives import caches as caches
 from relayc.pipelines.tir.primitives import compute_at as compute_at
 from relayc.pipelines.tir.primitives import compute_inline as compute_inline
-from relayc.pipelines.tir.primitives import decompose_reduction as decompose_reduction
 from relayc.pipelines.tir.primitives import fuse_iterators as fuse_iterators
 from relayc.pipelines.tir.primitives import loop_kinds as loop_kinds
 from relayc.pipelines.tir.primitives import loop_nests as loop_nests
 from relayc.pipelines.tir.primitives import pad_einsum as pad_einsum
+from relayc.pipelines.tir.primitives import reductions as reductions
 from relayc.pipelines.tir.primitives import reindex as reindex
 from relayc.pipelines.tir.primitives import reverse_compute_at as reverse_compute_at
-from relayc.pipelines.tir.primitives import rfactor as rfactor
 from relayc.pipelines.tir.primitives import set_scope as set_scope
 from relayc.pipelines.tir.primitives import storage_align as storage_align
 from relayc.pipelines.tir.primitives import tensorize as tensorize

@@ -12,9 +12,8 @@ from relayc.dialects.tir import names
 from relayc.nearest import nearest
 from relayc.pipelines.te.read.graph import Kernel
 from relayc.pipelines.tir.primitives.registry import find_block
+from relayc.pipelines.tir.schedule.methods import BlockMethods, LoopMethods
 from relayc.pipelines.tir.schedule.references import BlockLike, BlockRV, LoopLike, LoopRV
-from relayc.pipelines.tir.schedule.schedule_blocks import BlockMethods
-from relayc.pipelines.tir.schedule.schedule_loops import LoopMethods
 from relayc.pipelines.tir.schedule.trace import Trace
 from relayc.pipelines.tir.schedule.written import copy_written
 from relayc.pipelines.tir.script.printer import script, show

@@ -47,14 +47,15 @@ def create_prim_func(ops: "Sequence[Tensor | Var] | Tensor", name: str = "main")
     mod = IRModule(ir.Module.create(ir.Location.unknown(make_context())))
     with mod.context, ir.Location.unknown(), mod.ranges:
         STAGE.put(mod.module.operation, "te")
+        builder = _Builder(mod.module, names)
         if any(isinstance(op, ExternOp) for op in operations):
-            _ProgramBuilder(mod.module, names).build(name, operations, arguments, results)
+            builder.program(name, operations, arguments, results)
         else:
-            _FunctionBuilder(mod.module, names).build(name, operations, arguments, results, visibility=None)
+            builder.function(name, operations, arguments, results, visibility=None)
     return mod
 
 
-class _FunctionBuilder:
+class _Builder:
     """Builds functions over tensors at the end of a module."""
 
     def __init__(self, module: ir.Module, names: dict[int, str]) -> None:
@@ -78,7 +79,7 @@ class _FunctionBuilder:
     def _name(self, tensor: Tensor) -> dict[str, ir.Attribute]:
         return NAME.entry(tensor_name(tensor, self.names))
 
-    def build(
+    def function(
         self, name: str, operations: Sequence[Operation], inputs: Sequence[Tensor], outputs: Sequence[Tensor], visibility: str | None
     ) -> func.FuncOp:
         """A function that computes operations."""
@@ -91,21 +92,8 @@ class _FunctionBuilder:
             func.ReturnOp([values[id(t)] for t in outputs])
         return function
 
-
-class _ProgramBuilder(_FunctionBuilder):
-    """Builds a program of kernels and packed functions.
-
-    Computations at the same depth, in packed functions, form one kernel.
-    """
-
-    def build(
-        self,
-        name: str,
-        operations: Sequence[Operation],
-        inputs: Sequence[Tensor],
-        outputs: Sequence[Tensor],
-        visibility: str | None = None,
-    ) -> func.FuncOp:
+    def program(self, name: str, operations: Sequence[Operation], inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
+        """A program of kernels and packed functions. Computations at the same depth, in packed functions, form one kernel."""
         levels = _levels(operations)
         callees = Names(self.module)
         callees.free(name)
@@ -115,12 +103,12 @@ class _ProgramBuilder(_FunctionBuilder):
             if members:
                 taken, made = _boundary(members, operations, outputs)
                 kernel = callees.free(f"{name}_{self.names[id(made[0].op)]}")
-                steps.append((super().build(kernel, members, taken, made, "private"), taken, made))
+                steps.append((self.function(kernel, members, taken, made, "private"), taken, made))
             for op in operations:
                 if isinstance(op, ExternOp) and levels[id(op)] == level:
                     steps.append((self._packed(op, callees), op.inputs, list(op.tensors)))
         symbols = sorted(symbols_in([*operations, *(t.op for t in inputs)]))
-        function = self.declare(name, inputs, outputs, symbols, visibility)
+        function = self.declare(name, inputs, outputs, symbols, None)
         block = function.add_entry_block()
         values: dict[int, Value] = {id(t): block.arguments[i] for i, t in enumerate(inputs)}
         with ir.InsertionPoint(block), function_sizes(function):
@@ -128,7 +116,6 @@ class _ProgramBuilder(_FunctionBuilder):
                 with ir.Location.name(self.names[id(made[0].op)]):
                     self._call(callee, taken, made, values)
             func.ReturnOp([values[id(t)] for t in outputs])
-        return function
 
     def _packed(self, op: ExternOp, callees: Names) -> func.FuncOp:
         """The declaration of a packed function, created once for each type."""

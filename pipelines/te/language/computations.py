@@ -1,6 +1,7 @@
 """Computations of te as linalg operations on tensors."""
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 
 from relayc.dialects.discardable import strings_attribute
 from relayc.dialects.functions import unique_names
@@ -51,7 +52,10 @@ def _emit_elementwise(axes: Sequence[IterVar], body: Sequence[Expr], types: Sequ
 def _emit_reduction(op: ComputeOp, values: Values) -> list[Value]:
     reductions = [x for x in op.body if isinstance(x, Reduce)]
     axes = [*op.axis, *op.reduce_axis]
-    groups = _groups(reductions)
+    together: dict[int, Reduce] = {}
+    for x in reductions:
+        together.setdefault(id(x.sources), x)  # values that are reduced together share their sources
+    groups = list(together.values())
     sources = [x for group in groups for x in group.sources]
     inits = [init for group in groups for init in _inits(group, op, values)]
     operands = Operands(axes, sources, values)
@@ -70,21 +74,8 @@ def _emit_reduction(op: ComputeOp, values: Values) -> list[Value]:
     kinds = ["parallel"] * len(op.axis) + ["reduction"] * len(op.reduce_axis)
     made = generic(operands.inputs, operands.maps, inits, [result_map] * len(inits), kinds, elements)
     _named(made[0], axes)
-    first = {id(group): sum(len(g.sources) for g in groups[:i]) for i, group in enumerate(groups)}
-    return [made[first[id(_group_of(x, groups))] + x.position] for x in reductions]
-
-
-def _groups(reductions: Sequence[Reduce]) -> list[Reduce]:
-    """One reduction of each group of values that are reduced together."""
-    groups: list[Reduce] = []
-    for x in reductions:
-        if _group_of(x, groups) is None:
-            groups.append(x)
-    return groups
-
-
-def _group_of(x: Reduce, groups: Sequence[Reduce]) -> Reduce | None:
-    return next((g for g in groups if g.reducer is x.reducer and g.sources is x.sources and g.init is x.init), None)
+    first = dict(zip(together, accumulate((len(group.sources) for group in groups), initial=0), strict=False))
+    return [made[first[id(x.sources)] + x.position] for x in reductions]
 
 
 def _combined(group: Reduce, body: ScalarEmitter, accumulators: Iterator[Value]) -> list[Value]:

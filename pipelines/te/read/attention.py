@@ -98,8 +98,7 @@ class Attention(Scores):
 
     def context_point(self, row: Sequence[Index], element: Index) -> Point:
         """Indices of the context, given the indices of a row (BATCH to QUERY) and of an element of the head."""
-        loops = [*row, Index(), element]
-        return [Index() if d is None else loops[d] for d in self.context.structured.output_dims(self.context.position)]
+        return self.context.structured.output_indices(self.context.position, [*row, Index(), element])
 
     def result_point(self, context_point: Sequence[Index]) -> Point:
         """Indices of the result, given the indices of the context. Raises NotStructured if they are not linear."""

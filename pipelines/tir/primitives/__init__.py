@@ -16,7 +16,6 @@ from relayc.pipelines.tir.primitives import loop_nests as loop_nests
 from relayc.pipelines.tir.primitives import pad_einsum as pad_einsum
 from relayc.pipelines.tir.primitives import reductions as reductions
 from relayc.pipelines.tir.primitives import reindex as reindex
-from relayc.pipelines.tir.primitives import reverse_compute_at as reverse_compute_at
 from relayc.pipelines.tir.primitives import set_scope as set_scope
 from relayc.pipelines.tir.primitives import storage_align as storage_align
 from relayc.pipelines.tir.primitives import tensorize as tensorize

@@ -1,7 +1,7 @@
 """The registry of primitives of schedules."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from relayc.pipelines.tir.tree.members import Block, Loop, ScheduleError
@@ -17,6 +17,23 @@ def primitive(function: Primitive) -> Primitive:
     """Registers a function as the primitive of its name."""
     PRIMITIVES[function.__name__] = function
     return function
+
+
+def apply(name: str, nest: Nest, arguments: Mapping[str, Any]) -> list[str]:
+    """Applies a primitive; returns the names of what it creates. Raises ScheduleError, which names the primitive and its arguments."""
+    try:
+        return list(PRIMITIVES[name](nest, **arguments) or ())
+    except ScheduleError as error:
+        raise ScheduleError(f"{application_text(name, arguments)}: {error}") from None
+
+
+def application_text(name: str, arguments: Mapping[str, Any]) -> str:
+    """A primitive and its arguments as Python text, for messages."""
+    return f"{name}({', '.join(f'{key}={_text(value)}' for key, value in arguments.items() if value is not None)})"
+
+
+def _text(value: Any) -> str:
+    return f"[{', '.join(map(_text, value))}]" if isinstance(value, (list, tuple)) else str(value)
 
 
 def parameters_of(name: str) -> list[str]:

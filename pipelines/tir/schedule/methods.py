@@ -1,6 +1,7 @@
 """The primitives as methods of Schedule, and how they are applied."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from relayc.dialects.functions import symbol_name
@@ -8,12 +9,11 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.tir import names
 from relayc.pipelines.tir import primitives  # noqa: F401 (registers them)
-from relayc.pipelines.tir.primitives.registry import PRIMITIVES
+from relayc.pipelines.tir.primitives.registry import apply
 from relayc.pipelines.tir.schedule.references import BlockLike, BlockRV, Factor, LoopLike, LoopRV
-from relayc.pipelines.tir.schedule.trace import AppliedPrimitive, Trace, arguments_text
+from relayc.pipelines.tir.schedule.trace import AppliedPrimitive, Trace
 from relayc.pipelines.tir.tree.arguments import Chosen
 from relayc.pipelines.tir.tree.layouts import IndexMap, affine_map
-from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
 
 
@@ -41,16 +41,12 @@ class Methods:
 
     def _apply(self, primitive: str, **arguments: Any) -> list[str]:
         """Applies a primitive, and records it. Raises ScheduleError, which names the primitive and its arguments."""
-        named = {key: _by_name(value) for key, value in arguments.items()}
-        values = {key: _value(value) for key, value in named.items()}
+        named = {key: _replaced(value, (BlockRV, LoopRV), attrgetter("name")) for key, value in arguments.items()}
+        values = {key: _replaced(value, (Chosen,), attrgetter("value")) for key, value in named.items()}
         with self._mod.context:
-            try:
-                made = PRIMITIVES[primitive](self.nest, **values)
-            except ScheduleError as error:
-                raise ScheduleError(f"{primitive}({arguments_text(named)}): {error}") from None
-        results = tuple(made or ())
-        self._trace.steps.append(AppliedPrimitive(primitive, self._function, named, results))
-        return list(results)
+            made = apply(primitive, self.nest, values)
+        self._trace.steps.append(AppliedPrimitive(primitive, self._function, named, tuple(made)))
+        return made
 
     def _loops(self, primitive: str, **arguments: Any) -> list[LoopRV]:
         return [LoopRV(name) for name in self._apply(primitive, **arguments)]
@@ -64,18 +60,11 @@ class Methods:
         return {"loop" if is_loop else "block": str(block_or_loop)}
 
 
-def _by_name(value: Any) -> Any:
-    """Replaces blocks and loops by their names."""
-    if isinstance(value, (BlockRV, LoopRV)):
-        return value.name
-    return [_by_name(v) for v in value] if isinstance(value, (list, tuple)) else value
-
-
-def _value(value: Any) -> Any:
-    """Replaces choices of knobs by their numbers."""
-    if isinstance(value, Chosen):
-        return value.value
-    return [_value(v) for v in value] if isinstance(value, (list, tuple)) else value
+def _replaced(value: Any, kinds: tuple[type, ...], replacement: Callable[[Any], Any]) -> Any:
+    """Replaces values of some kinds, also in lists."""
+    if isinstance(value, (list, tuple)):
+        return [_replaced(v, kinds, replacement) for v in value]
+    return replacement(value) if isinstance(value, kinds) else value
 
 
 class LoopMethods(Methods):

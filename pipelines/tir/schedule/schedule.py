@@ -143,13 +143,12 @@ class Schedule(LoopMethods, BlockMethods):
         if n < 1:
             raise ScheduleError(f"sample_perfect_tile of {loop}: expected 1 factor or more, found {n}")
         options = tuple(_tiles(found.extent, n, max_innermost_factor))
+        wanted = f"{n} factors of {found.extent}, the last at most {max_innermost_factor}"
         if not options:
-            most = f"the last at most {max_innermost_factor}"
-            raise ScheduleError(f"sample_perfect_tile of {loop}: expected {n} factors of {found.extent}, {most}, found none")
+            raise ScheduleError(f"sample_perfect_tile of {loop}: expected {wanted}, found none")
         chosen = tuple(decision) if decision is not None else self._random.choice(options)
         if chosen not in options:
-            most = f"the last at most {max_innermost_factor}"
-            raise ScheduleError(f"sample_perfect_tile of {loop}: expected {n} factors of {found.extent}, {most}, found {list(chosen)}")
+            raise ScheduleError(f"sample_perfect_tile of {loop}: expected {wanted}, found {list(chosen)}")
         knob = self._knob(name or f"{loop}_tile", chosen, options)
         return [Chosen(knob, i) for i in range(n)]
 

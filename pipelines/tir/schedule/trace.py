@@ -1,11 +1,11 @@
 """The trace of a schedule, step by step: transform dialect text that can be stored, compared, and applied to another module."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from relayc.dialects.mlir import ir, make_context
-from relayc.pipelines.tir.tree.arguments import Chosen, Knob
+from relayc.pipelines.tir.tree.arguments import Knob
 
 SEQUENCE = "schedule"
 """Name of the sequence of a script."""
@@ -49,16 +49,3 @@ class Trace:
         return isinstance(other, Trace) and str(self) == str(other)
 
     __hash__ = None  # type: ignore[assignment] # it grows
-
-
-def arguments_text(arguments: Mapping[str, Any]) -> str:
-    """Arguments as Python text, for messages."""
-    return ", ".join(f"{name}={_plain(value)}" for name, value in arguments.items() if value is not None)
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, Chosen):
-        return str(value.value)
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return f"[{', '.join(map(_plain, value))}]"
-    return str(value)

@@ -25,8 +25,8 @@ from relayc.dialects.nesting import parse_module
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.tir import primitives  # noqa: F401 (registers them)
-from relayc.pipelines.tir.primitives.registry import PRIMITIVES, parameters_of
-from relayc.pipelines.tir.schedule.trace import SEQUENCE, Trace, arguments_text
+from relayc.pipelines.tir.primitives.registry import PRIMITIVES, application_text, apply, parameters_of
+from relayc.pipelines.tir.schedule.trace import SEQUENCE, Trace
 from relayc.pipelines.tir.tree.arguments import Knob, decode, encode
 from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
@@ -87,16 +87,11 @@ def _nest_of(function: ir.Operation) -> Iterator[Nest]:
 def _run(op: ir.Operation, nest: Nest, knobs: Mapping[str, Any]) -> None:
     name = op.name.removeprefix("schedule.")
     given = {key: decode(op.attributes[key], knobs.__getitem__) for key in parameters_of(name) if key in op.attributes}
-    try:
-        made = PRIMITIVES[name](nest, **given)
-    except ScheduleError as error:
-        raise ScheduleError(f"{name}({arguments_text(given)}): {error}") from None
+    made = apply(name, nest, given)
     if "results" in op.attributes:
         expected = [ir.StringAttr(a).value for a in ir.ArrayAttr(op.attributes["results"])]
-        if list(made or ()) != expected:
-            raise ScheduleError(
-                f"{name}({arguments_text(given)}): expected it to make {expected}, as the script says, found {list(made or ())}"
-            )
+        if made != expected:
+            raise ScheduleError(f"{application_text(name, given)}: expected it to make {expected}, as the script says, found {made}")
 
 
 def _operation(name: str) -> Any:
@@ -140,16 +135,13 @@ def write(trace: Trace) -> ir.Module:
             functions[step.function] = f"%f{len(functions)}"
             matched = f'transform.structured.match ops{{["func.func"]}} attributes {{sym_name = "{step.function}"}} in %root'
             lines.append(f"{functions[step.function]} = {matched} : ({OP}) -> {OP}")
-        used: dict[str, Knob] = {}
-
-        def note(knob: Knob, used: dict[str, Knob] = used) -> None:
-            used[knob.name] = knob
-
-        attributes = [f"{key} = {encode(value, note)}" for key, value in step.arguments.items() if value is not None]
+        used: list[Knob] = []
+        attributes = [f"{key} = {encode(value, used.append)}" for key, value in step.arguments.items() if value is not None]
         if step.results:
             attributes.append(f"results = {encode(step.results)}")
-        operands = ", ".join([functions[step.function], *(f"%{name}" for name in used)])
-        types = ", ".join([OP, *[PARAM] * len(used)])
+        knobs = dict.fromkeys(f"%{knob.name}" for knob in used)
+        operands = ", ".join([functions[step.function], *knobs])
+        types = ", ".join([OP, *[PARAM] * len(knobs)])
         lines.append(f'"schedule.{step.primitive}"({operands}) {{{", ".join(attributes)}}} : ({types}) -> ()')
     body = "\n".join(lines)
     return ir.Module.parse(

@@ -271,6 +271,8 @@ class _Printer:
                 self._line(text.text)
             elif not self.renderer.is_index_arithmetic(op.results[0]):
                 text = self.renderer.operation(op)
+                if op.name.endswith("load") or not self.renderer.used.isdisjoint(self.renderer.loaded):
+                    self.renderer.loaded.add(op.results[0])
                 self._settle()
                 if _stays(op) and len(text.text) <= _WIDTH:
                     pending[op.results[0]] = text
@@ -303,7 +305,7 @@ class _Printer:
     def _name_loads(self) -> None:
         """Writes the pending values that were loaded."""
         for value, text in list(self.renderer.pending.items()):
-            if text.loads:
+            if value in self.renderer.loaded:
                 del self.renderer.pending[value]
                 self._name(value, text)
 

@@ -31,7 +31,6 @@ class Text:
     Attributes:
       level: precedence of its outermost operator.
       dtype: as the reader infers it; "index" for indices, "bool" for conditions, and for bytes of 0 and 1.
-      loads: whether it loads from memory.
       number: literal of a constant that may be used beside another value without its dtype.
       condition: for a condition as a byte of 0 or 1, the condition.
     """
@@ -39,7 +38,6 @@ class Text:
     text: str
     level: int = ATOM
     dtype: str = "index"
-    loads: bool = False
     number: str | None = None
     condition: str | None = None
 
@@ -89,6 +87,8 @@ class Renderer:
         """Values that are written in place of their use, in order."""
         self.used: set[ir.Value] = set()
         """Pending values that have been written."""
+        self.loaded: set[ir.Value] = set()
+        """Values that load from memory where they are written."""
         self._order = {value: i for i, value in enumerate(names)}
 
     # ---- indices
@@ -103,10 +103,8 @@ class Renderer:
     def index(self, index: Index) -> Text:
         """An index, its terms in the order of the loops."""
         parts: list[tuple[bool, Text, str]] = []
-        loads = False
         for var, c in sorted(index.terms.items(), key=lambda term: self.position(term[0])):
             text = self._variable(var)
-            loads |= text.loads
             negative = isinstance(c, int) and c < 0
             size = -c if negative else c
             parts.append((negative, text, "" if size == 1 else f" * {self.size(size).at(SIGN)}"))
@@ -122,7 +120,7 @@ class Renderer:
         first = f"-{text.at(SIGN)}" if negative else text.at(MULTIPLY)  # -a // b would be a quotient of -a
         others = (f" {'-' if below else '+'} {other.at(MULTIPLY)}{times}" for below, other, times in rest)
         level = ADD if rest else MULTIPLY if factor else SIGN if negative else text.level
-        return Text(f"{first}{factor}{''.join(others)}", level, "index", loads)
+        return Text(f"{first}{factor}{''.join(others)}", level, "index")
 
     def position(self, var: Var) -> tuple[int, str]:
         """The position of a variable in a sum: outer loops first."""
@@ -138,10 +136,10 @@ class Renderer:
         if isinstance(var, Divided):
             inner = self.index(var.index)
             sign = "//" if var.kind == QUOTIENT else "%"
-            return Text(f"{inner.at(MULTIPLY)} {sign} {self.size(var.divisor).at(SIGN)}", MULTIPLY, "index", inner.loads)
+            return Text(f"{inner.at(MULTIPLY)} {sign} {self.size(var.divisor).at(SIGN)}", MULTIPLY, "index")
         if isinstance(var, Extremal):
             a, b = self.index(var.a), self.index(var.b)
-            return Text(f"T.{var.kind}({a.text}, {b.text})", ATOM, "index", a.loads or b.loads)
+            return Text(f"T.{var.kind}({a.text}, {b.text})", ATOM, "index")
         return self.named(var.value)
 
     def named(self, value: ir.Value) -> Text:
@@ -185,12 +183,7 @@ class Renderer:
         results = list(op.results)
         if len(results) > 1 or len(op.regions):
             raise ScheduleError(f"script: expected operations without regions and with one result at most, found {op.name}")
-        loads = op.name.endswith("load")
-        parts = [f'"{op.name}"']
-        for operand in op.operands:
-            text = self.value(operand)
-            loads |= text.loads
-            parts.append(_explicit(text))
+        parts = [f'"{op.name}"', *(_explicit(self.value(operand)) for operand in op.operands)]
         dtype = ""
         if not results:
             parts.append("result=None")
@@ -205,13 +198,13 @@ class Renderer:
             parts.append(f'predicate="{PREDICATES[op.name][ir.IntegerAttr(left.pop("predicate")).value]}"')
         if left:
             parts.append(f"attributes={ {key: str(attribute) for key, attribute in left.items()} }")
-        return Text(f"T.op({', '.join(parts)})", ATOM, dtype, loads)
+        return Text(f"T.op({', '.join(parts)})", ATOM, dtype)
 
     # ---- rules; None if the reader would create other operations
 
     def _load(self, op: ir.Operation) -> Text:
         buffer, *indices = op.operands
-        return Text(self.element(buffer, indices), ATOM, self.dtypes[buffer], True)
+        return Text(self.element(buffer, indices), ATOM, self.dtypes[buffer])
 
     def element(self, buffer: ir.Value, indices: Sequence[ir.Value]) -> str:
         """An element of a buffer."""
@@ -222,7 +215,7 @@ class Renderer:
         """Operands of a common dtype: numbers beside others are plain literals, and bytes of 0 and 1 are read as int8."""
         texts = [self.value(v) for v in values]
         byte = [t.dtype == "bool" and str(v.type) == "i8" for t, v in zip(texts, values, strict=True)]
-        texts = [Text(f'T.reinterpret("int8", {t.text})', ATOM, "int8", t.loads) if b else t for t, b in zip(texts, byte, strict=True)]
+        texts = [Text(f'T.reinterpret("int8", {t.text})', ATOM, "int8") if b else t for t, b in zip(texts, byte, strict=True)]
         others = [t for t in texts if t.number is None]
         if not others:
             return texts
@@ -246,9 +239,9 @@ class Renderer:
             if op.name != "arith.muli":
                 return None
             a, b = (self.value(v) for v in op.operands)
-            return Text(f"{a.at(level)} * {b.at(level + 1)}", level, "index", a.loads or b.loads)
+            return Text(f"{a.at(level)} * {b.at(level + 1)}", level, "index")
         a, b = self.operands(op, op.operands)
-        return Text(f"{a.at(level)} {sign} {b.at(level + 1)}", level, _common(a, b), a.loads or b.loads)
+        return Text(f"{a.at(level)} {sign} {b.at(level + 1)}", level, _common(a, b))
 
     def _logical(self, op: ir.Operation) -> Text | None:
         if op.name == "arith.xori":
@@ -256,22 +249,22 @@ class Renderer:
             if last is None or last.name != "arith.constant":
                 return None
             a = self.value(op.operands[0])
-            return Text(f"not {a.at(NOT)}", NOT, "bool", a.loads)
+            return Text(f"not {a.at(NOT)}", NOT, "bool")
         if op.name not in ("arith.andi", "arith.ori"):
             return None
         word, level = ("and", AND) if op.name == "arith.andi" else ("or", OR)
         a, b = (self.value(v) for v in op.operands)
-        return Text(f"{a.at(level)} {word} {b.at(level + 1)}", level, "bool", a.loads or b.loads)
+        return Text(f"{a.at(level)} {word} {b.at(level + 1)}", level, "bool")
 
     def _negative(self, op: ir.Operation) -> Text:
         a = self.value(op.operands[0])
-        return Text(f"-{a.at(SIGN)}", SIGN, a.dtype, a.loads)
+        return Text(f"-{a.at(SIGN)}", SIGN, a.dtype)
 
     def _select(self, op: ir.Operation) -> Text:
         condition = self.value(op.operands[0])
         a, b = self.operands(op, list(op.operands)[1:])
         dtype = "index" if a.dtype == "index" else _common(a, b)
-        return Text(f"T.Select({condition.text}, {a.text}, {b.text})", ATOM, dtype, condition.loads or a.loads or b.loads)
+        return Text(f"T.Select({condition.text}, {a.text}, {b.text})", ATOM, dtype)
 
     def _comparison(self, op: ir.Operation) -> Text | None:
         name = PREDICATES[op.name][ir.IntegerAttr(op.attributes["predicate"]).value]
@@ -284,7 +277,7 @@ class Renderer:
         a, b = self.operands(op, op.operands)
         if a.dtype != "index" and scalar.is_unsigned(_common(a, b)) and name[0] == "s":
             return None
-        return Text(f"{a.at(COMPARE + 1)} {_SIGNS[sign]} {b.at(COMPARE + 1)}", COMPARE, "bool", a.loads or b.loads)
+        return Text(f"{a.at(COMPARE + 1)} {_SIGNS[sign]} {b.at(COMPARE + 1)}", COMPARE, "bool")
 
     def _call(self, op: ir.Operation) -> Text | None:
         """A function of operands of one dtype."""
@@ -294,7 +287,7 @@ class Renderer:
             return None
         if op.name in _OF_WIDE_FLOATS and type_name(op.results[0].type) not in _WIDE:
             return None
-        return Text(f"T.{_FUNCTIONS[op.name]}({', '.join(t.text for t in texts)})", ATOM, dtype, any(t.loads for t in texts))
+        return Text(f"T.{_FUNCTIONS[op.name]}({', '.join(t.text for t in texts)})", ATOM, dtype)
 
     def _cast(self, op: ir.Operation) -> Text | None:
         operand = op.operands[0]
@@ -309,14 +302,14 @@ class Renderer:
         if a.number is not None or (scalar.is_unsigned(a.dtype) and op.name != "arith.extui"):
             return None
         condition = a.text if (op.name, target) == ("arith.extui", "int8") else None
-        return Text(f'T.cast({_explicit(a)}, "{target}")', ATOM, target, a.loads, condition=condition)
+        return Text(f'T.cast({_explicit(a)}, "{target}")', ATOM, target, condition=condition)
 
     def _bitcast(self, op: ir.Operation) -> Text | None:
         target = type_name(op.results[0].type)
         if target not in MLIR_NAMES or type_name(op.operands[0].type) not in MLIR_NAMES:
             return None
         a = self.value(op.operands[0])
-        return Text(f'T.reinterpret("{target}", {a.text})', ATOM, target, a.loads)
+        return Text(f'T.reinterpret("{target}", {a.text})', ATOM, target)
 
 
 def type_name(type_: ir.Type) -> str:

@@ -1,11 +1,12 @@
 """Edits of block bodies that primitives share: accesses, buffers by position, copies of operations, inverse indices."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import find_operations
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.editing.intrinsics import ANNOTATION
@@ -75,18 +76,11 @@ def copy_operations(operations: Sequence[ir.Operation], values: dict[ir.Value, i
         if any(r in values for r in op.results):
             continue
         made = op.clone()
-        _rename(made.operation, values)
+        for inner in find_operations(made.operation, lambda inner: True):
+            for i, operand in enumerate(inner.operands):
+                if operand in values:
+                    inner.operands[i] = values[operand]
         values.update(zip(op.results, made.operation.results, strict=True))
-
-
-def _rename(op: ir.Operation, values: Mapping[ir.Value, ir.Value]) -> None:
-    for i, operand in enumerate(op.operands):
-        if operand in values:
-            op.operands[i] = values[operand]
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                _rename(inner.operation, values)
 
 
 def take_init(nest: Nest, block: Block, name: str, kept: Sequence[int]) -> Block:

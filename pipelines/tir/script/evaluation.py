@@ -11,7 +11,7 @@ from relayc.dialects.relay.errors import RelayError
 from relayc.pipelines.tir.script import values
 from relayc.pipelines.tir.script.building import Building
 from relayc.pipelines.tir.script.source import Source, kind_of
-from relayc.pipelines.tir.script.specs import GUARDING, OF_REGIONS
+from relayc.pipelines.tir.script.specs import ARGUMENTS, GUARDED, REGIONS
 from relayc.pipelines.tir.script.values import Expr
 
 BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -174,20 +174,20 @@ class ScriptExpressions(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> Any:
         function = self(node.func)
-        if self.building is not None and callable(function) and function in OF_REGIONS:
+        kind = ARGUMENTS.get(function) if callable(function) else None
+        if self.building is not None and kind == REGIONS:
             self.building.says_regions = True
             try:
                 return function(*self._elements(node.args))
             finally:
                 self.building.says_regions = False
-        is_guarding = callable(function) and function in GUARDING
         args: list[Any] = []
         for i, part in enumerate(node.args):
-            with self.guarded(is_guarding and i > 0):
+            with self.guarded(kind == GUARDED and i > 0):
                 args += self._elements([part])
         keywords: dict[str, Any] = {}
         for keyword in node.keywords:
-            with self.guarded(is_guarding):
+            with self.guarded(kind == GUARDED):
                 value = self(keyword.value)
             keywords |= {keyword.arg: value} if keyword.arg is not None else _mapping(value)
         if not callable(function):

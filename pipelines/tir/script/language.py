@@ -24,7 +24,7 @@ from relayc.pipelines.tir.script.buffers import Buffer as _Buffer
 from relayc.pipelines.tir.script.buffers import BufferRegion, BufferType, Handle, read_shape
 from relayc.pipelines.tir.script.building import current
 from relayc.pipelines.tir.script.reader import from_source, prim_func
-from relayc.pipelines.tir.script.specs import Allocation, Axis, BlockSpec, Init, Loops, MatchedBuffer, Symbol, guarding, of_regions
+from relayc.pipelines.tir.script.specs import GUARDED, REGIONS, Allocation, Axis, BlockSpec, Init, Loops, MatchedBuffer, Symbol, takes
 from relayc.pipelines.tir.script.values import Expr, ExprLike, IndexExpr, Scalar, as_index, cast, reinterpret, size_of
 from relayc.pipelines.tir.tree.indices import opaque
 from relayc.symbolic import is_name
@@ -120,13 +120,13 @@ def init() -> Init:
     return Init()
 
 
-@of_regions
+@takes(REGIONS)
 def reads(*regions: Any) -> None:
     """The buffers, or regions of buffers, that a block reads. Buffers are checked; the regions follow from the accesses themselves."""
     _regions("T.reads", regions)
 
 
-@of_regions
+@takes(REGIONS)
 def writes(*regions: Any) -> None:
     """The buffers, or regions of buffers, that a block writes; see `reads`."""
     _regions("T.writes", regions)
@@ -229,7 +229,7 @@ def Cast(dtype: str, value: ExprLike) -> Expr:
     return cast(value, dtype)
 
 
-@guarding
+@takes(GUARDED)
 def if_then_else(cond: ExprLike, t: ExprLike, f: ExprLike) -> Expr:
     """`t` if the condition holds, otherwise `f`. The value not selected is not loaded where it is out of bounds."""
     return values.select(cond, t, f, "T.if_then_else")
@@ -240,13 +240,13 @@ def Select(condition: ExprLike, true_value: ExprLike, false_value: ExprLike) -> 
     return values.select(condition, true_value, false_value, "T.Select")
 
 
-@guarding
+@takes(GUARDED)
 def And(*conditions: ExprLike) -> Expr:
     """Whether all conditions hold; equivalent to `and`."""
     return _joined(values.both, "T.And", conditions)
 
 
-@guarding
+@takes(GUARDED)
 def Or(*conditions: ExprLike) -> Expr:
     """Whether any condition holds; equivalent to `or`."""
     return _joined(values.either, "T.Or", conditions)

@@ -74,21 +74,17 @@ class MatchedBuffer:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-GUARDING: set[Any] = set()
-"""Functions whose arguments after the first are unused depending on the first: their loads may be out of bounds then."""
+GUARDED, REGIONS = "guarded", "regions"
+ARGUMENTS: dict[Any, str] = {}
+"""Functions whose arguments are evaluated in another way. GUARDED: those after the first are unused depending on the first, so that their
+loads may be out of bounds then. REGIONS: they are regions of buffers, of which no element is loaded."""
 
 
-def guarding(function: Function) -> Function:
-    """Registers a function of GUARDING."""
-    GUARDING.add(function)
-    return function
+def takes(kind: str) -> Callable[[Function], Function]:
+    """Registers a function in ARGUMENTS."""
 
+    def register(function: Function) -> Function:
+        ARGUMENTS[function] = kind
+        return function
 
-OF_REGIONS: set[Any] = set()
-"""Functions whose arguments are regions of buffers: no element is loaded."""
-
-
-def of_regions(function: Function) -> Function:
-    """Registers a function of OF_REGIONS."""
-    OF_REGIONS.add(function)
-    return function
+    return register

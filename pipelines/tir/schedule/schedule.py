@@ -22,7 +22,7 @@ from relayc.pipelines.tir.tree.computations import order_computations
 from relayc.pipelines.tir.tree.contents import check_stores
 from relayc.pipelines.tir.tree.create import create_nest
 from relayc.pipelines.tir.tree.members import ScheduleError
-from relayc.pipelines.tir.tree.structure import Nest
+from relayc.pipelines.tir.tree.structure import Nest, free_name
 
 
 class Schedule(LoopMethods, BlockMethods):
@@ -157,10 +157,7 @@ class Schedule(LoopMethods, BlockMethods):
         return random.Random(self._seed)
 
     def _knob(self, name: str, value: Any, options: tuple[Any, ...]) -> Knob:
-        taken, number, free = self._trace.knobs, 1, name
-        while free in taken:
-            number += 1
-            free = f"{name}_{number}"
+        free = free_name(name, self._trace.knobs)
         if free in self._decisions:
             decided = self._decisions[free]
             value = tuple(decided) if isinstance(decided, list) else decided

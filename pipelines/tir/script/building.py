@@ -17,7 +17,7 @@ from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import Divided, Extremal, largest, smallest, substitute, variables, write
 from relayc.pipelines.tir.tree.members import Loop, LoopVar
 from relayc.pipelines.tir.tree.operations import walk
-from relayc.pipelines.tir.tree.structure import Nest
+from relayc.pipelines.tir.tree.structure import Nest, free_name
 from relayc.symbolic import Size, proves
 
 Less = Sequence[tuple[Index, Index]]
@@ -217,11 +217,8 @@ class Building:
     @contextmanager
     def implicit_block(self, name: str) -> Iterator[None]:
         """A block for a store outside of blocks: its iterators are opaque, in the order of the loops around it."""
-        number, free = 1, name
-        while free in self.block_names:
-            number, free = number + 1, f"{name}_{number + 1}"
         loops = [var for var in self.visible if isinstance(var, LoopVar)]
-        with self.open_block(free) as frame:
+        with self.open_block(free_name(name, self.block_names)) as frame:
             for var in loops:
                 made = IterVar(0, var.high, None, name=f"v{var.name}")
                 frame.iterators.append((OPAQUE, made, Index.of(var)))

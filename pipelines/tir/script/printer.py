@@ -20,7 +20,7 @@ from relayc.pipelines.tir.tree.arguments import decode
 from relayc.pipelines.tir.tree.buffers import allocation_name
 from relayc.pipelines.tir.tree.indices import Reader, variables
 from relayc.pipelines.tir.tree.members import Block, Loop, Member, ScheduleError
-from relayc.pipelines.tir.tree.structure import Nest
+from relayc.pipelines.tir.tree.structure import Nest, free_name
 from relayc.symbolic import Dim, Size, name_of
 
 _WIDTH = 100
@@ -116,9 +116,7 @@ class _Printer:
 
     def _free(self, name: str) -> str:
         """A name of the script that is not in use."""
-        number, found = 1, _identifier(name)
-        while found in self.taken:
-            number, found = number + 1, f"{_identifier(name)}_{number}"
+        found = free_name(_identifier(name), self.taken)
         self.taken.add(found)
         return found
 

@@ -1,6 +1,7 @@
 """The tree of a function: its loops and blocks by name, changes of them, and how they are written as operations."""
 
 from collections.abc import Container, Mapping, Sequence
+from itertools import chain, count
 
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.tir.block import make_block
@@ -299,8 +300,9 @@ def top_of(view: Member) -> Member:
 
 
 def _free(name: str, taken: Container[str]) -> str:
-    number, found = 1, name
-    while found in taken:
-        number += 1
-        found = f"{name}_{number}" if name[-1].isdigit() else f"{name}{number}"
-    return found
+    return free_name(name, taken, "_" if name[-1:].isdigit() else "")
+
+
+def free_name(name: str, taken: Container[str], mark: str = "_") -> str:
+    """`name`, or if it is in use the first of `name` with a mark and a number, from 2 on, that is not."""
+    return next(free for free in chain([name], (f"{name}{mark}{number}" for number in count(2))) if free not in taken)

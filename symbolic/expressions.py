@@ -1,9 +1,11 @@
 """Expressions over symbols: arithmetic, text, and queries."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import ClassVar, Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias, TypeVar
+
+Found = TypeVar("Found")
 
 
 class Undecided(Exception):
@@ -87,8 +89,6 @@ Terms: TypeAlias = dict[Monomial, int]
 class Knowledge(Protocol):
     """The known facts about symbols (`ranges.Ranges`), used to compare and normalise expressions."""
 
-    memo: dict[object, object]
-
     def bound(self, dim: "Dim", upper: bool) -> int:
         """An inclusive bound of an expression."""
 
@@ -97,6 +97,9 @@ class Knowledge(Protocol):
 
     def quotient(self, num: "Size", den: "Size") -> "Size":
         """floor(num / den) in normal form; den > 0."""
+
+    def once(self, key: Hashable, make: "Callable[[], Found]") -> "Found":
+        """The result of `make` while these facts are known, made once for a key."""
 
 
 class Dim:

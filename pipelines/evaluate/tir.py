@@ -10,8 +10,8 @@ It follows the text and nothing else: a function becomes Python source that does
 - Accesses outside of a buffer are errors.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from math import prod
 from typing import Any, TypeAlias
 
@@ -23,6 +23,7 @@ from relayc.dialects.tir import names
 from relayc.dialects.tir.block import REDUCTION, block_name
 from relayc.pipelines.evaluate.errors import Outside, Unknown
 from relayc.pipelines.evaluate.scalars import constant_of, dtype_of, function_of, poisoned
+from relayc.pipelines.evaluate.source import PythonSource, listed
 from relayc.pipelines.tir.tree.structure import Nest
 from relayc.symbolic import Size, evaluate
 
@@ -61,10 +62,8 @@ class TirInterpreter:
         self._buffers = [(_Buffer(nest, v), nest.is_output(v)) for v in nest.entry.arguments if isinstance(v.type, ir.MemRefType)]
         self.symbols = [str(s) for s in nest.sizes.values()]
         writer = _Writer(nest)
-        self.source = writer.text()
-        self._spaces = writer.spaces
-        self._environment = {**_ENVIRONMENT, **writer.constants}
-        exec(compile(self.source, f"<blocks of @{nest.name}>", "exec"), self._environment)
+        self.source, self._spaces = writer.text, writer.spaces
+        self._main = writer.execute(f"<blocks of @{nest.name}>")["main"]
 
     def __call__(self, inputs: Inputs, sizes: Mapping[str, int] | None = None) -> list[np.ndarray]:
         """See `run`."""
@@ -83,7 +82,7 @@ class TirInterpreter:
             arrays.append(array)
         with np.errstate(all="ignore"):
             try:
-                self._environment["main"](*arrays, *(sizes[s] for s in self.symbols))
+                self._main(*arrays, *(sizes[s] for s in self.symbols))
             except IndexError as error:
                 raise Outside(str(error)) from None
         return [a for a, (_, is_output) in zip(arrays, self._buffers, strict=True) if is_output]
@@ -184,53 +183,25 @@ _MOST_LOOPS = 16
 """Of one Python function: Python takes 20 loops in each other."""
 
 
-class _Writer:
-    """Writes the code of a function."""
+class _Writer(PythonSource):
+    """The code of a function."""
 
     def __init__(self, nest: Nest) -> None:
+        super().__init__()
         self.nest = nest
-        self.constants: dict[str, Any] = {}
+        self.constants |= _ENVIRONMENT
         self.spaces: list[tuple[Size, ...]] = []
-        self._names: dict[ir.Value, str] = {}
         self._types: dict[str, str] = {}
-        self._lines: list[str] = []
-        self._depth = 1
         self._loops = 0
-
-    def text(self) -> str:
-        arguments = [self._new(a) for a in self.nest.entry.arguments]
-        self._block(self.nest.entry, [])
-        return "\n".join([f"def main({', '.join(arguments)}):", *self._lines, "  return"])
-
-    # ---- names and lines
-
-    def _new(self, value: ir.Value) -> str:
-        self._names[value] = f"v{len(self._names)}"
-        return self._names[value]
-
-    def _line(self, text: str) -> None:
-        self._lines.append("  " * self._depth + text)
-
-    @contextmanager
-    def _indented(self, head: str) -> Iterator[None]:
-        self._line(head)
-        self._depth += 1
-        before = len(self._lines)
-        yield
-        if len(self._lines) == before:
-            self._line("pass")
-        self._depth -= 1
-
-    def _constant(self, value: Any) -> str:
-        name = f"k{len(self.constants)}"
-        self.constants[name] = value
-        return name
+        with self.indented(f"def main({', '.join(map(self.new, nest.entry.arguments))}):"):
+            self._block(nest.entry, [])
+            self.line("return")
 
     def _type(self, type_: ir.Type) -> str:
         """The name of the constructor of scalars of a type."""
         key = str(type_)
         if key not in self._types:
-            self._types[key] = self._constant(dtype_of(type_).type)
+            self._types[key] = self.constant(dtype_of(type_).type)
         return self._types[key]
 
     # ---- operations
@@ -239,44 +210,40 @@ class _Writer:
         """The operations of a block; its yielded values are assigned to `results`."""
         for view in block.operations:
             op = view.operation
-            operands = [self._names[v] for v in op.operands]
+            operands = [self.names[v] for v in op.operands]
             if op.name == "scf.yield":
                 if results:
-                    self._line(f"{', '.join(results)} = {', '.join(operands)}")
+                    self.line(f"{', '.join(results)} = {', '.join(operands)}")
             elif op.name in _STRUCTURES:
                 _STRUCTURES[op.name](self, op, operands)
             elif op.name not in ("func.return", "memref.dealloc"):
-                self._line(f"{self._new(op.results[0])} = {self._value(op, operands)}")
+                self.line(f"{self.new(op.results[0])} = {self._value(op, operands)}")
 
     def _for(self, op: ir.Operation, operands: list[str]) -> None:
         low, high, step, *starts = operands
         body = op.regions[0].blocks[0]
-        variable, *carried = [self._new(a) for a in body.arguments]
+        variable, *carried = [self.new(a) for a in body.arguments]
         kind = ir.StringAttr(op.attributes[names.KIND]).value if names.KIND in op.attributes else names.Kind.SERIAL
         steps = f"range({low}, {high}, {step})"
         if kind == names.Kind.PARALLEL or kind.startswith("blockIdx."):
             steps = f"reversed({steps})"
         if starts:
-            self._line(f"{', '.join(carried)} = {', '.join(starts)}")
+            self.line(f"{', '.join(carried)} = {', '.join(starts)}")
         split = self._loops >= _MOST_LOOPS and not starts
         outer, self._loops = self._loops, 1 if split else self._loops + 1
-        if split:
-            self._line(f"def inner{variable}():")
-            self._depth += 1
-        with self._indented(f"for {variable} in {steps}:"):
+        with self.indented(f"def inner{variable}():") if split else nullcontext(), self.indented(f"for {variable} in {steps}:"):
             self._block(body, carried)
         if split:
-            self._depth -= 1
-            self._line(f"inner{variable}()")
+            self.line(f"inner{variable}()")
         self._loops = outer
         for result, name in zip(op.results, carried, strict=True):
-            self._names[result] = name
+            self.names[result] = name
 
     def _if(self, op: ir.Operation, operands: list[str]) -> None:
-        results = [self._new(r) for r in op.results]
+        results = [self.new(r) for r in op.results]
         for head, region in zip((f"if {operands[0]}:", "else:"), op.regions, strict=True):
             for block in region.blocks:
-                with self._indented(head):
+                with self.indented(head):
                     self._block(block, results)
 
     def _tir_block(self, op: ir.Operation, operands: list[str]) -> None:
@@ -284,48 +251,47 @@ class _Writer:
         count = len(view.iterators)
         points, pairs = operands[:count], operands[count:]
         guards = [f"{v} < {limit}" for v, limit in zip(pairs[::2], pairs[1::2], strict=True)]
-        with self._indented(f"if {' and '.join(guards) or 'True'}:"):
-            iterators = [self._new(a) for a in view.body.arguments]
+        with self.indented(f"if {' and '.join(guards) or 'True'}:"):
+            iterators = [self.new(a) for a in view.body.arguments]
             for name, point in zip(iterators, points, strict=True):
-                self._line(f"{name} = {point}")
+                self.line(f"{name} = {point}")
             self.spaces.append(tuple(view.extents))
             extents = [str(e) if isinstance(e, int) else self._size(e) for e in view.extents]
             if inside := [f"0 <= {i} < {e}" for i, e in zip(iterators, extents, strict=True)]:
-                found, space = (f"({''.join(f'{x}, ' for x in part)})" for part in (iterators, extents))
-                self._line(f"if not ({' and '.join(inside)}): outside({block_name(op)!r}, {found}, {space})")
+                self.line(f"if not ({' and '.join(inside)}): outside({block_name(op)!r}, {listed(iterators)}, {listed(extents)})")
             if view.init is not None:
-                self._names |= dict(zip(view.init.arguments, iterators, strict=True))
+                self.names |= dict(zip(view.init.arguments, iterators, strict=True))
                 first = [f"{i} == 0" for i, kind in zip(iterators, view.iterators, strict=True) if kind == REDUCTION]
-                with self._indented(f"if {' and '.join(first) or 'True'}:"):
+                with self.indented(f"if {' and '.join(first) or 'True'}:"):
                     self._block(view.init, [])
             self._block(view.body, [])
 
     def _size(self, size: Any) -> str:
         """An expression over symbols, which `sizes` has by name."""
-        values = {str(s): self._names[v] for v, s in self.nest.sizes.items()}
-        name = self._constant(lambda *given: evaluate(size, dict(zip(values, given, strict=True))))
+        values = {str(s): self.names[v] for v, s in self.nest.sizes.items()}
+        name = self.constant(lambda *given: evaluate(size, dict(zip(values, given, strict=True))))
         return f"{name}({', '.join(values.values())})"
 
     def _alloc(self, op: ir.Operation, operands: list[str]) -> None:
         given = iter(operands)
         type_ = ir.MemRefType(op.results[0].type)
         dynamic = ir.ShapedType.get_dynamic_size()
-        shape = "".join(f"{next(given) if d == dynamic else d}, " for d in type_.shape)
-        self._line(f"{self._new(op.results[0])} = poisoned(({shape}), {self._constant(dtype_of(type_.element_type))})")
+        shape = listed([next(given) if d == dynamic else str(d) for d in type_.shape])
+        self.line(f"{self.new(op.results[0])} = poisoned({shape}, {self.constant(dtype_of(type_.element_type))})")
 
     def _store(self, op: ir.Operation, operands: list[str]) -> None:
         value, buffer, *index = operands
-        self._line(f"{self._element(buffer, index)} = {value}")
+        self.line(f"{self._element(buffer, index)} = {value}")
 
     def _element(self, buffer: str, index: list[str]) -> str:
         """An element, whose index is checked: numpy finds those that are too large, and counts negative ones from the end."""
         if not index:
             return f"{buffer}[()]"
-        self._line(f"if {' | '.join(index)} < 0: negative({', '.join(index)})")
+        self.line(f"if {' | '.join(index)} < 0: negative({', '.join(index)})")
         return f"{buffer}[{', '.join(index)}]"
 
     def _copy(self, op: ir.Operation, operands: list[str]) -> None:
-        self._line(f"{operands[1]}[...] = {operands[0]}")
+        self.line(f"{operands[1]}[...] = {operands[0]}")
 
     # ---- expressions
 
@@ -353,12 +319,12 @@ class _Writer:
         if function is None:
             raise Unknown(f"{op.name}: an operation that the interpreter of blocks does not know")
         given = [f"{self._type(v.type)}({o})" for v, o in zip(op.operands, operands, strict=True)]
-        call = f"{self._constant(function)}({', '.join(given)})"
+        call = f"{self.constant(function)}({', '.join(given)})"
         return f"int({call})" if isinstance(op.results[0].type, ir.IndexType) else f"{call}[()]"
 
     def _scalar_constant(self, op: ir.Operation, _: list[str]) -> str:
         value = constant_of(op)
-        return str(value) if isinstance(op.results[0].type, ir.IndexType) else self._constant(value)
+        return str(value) if isinstance(op.results[0].type, ir.IndexType) else self.constant(value)
 
     def _load(self, op: ir.Operation, operands: list[str]) -> str:
         loaded = self._element(operands[0], operands[1:])

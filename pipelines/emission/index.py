@@ -314,3 +314,19 @@ def affine_index(
     if isinstance(e, ir.AffineCeilDivExpr):
         left += right.const - 1
     return split(left, right.const)[isinstance(e, ir.AffineModExpr)]
+
+
+def affine_value(e: ir.AffineExpr, dims: Sequence[Any] | Mapping[int, Any]) -> Any:
+    """The value of an affine expression of dimensions, for numbers or arrays by their positions."""
+    if isinstance(e, ir.AffineDimExpr):
+        return dims[e.position]
+    if isinstance(e, ir.AffineConstantExpr):
+        return e.value
+    left, right = (affine_value(part, dims) for part in (e.lhs, e.rhs))
+    if isinstance(e, ir.AffineAddExpr):
+        return left + right
+    if isinstance(e, ir.AffineMulExpr):
+        return left * right
+    if isinstance(e, ir.AffineFloorDivExpr):
+        return left // right
+    return -(-left // right) if isinstance(e, ir.AffineCeilDivExpr) else left % right

@@ -9,7 +9,8 @@ import numpy as np
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.operations import last_operation, producer_of, users_of
-from relayc.pipelines.evaluate.errors import Outside, Unknown
+from relayc.pipelines.emission.index import affine_value
+from relayc.pipelines.evaluate.errors import Outside
 
 Array = np.ndarray
 
@@ -26,26 +27,6 @@ _REDUCERS: dict[str, Any] = {
 """Operations of a reduction that are computed for all points at once."""
 
 
-def _affine(e: ir.AffineExpr) -> Callable[[Sequence[Array]], Any]:
-    """An expression of the indices of an iteration space."""
-    if isinstance(e, ir.AffineDimExpr):
-        position = e.position
-        return lambda indices: indices[position]
-    if isinstance(e, ir.AffineConstantExpr):
-        value = e.value
-        return lambda indices: value
-    left, right = _affine(e.lhs), _affine(e.rhs)
-    if isinstance(e, ir.AffineAddExpr):
-        return lambda indices: left(indices) + right(indices)
-    if isinstance(e, ir.AffineMulExpr):
-        return lambda indices: left(indices) * right(indices)
-    if isinstance(e, ir.AffineFloorDivExpr):
-        return lambda indices: left(indices) // right(indices)
-    if isinstance(e, ir.AffineModExpr):
-        return lambda indices: left(indices) % right(indices)
-    raise Unknown(f"{e}: an expression that the interpreter of te does not know")
-
-
 def grid(extents: Sequence[int]) -> list[Array]:
     """The indices of an iteration space."""
     return list(np.ogrid[tuple(slice(n) for n in extents)]) if extents else []
@@ -54,13 +35,12 @@ def grid(extents: Sequence[int]) -> list[Array]:
 def access(amap: ir.AffineMap) -> Callable[[Sequence[Array], Array], Array]:
     """Creates a function that reads the elements of an operand over an iteration space; size 1 for dimensions without effect."""
     rank, results = amap.n_dims, list(amap.results)
-    expressions = [_affine(e) for e in results]
     dims = [e.position if isinstance(e, ir.AffineDimExpr) else None for e in results]
     is_view = all(isinstance(e, ir.AffineConstantExpr) if d is None else dims.count(d) == 1 for d, e in zip(dims, results, strict=True))
     order = sorted(range(len(dims)), key=[-1 if d is None else d for d in dims].__getitem__)
 
     def read(indices: Sequence[Array], array: Array) -> Array:
-        index = [np.asarray(e(indices)) for e in expressions]
+        index = [np.asarray(affine_value(e, indices)) for e in results]
         spans = [(int(i.min()), int(i.max()) + 1) for i in index]
         for (low, high), n in zip(spans, array.shape, strict=True):
             if low < 0 or high > n:
@@ -107,26 +87,12 @@ def reduced(ufunc: Any, acc: Array, operands: Sequence[Any], space: Sequence[int
 
 
 def _contracted(a: Any, b: Any, space: Sequence[int], axes: Sequence[int]) -> Array:
-    """The sums of a * b over some axes, as products of matrices."""
+    """The sums of a * b over some axes."""
     rank = len(space)
     x, y = (np.reshape(v, [1] * (rank - np.ndim(v)) + list(np.shape(v))).astype(np.float64) for v in (a, b))
-    alone = [[d for d in axes if other.shape[d] == 1] for other in (y, x)]
     neither = prod(space[d] for d in axes if x.shape[d] == y.shape[d] == 1)
-    x, y = (v.sum(axis=tuple(dims), keepdims=True) for v, dims in zip((x, y), alone, strict=True))
-    both = [d for d in range(rank) if min(x.shape[d], y.shape[d]) > 1]
-    batch, inner = [d for d in both if d not in axes], [d for d in both if d in axes]
-    rows, columns = ([d for d in range(rank) if d not in both and v.shape[d] > 1] for v in (x, y))
-    rest = [d for d in range(rank) if d not in (*batch, *rows, *columns, *inner)]
-
-    def matrices(v: Array, first: list[int], second: list[int]) -> Array:
-        order = [*batch, *first, *second]
-        sizes = [prod(v.shape[d] for d in part) for part in (batch, first, second)]
-        return v.transpose([*order, *(d for d in range(rank) if d not in order)]).reshape(sizes)
-
-    found = matrices(x, rows, inner) @ matrices(y, inner, columns) * neither
-    order = [*batch, *rows, *columns, *inner, *rest]
-    shape = [max(x.shape[d], y.shape[d]) for d in (*batch, *rows, *columns)] + [1] * len((*inner, *rest))
-    return found.reshape(shape).transpose(np.argsort(order))
+    found = np.einsum(x, range(rank), y, range(rank), [d for d in range(rank) if d not in axes], optimize=True)
+    return np.expand_dims(found * neither, tuple(axes))
 
 
 def reductions(block: ir.Block, count: int) -> list[Reduction] | None:

@@ -1,14 +1,14 @@
 """Layouts of buffers: affine maps from the indices of an element to its indices in memory."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import lcm, prod
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.emission.index import Index, Var, affine_index
+from relayc.pipelines.emission.index import Index, Var, affine_index, affine_value
 from relayc.pipelines.tir.tree.indices import divide, folded
 from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.symbolic import Size, proves
@@ -112,7 +112,7 @@ def _check_distinct(amap: ir.AffineMap, shape: Sequence[Size]) -> None:
         count = prod(extents)
         places = np.zeros(count, np.int64)
         for e in results:
-            found = np.broadcast_to(_evaluated(e, points), (count,))
+            found = np.broadcast_to(affine_value(e, points), (count,))
             places = places * (int(found.max()) + 1) + found
         if len(np.unique(places)) != count:
             raise ScheduleError(f"index_map: expected another place for each element, found the same one for several of them by {amap}")
@@ -143,18 +143,3 @@ def _period(e: ir.AffineExpr) -> int:
     if isinstance(e, (ir.AffineAddExpr, ir.AffineMulExpr)):
         return lcm(_period(e.lhs), _period(e.rhs))
     return _period(e.lhs) * e.rhs.value
-
-
-def _evaluated(e: ir.AffineExpr, points: Mapping[int, np.ndarray]) -> Any:
-    if isinstance(e, ir.AffineDimExpr):
-        return points[e.position]
-    if isinstance(e, ir.AffineConstantExpr):
-        return e.value
-    left, right = _evaluated(e.lhs, points), _evaluated(e.rhs, points)
-    if isinstance(e, ir.AffineAddExpr):
-        return left + right
-    if isinstance(e, ir.AffineMulExpr):
-        return left * right
-    if isinstance(e, ir.AffineFloorDivExpr):
-        return left // right
-    return -(-left // right) if isinstance(e, ir.AffineCeilDivExpr) else left % right

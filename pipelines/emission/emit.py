@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial, reduce
 from math import copysign, gcd
 from typing import Any, NamedTuple
 
@@ -69,10 +70,7 @@ PREDICATES = {"arith.cmpi": tuple(map(str, mlir.arith.CmpIPredicate)), "arith.cm
 
 def all_of(conditions: Sequence[ir.Value]) -> ir.Value:
     """The conjunction of one or more conditions, as an i1."""
-    found = conditions[0]
-    for other in conditions[1:]:
-        found = arith("andi", found, other)
-    return found
+    return reduce(partial(arith, "andi"), conditions)
 
 
 def select(condition: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:

@@ -8,6 +8,8 @@ start of the function, so that they dominate every use. A symbol that is defined
 import contextvars
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial, reduce
+from itertools import chain
 from typing import TypeAlias
 
 from relayc.dialects.discardable import SYMBOL
@@ -100,24 +102,17 @@ class SizeValues:
         """An approximate value of a size as an f64, at the ambient insertion point, for sizes that may exceed 64 bits."""
         if isinstance(size, int):
             return _float(float(size))
-        total: Value | None = None
-        for m, c in size.terms.items():
-            product = _float(float(c))
-            for atom in m:
-                product = _arith("mulf", product, self._atom_estimate(atom))
-            total = product if total is None else _arith("addf", total, product)
-        assert total is not None  # a Dim has terms
-        return total
+        return _folded("addf", (self._term_estimate(m, c) for m, c in size.terms.items()))
+
+    def _term_estimate(self, m: Monomial, c: int) -> Value:
+        return _folded("mulf", chain([_float(float(c))], map(self._atom_estimate, m)))
 
     def _atom_estimate(self, atom: str | Floor | Extreme) -> Value:
         if isinstance(atom, str):
             integer = _cast("index_cast", self.symbols[atom], ir.IntegerType.get_signless(64))
             return _cast("sitofp", integer, ir.F64Type.get())
         if isinstance(atom, Extreme):
-            first, *rest = map(self.estimate, atom.args)
-            for value in rest:
-                first = _arith(f"{atom.kind}imumf", first, value)
-            return first
+            return _folded(f"{atom.kind}imumf", list(map(self.estimate, atom.args)))
         return _arith("divf", self.estimate(atom.num), _arith("maximumf", self.estimate(atom.den), _float(1.0)))
 
     def among(self, symbols: Mapping[str, Value]) -> "SizeValues":
@@ -173,22 +168,14 @@ class SizeValues:
 
     def _magnitude(self, m: Monomial) -> Value:
         """The product of atoms without their signs. Parts are cached like sizes."""
-        total: Value | None = None
-        for atom in m:
-            value = self._atom(atom) if len(m) == 1 else self.value(Dim({(atom,): _sign((atom,))}))
-            total = value if total is None else _arith("muli", total, value)
-        assert total is not None  # a product has factors
-        return total
+        return self._atom(m[0]) if len(m) == 1 else _folded("muli", (self.value(Dim({(atom,): _sign((atom,))})) for atom in m))
 
     def _atom(self, atom: str | Floor | Extreme) -> Value:
         """The value of an atom, or of its negative for a negative sign."""
         if isinstance(atom, str):
             return self.symbols[atom]
         if isinstance(atom, Extreme):
-            first, *rest = map(self.value, atom.args)
-            for value in rest:
-                first = _arith(f"{atom.kind}si", first, value)
-            return first
+            return _folded(f"{atom.kind}si", list(map(self.value, atom.args)))
         # The start of a function computes the sizes of all branches, also of branches whose conditions keep the divisor positive.
         den = maximum(atom.den, 1)
         if _sign((atom,)) < 0:
@@ -225,6 +212,11 @@ def _cast(name: str, value: Value, type_: ir.Type) -> Value:
 def _arith(name: str, a: Value, b: Value) -> Value:
     flags = {"overflowFlags": ir.Attribute.parse("#arith.overflow<nsw>")} if name in ("muli", "addi", "subi") else {}
     return ir.Operation.create(f"arith.{name}", results=[a.type], operands=[a, b], attributes=flags).results[0]
+
+
+def _folded(name: str, values: Iterable[Value]) -> Value:
+    """Combines values by an operation, from the first one on; an iterator may emit each right before it is used."""
+    return reduce(partial(_arith, name), values)
 
 
 _CURRENT: contextvars.ContextVar[SizeValues | None] = contextvars.ContextVar("relayc_size_values", default=None)

@@ -400,15 +400,7 @@ class LaunchEmission(LoopEmitter):
     def _by_first(self, node: Across, use: Use, code: Callable[[], None]) -> None:
         """Emits code that only the first of the threads sharing a reduction runs."""
         zero = emit.index_constant(0)
-        conditions = [emit.compare("eq", self.threads.number(axis), zero) for axis in node.axes]
-        self._changed(use)
-
-        def inside() -> None:
-            with self.bodies.evaluator.scope(), self.bodies.stores_at_once():
-                code()
-
-        nest.when(emit.all_of(conditions), self.bodies.evaluator, inside)
-        self._changed(use)
+        self._when([emit.compare("eq", self.threads.number(axis), zero) for axis in node.axes], use, code)
 
     def _stored_where_open(self, use: Use, state: State, code: Callable[[], None]) -> None:
         """Emits code under the guards of a block that do not depend on the steps of its reduction."""

@@ -5,7 +5,7 @@ thread instead of the loop variable, with a guard if the axis has more threads t
 an axis is computed by every thread along it if it writes buffers private to a thread, otherwise by the first thread.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from math import prod
@@ -17,7 +17,7 @@ from relayc.pipelines.tir.lower.boxes import TENSOR_COPY, BoxCopy, is_box
 from relayc.pipelines.tir.lower.fragments import GROUPS, LANES, SCOPES
 from relayc.pipelines.tir.lower.pipelines import pipelined
 from relayc.pipelines.tir.lower.storage import Use
-from relayc.pipelines.tir.lower.tree import LoopNode, Node, uses_in
+from relayc.pipelines.tir.lower.tree import LoopNode, Node, loops_in, uses_in
 from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import substitute, variables
 from relayc.pipelines.tir.tree.members import Loop, ScheduleError
@@ -95,7 +95,7 @@ class _Launches:
     def __init__(self, node: Node, scope: Scope) -> None:
         self.node, self.scope = node, scope
         bound: dict[str, list[Loop]] = {}
-        for loop in _loops(node):
+        for loop in (found.loop for found in loops_in([node], LoopNode)):
             if is_bound(loop):
                 bound.setdefault(loop.kind, []).append(loop)
         axes = {axis: _axis(axis, loops) for axis, loops in bound.items()}
@@ -252,14 +252,6 @@ def _axis(axis: str, loops: Sequence[Loop]) -> Loop:
         if not isinstance(loop.extent, int):
             raise ScheduleError(f"loop {loop.name}: expected an extent that is a number where it is bound to {axis}, found {loop.extent}")
     return max(loops, key=lambda loop: int(loop.extent))
-
-
-def _loops(node: Node) -> Iterator[Loop]:
-    """The loops of a nest, outer ones first."""
-    if isinstance(node, LoopNode):
-        yield node.loop
-        for child in node.children:
-            yield from _loops(child)
 
 
 def _unbound(loop: Loop) -> Loop:

@@ -9,7 +9,7 @@ import numpy as np
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.elements import MOST_OF_SEVEN_BITS
 from relayc.dialects.relay.errors import RelayError
-from relayc.pipelines.emission.index import Index, Var, strides_of
+from relayc.pipelines.emission.index import Index, Var, affine_index, strides_of
 from relayc.symbolic import Size, ceil_div
 
 SHORT = 128
@@ -131,7 +131,7 @@ class Packing:
             access = tuple(_coefficients(e, len(extents)) for e in amap.results)
             if kind not in ARRANGEMENTS or len(access) != len(source) or amap.n_dims != len(extents):
                 raise ValueError
-        except (KeyError, TypeError, ValueError):
+        except (LookupError, TypeError, ValueError):
             kinds = ", ".join(ARRANGEMENTS)
             expected = f"{{kind = one of {kinds}, source = shape, map = affine_map of loops to dimensions, extents = of loops, numbers}}"
             raise RelayError(f"relay.packing: expected {expected}, found {attribute}") from None
@@ -144,17 +144,13 @@ def _numbers(sizes: Sequence[Size]) -> tuple[int, ...]:
 
 def _coefficients(e: ir.AffineExpr, loops: int) -> tuple[int, ...]:
     """(constant, coefficient of each loop) of a linear expression. Raises ValueError if it is not linear."""
-    if isinstance(e, ir.AffineConstantExpr):
-        return (e.value, *[0] * loops)
-    if isinstance(e, ir.AffineDimExpr):
-        return (0, *(int(i == e.position) for i in range(loops)))
-    if isinstance(e, (ir.AffineAddExpr, ir.AffineMulExpr)):
-        left, right = _coefficients(e.lhs, loops), _coefficients(e.rhs, loops)
-        if isinstance(e, ir.AffineAddExpr):
-            return tuple(a + b for a, b in zip(left, right, strict=True))
-        if not any(right[1:]):
-            return tuple(a * right[0] for a in left)
-    raise ValueError(f"expected a linear expression, found {e}")
+
+    def no_split(index: Index, divisor: Size) -> tuple[Index, Index]:
+        raise ValueError(f"expected a linear expression, found {e}")
+
+    variables = [Var.below(1) for _ in range(loops)]
+    index = affine_index(e, list(map(Index.of, variables)), no_split)
+    return _numbers([index.const, *map(index.coefficient, variables)])
 
 
 def _part(e: ir.AffineExpr) -> tuple[int, int]:

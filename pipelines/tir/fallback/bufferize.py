@@ -26,7 +26,7 @@ from relayc.pipelines.context.upstream import run_upstream
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.sizes import function_sizes, size_value, symbol_attributes, symbol_names
 from relayc.pipelines.te.read.updates import updates_of
-from relayc.pipelines.tir.values.buffers import buffer_type
+from relayc.pipelines.tir.values.buffers import buffer_type, flat
 from relayc.symbolic import Dim, Size
 
 STACK_BYTES = 16 * 1024
@@ -201,15 +201,10 @@ def _resolve_dims(function: func.FuncOp, sizes: Sequence[Size]) -> None:
 
 def reshape_memref(buffer: ir.Value, shape: list[int]) -> ir.Value:
     """A view of an identity-layout memref under another static shape with as many elements."""
-    type_, shape = buffer.type, list(shape)
-    flat = ir.MemRefType.get([prod(shape)], type_.element_type)
-    if type_.rank == 0:
-        buffer = memref.expand_shape(flat, buffer, [], [], [1])
-    else:
-        buffer = memref.collapse_shape(flat, buffer, [list(range(type_.rank))])
+    buffer = flat(buffer)
     if len(shape) == 1:
         return buffer
-    result = ir.MemRefType.get(shape, type_.element_type)
+    result = ir.MemRefType.get(shape, buffer.type.element_type)
     return memref.expand_shape(result, buffer, [list(range(len(shape)))], [], shape) if shape else memref.collapse_shape(result, buffer, [])
 
 

@@ -3,6 +3,8 @@
 Patterns of values of the dialect are in relayc.pipelines.graph.pattern.
 """
 
+import inspect
+
 from relayc.frontend.relay.dataflow_pattern.patterns import (
     AltPattern,
     AttrPattern,
@@ -38,40 +40,5 @@ from relayc.frontend.relay.dataflow_pattern.patterns import (
 )
 from relayc.frontend.relay.dataflow_pattern.rewriting import DFPatternCallback, match, partition, rewrite
 
-__all__ = [
-    "AltPattern",
-    "AttrPattern",
-    "CallPattern",
-    "ConstantPattern",
-    "DFPattern",
-    "DFPatternCallback",
-    "DataTypePattern",
-    "DominatorPattern",
-    "ExprPattern",
-    "FunctionPattern",
-    "IfPattern",
-    "LetPattern",
-    "ShapePattern",
-    "TupleGetItemPattern",
-    "TuplePattern",
-    "TypePattern",
-    "VarPattern",
-    "WildcardPattern",
-    "dominates",
-    "has_attr",
-    "has_dtype",
-    "has_shape",
-    "has_type",
-    "is_constant",
-    "is_expr",
-    "is_if",
-    "is_let",
-    "is_op",
-    "is_tuple",
-    "is_tuple_get_item",
-    "is_var",
-    "match",
-    "partition",
-    "rewrite",
-    "wildcard",
-]
+# What the imports above offer.
+__all__ = sorted(name for name, value in globals().items() if not name.startswith("_") and not inspect.ismodule(value))

@@ -103,58 +103,21 @@ def _wide(x: Array) -> Array:
 
 # ---- elementwise ----------------------------------------------------------------------------------------------------------------------
 
-_UNARY: dict[str, Callable[..., Array]] = {
-    "negative": np.negative,
-    "abs": np.abs,
-    "sign": np.sign,
-    "exp": np.exp,
-    "log": np.log,
-    "log2": np.log2,
-    "log10": np.log10,
-    "sqrt": np.sqrt,
+_OF_THE_SAME_NAME = (
+    *("negative", "abs", "sign", "exp", "log", "log2", "log10", "sqrt", "add", "subtract", "multiply", "maximum", "minimum"),
+    *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "isnan", "isinf", "isfinite"),
+    *("less", "less_equal", "greater", "greater_equal", "logical_not", "logical_and", "logical_or", "logical_xor"),
+    *("bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"),
+)
+_ELEMENTWISE: dict[str, Callable[..., Array]] = {
+    **{name: getattr(np, name) for name in _OF_THE_SAME_NAME},
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-    "tanh": np.tanh,
-    "sin": np.sin,
-    "cos": np.cos,
-    "tan": np.tan,
-    "asin": np.arcsin,
-    "acos": np.arccos,
-    "atan": np.arctan,
-    "sinh": np.sinh,
-    "cosh": np.cosh,
-    "asinh": np.arcsinh,
-    "acosh": np.arccosh,
-    "atanh": np.arctanh,
-    "isnan": np.isnan,
-    "isinf": np.isinf,
-    "isfinite": np.isfinite,
-    "logical_not": np.logical_not,
-    "bitwise_not": np.invert,
     "nn_relu": lambda x: np.maximum(x, np.zeros((), x.dtype)),
-}
-_ROUNDING: dict[str, Callable[[Array], Array]] = {"floor": np.floor, "ceil": np.ceil, "round": np.rint, "trunc": np.trunc}
-_BINARY: dict[str, Callable[..., Array]] = {
-    "add": np.add,
-    "subtract": np.subtract,
-    "multiply": np.multiply,
-    "maximum": np.maximum,
-    "minimum": np.minimum,
     "equal": operator.eq,  # of dtype STRING, which numpy's functions do not compare, too
     "not_equal": operator.ne,
-    "less": np.less,
-    "less_equal": np.less_equal,
-    "greater": np.greater,
-    "greater_equal": np.greater_equal,
-    "logical_and": np.logical_and,
-    "logical_or": np.logical_or,
-    "logical_xor": np.logical_xor,
-    "bitwise_and": np.bitwise_and,
-    "bitwise_or": np.bitwise_or,
-    "bitwise_xor": np.bitwise_xor,
-    "left_shift": np.left_shift,
-    "right_shift": np.right_shift,
 }
+_ROUNDING: dict[str, Callable[[Array], Array]] = {"floor": np.floor, "ceil": np.ceil, "round": np.rint, "trunc": np.trunc}
 _OF_OPERATIONS: dict[str, Function] = {
     "copy": lambda op, x: x,
     "where": lambda op, condition, x, y: np.where(condition, x, y),
@@ -183,7 +146,7 @@ def _rounding(function: Callable[[Array], Array]) -> Function:
     return lambda op, x: x if _is_integer(x) else function(_wide(x))
 
 
-for _name, _function in (_UNARY | _BINARY).items():
+for _name, _function in _ELEMENTWISE.items():
     numpy_operator(_name)(_elementwise(_function))
 for _name, _function in _ROUNDING.items():
     numpy_operator(_name)(_rounding(_function))

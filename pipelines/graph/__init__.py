@@ -1,4 +1,4 @@
-"""Passes on the relay stage, one file each, named like their flags."""
+"""Passes on the relay stage, in files named like their flags; passes that differ in a table share one."""
 
 from relayc.pipelines.context.passes import Sequential, register_pass
 from relayc.pipelines.graph.alter_attention_layout import alter_attention_layout
@@ -6,9 +6,7 @@ from relayc.pipelines.graph.alter_op_layout import alter_op_layout
 from relayc.pipelines.graph.byte_tables import byte_tables
 from relayc.pipelines.graph.canonicalize_ops import canonicalize_ops
 from relayc.pipelines.graph.check_indices import check_indices
-from relayc.pipelines.graph.combine_parallel_batch_matmul import combine_parallel_batch_matmul
-from relayc.pipelines.graph.combine_parallel_conv2d import combine_parallel_conv2d
-from relayc.pipelines.graph.combine_parallel_dense import combine_parallel_dense
+from relayc.pipelines.graph.combine_parallel import combine_parallel_batch_matmul, combine_parallel_conv2d, combine_parallel_dense
 from relayc.pipelines.graph.conv_transpose_to_conv import conv_transpose_to_conv
 from relayc.pipelines.graph.dead_code_elimination import dead_code_elimination
 from relayc.pipelines.graph.drop_narrowing import drop_narrowing

@@ -1,4 +1,4 @@
-"""What the passes CombineParallel... share: branches that multiply one tensor by several weights become one product and slices of it.
+"""The passes CombineParallel...: branches that multiply one tensor by several weights become one product and slices of it.
 
 A model is compiled with constant weights and biases combined: nothing is copied when it runs. Programs of the Relay language ask for more
 by the options below, and get slices in Relay's form.
@@ -6,16 +6,20 @@ by the options below, and get slices in Relay's form.
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from itertools import chain, pairwise
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import LayoutRole, Op, Pattern
 from relayc.dialects.relay.binary import Add, Multiply, Subtract
+from relayc.dialects.relay.layout import layout
+from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.context.passes import PassContext, config_option
+from relayc.pipelines.context.passes import PassContext, config_option, function_pass
 from relayc.pipelines.graph.blocks import graph_blocks
-from relayc.pipelines.graph.reshapes import Shape, per_channel, reshape_to
+from relayc.pipelines.graph.reshapes import per_channel, reshape_to
+from relayc.symbolic import Size
 
 config_option("relay.CombineParallel.min_branches", int, 3, "how many branches, or more, are combined")
 config_option(
@@ -42,31 +46,7 @@ class Family:
     result_axis: Callable[[Op], int]
 
 
-@dataclass
-class _Branch:
-    op: Op
-    bias_add: Op | None
-    bias: ir.Value | None
-
-    @property
-    def end(self) -> ir.Value:
-        return (self.bias_add or self.op).operation.results[0]
-
-
-def _branch(op: Op, family: Family) -> _Branch:
-    """A branch and the constant bias added to it, where that is the only use of the product."""
-    uses = list(op.result.uses)
-    user = uses[0].owner if len(uses) == 1 else None
-    if user is None or not isinstance(user, Add) or user.result.type != op.result.type:
-        return _Branch(op, None, None)
-    bias = next(v for v in user.operation.operands if v != op.result)
-    if not isinstance(bias.owner, Constant):
-        return _Branch(op, None, None)
-    fits = per_channel(bias, TensorType.of(op.result).sizes, family.result_axis(op))
-    return _Branch(op, user, bias) if fits else _Branch(op, None, None)
-
-
-def combine(func: ir.Operation, family: Family, ctx: PassContext) -> None:
+def _combine_branches(func: ir.Operation, family: Family, ctx: PassContext) -> None:
     """Combines the parallel branches of a function."""
     variables = ctx.get("relay.CombineParallel.variables")
     for block in list(graph_blocks(func)):
@@ -77,12 +57,8 @@ def combine(func: ir.Operation, family: Family, ctx: PassContext) -> None:
                 if key is not None and TensorType.of(op.result).is_known:
                     groups.setdefault((op.operation.operands[0], key), []).append(op)
         for ops in groups.values():
-            if len(ops) < ctx.get("relay.CombineParallel.min_branches"):
-                continue
-            if variables:
-                _combine_rows([ops, *_followers(ops, family)], family)
-            else:
-                _combine([_branch(op, family) for op in ops], family)
+            if len(ops) >= ctx.get("relay.CombineParallel.min_branches"):
+                _combine([ops, *(_followers if variables else _bias_sums)(ops, family)], family, variables)
 
 
 def _is_given(value: ir.Value, variables: bool) -> bool:
@@ -90,7 +66,29 @@ def _is_given(value: ir.Value, variables: bool) -> bool:
     return isinstance(value.owner, Constant) or (variables and isinstance(value.owner, ir.Block))
 
 
-# ---- branches of variables --------------------------------------------------------------------------------------------------------------
+# ---- what follows branches --------------------------------------------------------------------------------------------------------------
+
+
+def _bias_sums(ops: list[Op], family: Family) -> list[list[Op]]:
+    """The sums with constant biases after all branches, each the only use of its product; nothing where a branch has none."""
+    found = [_bias_sum(op, family) for op in ops]
+    sums = [user for user in found if user is not None]
+    return [sums] if len(sums) == len(ops) else []
+
+
+def _bias_sum(op: Op, family: Family) -> Op | None:
+    uses = list(op.result.uses)
+    user = uses[0].owner if len(uses) == 1 else None
+    if not isinstance(user, Add) or user.result.type != op.result.type:
+        return None
+    (bias,) = _beside(user, op)
+    fits = isinstance(bias.owner, Constant) and per_channel(bias, TensorType.of(op.result).sizes, family.result_axis(op))
+    return user if fits else None
+
+
+def _beside(user: Op, op: Op) -> list[ir.Value]:
+    """The operands of a user of a result beside this result."""
+    return [value for value in user.operation.operands if value != op.result]
 
 
 def _followers(ops: list[Op], family: Family) -> list[list[Op]]:
@@ -124,6 +122,42 @@ def _goes_along(user: ir.OpView, op: Op, first: Op, family: Family) -> bool:
     )
 
 
+# ---- combined branches ------------------------------------------------------------------------------------------------------------------
+
+
+def _combine(rows: list[list[Op]], family: Family, variables: bool) -> None:
+    """Combines branches of operators that follow each other, row by row."""
+    ops = rows[0]
+    first, axis = ops[0], family.result_axis(ops[0])
+    types = [TensorType.of(op.result) for op in ops]
+    sizes = [type_.static_shape[axis] if variables else type_.sizes[axis] for type_ in types]
+    weights = [op.operation.operands[1] for op in ops]
+    beside = [[value for user, op in zip(after, row, strict=True) for value in _beside(user, op)] for row, after in pairwise(rows)]
+    for value in chain.from_iterable(zip(weights, *filter(None, beside), strict=True)):
+        if isinstance(value.owner, Constant):
+            _define_before(value, first)
+    attrs = {name: value for name, value in first.attrs().items() if name != family.counted}
+    if variables and family.counted is not None:
+        attrs[family.counted] = sum(sizes)
+    with ir.InsertionPoint(first.operation), ir.Location.fused([op.location for op in ops]):
+        weight = build("concatenate", *weights, axis=family.weight_axis(first))
+        whole = build(first.relay_name, first.operation.operands[0], weight, **attrs)
+        for row, values in zip(rows[1:], beside, strict=True):
+            joined = [(_joined if variables else _joined_biases)(values, types, axis)] if values else []
+            whole = build(row[0].relay_name, whole, *joined, **row[0].attrs())
+        begin: Size = 0
+        for op, size in zip(rows[-1], sizes, strict=True):
+            if variables:
+                slice_ = {"begin": (*(0,) * axis, begin), "end": (*(-1,) * axis, size), "strides": (1,) * (axis + 1), "slice_mode": "size"}
+            else:
+                slice_ = {"begin": (begin,), "end": (begin + size,), "strides": (1,), "axes": (axis,)}
+            op.result.replace_all_uses_with(build("strided_slice", whole, **slice_))
+            begin += size
+    for row in reversed(rows):
+        for op in row:
+            op.operation.erase()
+
+
 def _define_before(constant: ir.Value, first: Op) -> None:
     """Moves a constant before the first branch if it is after it: a shared constant may have users before the branch, or in its block."""
     operation = constant.owner.operation
@@ -131,79 +165,72 @@ def _define_before(constant: ir.Value, first: Op) -> None:
         operation.move_before(first.operation)
 
 
-def _combine_rows(rows: list[list[Op]], family: Family) -> None:
-    """Combines branches of operators that follow each other, row by row."""
-    first, rank = rows[0][0], TensorType.of(rows[0][0].result).rank
-    axis = family.result_axis(first)
-    for value in (op.operation.operands[1] for row in rows for op in row if len(op.operation.operands) > 1):
-        if isinstance(value.owner, Constant):
-            _define_before(value, first)
-    sizes = [TensorType.of(op.result).static_shape[axis] for op in rows[0]]
-    attrs = first.attrs() if family.counted is None else {**first.attrs(), family.counted: sum(sizes)}
-    with ir.InsertionPoint(first.operation), ir.Location.fused([op.location for op in rows[0]]):
-        weights = [op.operation.operands[1] for op in rows[0]]
-        whole = build(
-            first.relay_name, first.operation.operands[0], build("concatenate", *weights, axis=family.weight_axis(first)), **attrs
-        )
-        for row in rows[1:]:
-            others = [op.operation.operands[1] for op in row if len(op.operation.operands) > 1]
-            shapes = [TensorType.of(other).static_shape for other in others]
-            most = max(map(len, shapes), default=0)
-            beside = [reshape_to(other, (1,) * (most - len(shape)) + shape) for other, shape in zip(others, shapes, strict=True)]
-            beside = [build("concatenate", *beside, axis=axis - rank + most)] if others else []
-            whole = build(row[0].relay_name, whole, *beside, **row[0].attrs())
-        parts, begin = [], 0
-        for size in sizes:
-            ends = {"begin": (*(0,) * axis, begin), "end": (*(-1,) * axis, size)}
-            parts.append(build("strided_slice", whole, **ends, strides=(1,) * (axis + 1), slice_mode="size"))
-            begin += size
-    for op, part in zip(rows[-1], parts, strict=True):
-        op.result.replace_all_uses_with(part)
-    for row in reversed(rows):
-        for op in row:
-            op.operation.erase()
+def _joined(values: list[ir.Value], types: list[TensorType], axis: int) -> ir.Value:
+    """Operands with a number for each channel as one operand."""
+    shapes = [TensorType.of(value).static_shape for value in values]
+    rank = max(map(len, shapes))
+    padded = [reshape_to(value, (1,) * (rank - len(shape)) + shape) for value, shape in zip(values, shapes, strict=True)]
+    return build("concatenate", *padded, axis=axis - types[0].rank + rank)
 
 
-# ---- constant branches ------------------------------------------------------------------------------------------------------------------
+def _joined_biases(values: list[ir.Value], types: list[TensorType], axis: int) -> ir.Value:
+    """Biases, some of which have one number for all channels, as one."""
+    sizes, vectors = [type_.sizes[axis] for type_ in types], []
+    for value, type_, size in zip(values, types, sizes, strict=True):
+        vector = per_channel(value, type_.sizes, axis)
+        vectors.append(vector if TensorType.of(vector).shape == (size,) else build("broadcast_to", vector, shape=(size,)))
+    return reshape_to(build("concatenate", *vectors, axis=0), [sum(sizes) if i == axis else 1 for i in range(types[0].rank)])
 
 
-def _combine(branches: list[_Branch], family: Family) -> None:
-    first = branches[0].op
-    biased = all(b.bias is not None for b in branches)
-    for branch in branches:
-        for value in (branch.op.operation.operands[1], branch.bias):
-            if value is not None:
-                _define_before(value, first)
-    with ir.InsertionPoint(first.operation), ir.Location.fused([b.op.location for b in branches]):
-        parts = _product(branches, family, biased)
-    ends = [b.end if biased else b.op.operation.results[0] for b in branches]
-    for old, new in zip(ends, parts, strict=True):
-        old.replace_all_uses_with(new)
-    for branch in branches:
-        if biased and branch.bias_add is not None:
-            branch.bias_add.operation.erase()
-        branch.op.operation.erase()
+# ---- passes -----------------------------------------------------------------------------------------------------------------------------
 
 
-def _product(branches: list[_Branch], family: Family, biased: bool) -> list[ir.Value]:
-    """The combined product, bias added, and the slice of each branch."""
-    first = branches[0].op
-    attrs = {name: value for name, value in first.attrs().items() if name != family.counted}
-    weight = build("concatenate", *[b.op.operation.operands[1] for b in branches], axis=family.weight_axis(first))
-    whole = build(first.relay_name, first.operation.operands[0], weight, **attrs)
-    axis, rank = family.result_axis(first), TensorType.of(whole).rank
-    sizes = [TensorType.of(b.op.operation.operands[1]).static_shape[family.weight_axis(b.op)] for b in branches]
-    if biased:
-        vectors = [_full_vector(b.bias, n, TensorType.of(b.op.result).sizes, axis) for b, n in zip(branches, sizes, strict=True)]
-        bias = build("concatenate", *vectors, axis=0)
-        whole = build("add", whole, reshape_to(bias, [sum(sizes) if i == axis else 1 for i in range(rank)]))
-    parts, begin = [], 0
-    for size in sizes:
-        parts.append(build("strided_slice", whole, begin=(begin,), end=(begin + size,), strides=(1,), axes=(axis,)))
-        begin += size
-    return parts
+def _key_of_dense(op: Op) -> Hashable:
+    weight = TensorType.of(op.weight)
+    return op.out_dtype, weight.shape[1], weight.dtype
 
 
-def _full_vector(bias: ir.Value, size: int, shape: Shape, axis: int) -> ir.Value:
-    vector = per_channel(bias, shape, axis)
-    return vector if TensorType.of(vector).shape == (size,) else build("broadcast_to", vector, shape=(size,))
+_DENSE = Family("nn_dense", _key_of_dense, "units", lambda op: 0, lambda op: TensorType.of(op.data).rank - 1)
+
+
+@function_pass(opt_level=4, name="CombineParallelDense")
+def combine_parallel_dense(func: ir.Operation, mod: IRModule, ctx: PassContext) -> None:
+    """Three or more nn.dense of the same data become one, with their biases (query, key, value)."""
+    _combine_branches(func, _DENSE, ctx)
+
+
+def _key_of_conv2d(op: Op) -> Hashable | None:
+    if op.groups != 1 or layout(op.out_layout or op.data_layout).blocks:
+        return None
+    weight = layout(op.kernel_layout).logical(TensorType.of(op.weight).sizes)
+    attrs = {name: value for name, value in op.attrs().items() if name != "channels"}
+    return tuple(attrs.items()), tuple(weight[axis] for axis in "IHW"), TensorType.of(op.weight).dtype
+
+
+_CONV2D = Family(
+    "nn_conv2d",
+    _key_of_conv2d,
+    "channels",
+    lambda op: layout(op.kernel_layout).index("O"),
+    lambda op: layout(op.out_layout or op.data_layout).index("C"),
+)
+
+
+@function_pass(opt_level=4, name="CombineParallelConv2D")
+def combine_parallel_conv2d(func: ir.Operation, mod: IRModule, ctx: PassContext) -> None:
+    """Three or more nn.conv2d of the same data with equal windows become one, with their biases."""
+    _combine_branches(func, _CONV2D, ctx)
+
+
+def _key_of_batch_matmul(op: Op) -> Hashable:
+    shape = TensorType.of(op.tensor_b).shape
+    return tuple(op.attrs().items()), shape[0], shape[2 if op.transpose_b else 1], TensorType.of(op.tensor_b).dtype
+
+
+_BATCH_MATMUL = Family("nn_batch_matmul", _key_of_batch_matmul, None, lambda op: 1 if op.transpose_b else 2, lambda op: 2)
+
+
+@function_pass(opt_level=4, name="CombineParallelBatchMatmul")
+def combine_parallel_batch_matmul(func: ir.Operation, mod: IRModule, ctx: PassContext) -> None:
+    """Three or more nn.batch_matmul of the same matrices become one, with what follows all of them."""
+    _combine_branches(func, _BATCH_MATMUL, ctx)

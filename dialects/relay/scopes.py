@@ -16,7 +16,7 @@ from relayc.dialects.mlir import func, ir
 from relayc.dialects.operations import find_operations, outermost, users_of
 from relayc.dialects.relay.conditions import Condition, collected, require_at_least
 from relayc.dialects.relay.errors import RelayError
-from relayc.dialects.relay.types import flat_types, relay_type
+from relayc.dialects.relay.types import flat_sizes, flat_types, relay_type
 from relayc.dialects.relay.unify import substitute_type, symbols_of_type
 from relayc.symbolic import Dim, Size, substitute, symbol, symbols_of
 
@@ -288,7 +288,7 @@ def _set_size_attribute(operation: ir.Operation, spec: Any, old: Any, new: Any, 
     if operation.name == "relay.reshape" and any(isinstance(a, Dim) and b in (0, -1, -2, -3, -4) for a, b in zip(old, new, strict=True)):
         # A size of 0 would be read as a code, so the shape is given in full.
         type_ = substitute_type(relay_type(operation.results[0].type), values)
-        new = tuple(-1 if d is None else d for t in flat_types(type_) for d in t.shape)
+        new = tuple(-1 if d is None else d for d in flat_sizes(type_))
         operation.attributes["allowzero"] = ir.BoolAttr.get(True)
     operation.attributes[spec.key] = spec.encode(new)
 

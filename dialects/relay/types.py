@@ -322,6 +322,11 @@ def flat_types(type_: RelayType) -> tuple[TensorType, ...]:
     return (type_,) if isinstance(type_, TensorType) else type_.flat
 
 
+def flat_sizes(type_: RelayType) -> list[Size | None]:
+    """The dimensions of the tensors of a type, in order."""
+    return [d for tensor in flat_types(type_) for d in tensor.shape]
+
+
 def element_type(dtype: str) -> ir.Type:
     """MLIR element type of a dtype name in the `relay` stage, in the current context."""
     return ir.Type.parse(MLIR_NAMES[dtype])

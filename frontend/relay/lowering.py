@@ -16,7 +16,7 @@ from relayc.dialects.functions import unique_names
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.errors import NeedsControl, RelayError
 from relayc.dialects.relay.module import IRModule
-from relayc.dialects.relay.types import RelayType, TensorType, TupleType, type_of
+from relayc.dialects.relay.types import RelayType, TensorType, TupleType, flat_sizes, flat_types, type_of
 from relayc.frontend.converter import Tensor
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
@@ -325,8 +325,7 @@ class _Lowering:
     def _call_packed(self, call: e.Call, name: str, args: tuple[Value, ...]) -> Value:
         """A call of a packed function that reads tensors, those of tuples one by one."""
         type_ = self._dialect_type(call.checked_type, "result")
-        results = [type_] if isinstance(type_, TensorType) else type_.flat
-        made = self._checked(call, lambda: self._program.call_packed(name, args, results))
+        made = self._checked(call, lambda: self._program.call_packed(name, args, flat_types(type_)))
         return _structured(call, made)
 
     def _apply(self, call: e.Call, callee: Closure, args: tuple[Value, ...]) -> Call[Value]:
@@ -368,7 +367,7 @@ class _Lowering:
         carried = None  # the types of the arguments
         if all(is_data(p.type_annotation) for p in params):
             types = tuple(self._dialect_type(p.type_annotation, p.name_hint) for p in params)
-            if any(isinstance(d, Dim) for type_ in types for d in _sizes(type_)):
+            if any(isinstance(d, Dim) for type_ in types for d in flat_sizes(type_)):
                 carried = _nested(TupleType(types))
         last = self._program.while_loop(condition, step, args, carried)
         return self._data(form.result, trampoline(self._value(form.result, entered(last))))
@@ -392,11 +391,6 @@ class _Lowering:
 def _named(value: Value, var: e.Var) -> Value:
     """A value that a variable is bound to: a function without a name is known by it."""
     return Closure(value.function, value.scope, var.vid) if isinstance(value, Closure) and value.name is None else value
-
-
-def _sizes(type_: RelayType) -> Iterator[Any]:
-    for part in (type_,) if isinstance(type_, TensorType) else type_.flat:
-        yield from part.shape
 
 
 def _nested(type_: RelayType) -> Any:

@@ -21,7 +21,7 @@ from relayc.dialects.relay.errors import Unequal
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.scopes import SymbolNames, is_cast, normalize_sizes, replace_symbols, symbols_of_value
 from relayc.dialects.relay.structure import If, While
-from relayc.dialects.relay.types import RelayType, TupleType, flat_types, relay_type, type_of
+from relayc.dialects.relay.types import RelayType, TupleType, flat_sizes, relay_type, type_of
 from relayc.dialects.relay.unify import Bindings, joined, map_sizes, match, same_structure, substitute_type, symbols_of_type
 from relayc.pipelines.context.passes import PassContext, functions, module_pass
 from relayc.pipelines.graph.inline import read_calls
@@ -31,16 +31,12 @@ _MAX_ROUNDS = 100
 
 
 def _is_known(type_: RelayType) -> bool:
-    return all(t.is_known for t in flat_types(type_))
-
-
-def _sizes(type_: RelayType) -> list[Size | None]:
-    return [d for t in flat_types(type_) for d in t.shape]
+    return None not in flat_sizes(type_)
 
 
 def merged(inferred: RelayType, found: RelayType) -> RelayType:
     """The combination of two types, where `inferred.accepts(found)`."""
-    sizes = iter(_sizes(inferred))
+    sizes = iter(flat_sizes(inferred))
 
     def either(d: Size | None) -> Size | None:
         other = next(sizes)
@@ -59,7 +55,7 @@ def _refine(value: ir.Value, inferred: RelayType, where: str) -> None:
         return
     if not inferred.accepts(found):
         message = f"{where}: expected result type {inferred}, found {found}"
-        for a, b in zip(_sizes(inferred), _sizes(found), strict=False):
+        for a, b in zip(flat_sizes(inferred), flat_sizes(found), strict=False):
             if a is not None and b is not None and a != b:
                 raise Unequal(message, a, b)
         raise RelayError(message)
@@ -143,7 +139,7 @@ class _Inference:
 
     def _named(self, type_: RelayType, name: str) -> RelayType:
         base = re.sub(r"\W", "_", name, flags=re.ASCII)
-        axes = iter(range(len(_sizes(type_))))
+        axes = iter(range(len(flat_sizes(type_))))
 
         def named(d: Size | None) -> Size | None:
             axis = next(axes)
@@ -159,7 +155,7 @@ class _Inference:
         """Says of the arguments of a private function what all calls agree on: a number, or one symbol for sizes that are equal in each."""
         made: dict[tuple[Size | None, ...], Size] = {}
         for i, argument in enumerate(arguments):
-            given = iter(zip(*(_sizes(types[i]) for types in calls), strict=True))
+            given = iter(zip(*(flat_sizes(types[i]) for types in calls), strict=True))
 
             def general(d: Size | None) -> Size | None:
                 sizes = next(given)  # noqa: B023 # used up before the next round
@@ -271,7 +267,7 @@ class _Inference:
                 return found
             except RelayError:
                 pass
-            stated, sizes = iter(_sizes(carried)), iter(_sizes(following))
+            stated, sizes = iter(flat_sizes(carried)), iter(flat_sizes(following))
             made: dict[tuple[Size, Size], Dim] = {}
 
             def general(d: Size | None) -> Size | None:

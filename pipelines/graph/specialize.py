@@ -13,7 +13,7 @@ from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.scopes import is_cast, replace_symbols, symbols_of_value
 from relayc.dialects.relay.specializations import read_sizes, sizes_attribute, sizes_text
-from relayc.dialects.relay.types import flat_types, relay_type, type_of
+from relayc.dialects.relay.types import flat_sizes, relay_type, type_of
 from relayc.dialects.relay.unify import substitute_type
 from relayc.pipelines.context.passes import PassContext, module_pass
 from relayc.pipelines.graph.infer_type import infer_type
@@ -113,7 +113,7 @@ def _cast(call: func.CallOp, callee: ir.FunctionType, sizes: dict[str, int]) -> 
 def _check_inputs(main: ir.Operation, sizes: dict[str, int]) -> None:
     for i, argument in enumerate(main.regions[0].blocks[0].arguments):
         found = substitute_type(type_of(argument), sizes)
-        if any(isinstance(d, int) and d < 0 for t in flat_types(found) for d in t.shape):
+        if any(isinstance(d, int) and d < 0 for d in flat_sizes(found)):
             attributes = value_attributes(main)[i]
             name = NAME.get(attributes, f"arg{i}")
             what = f"expected sizes of 0 or more, found {found} for the input {name} of {type_of(argument)}"

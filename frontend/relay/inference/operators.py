@@ -7,7 +7,7 @@ from typing import Any
 from relayc.dialects.relay.base import OPS
 from relayc.dialects.relay.errors import RelayError, Unequal
 from relayc.dialects.relay.names import ir_name, simpler
-from relayc.dialects.relay.types import RelayType, TensorType, TupleType
+from relayc.dialects.relay.types import RelayType, TensorType, TupleType, flat_types
 from relayc.dialects.relay.unify import substitute_type
 from relayc.frontend.relay.ast import types as t
 from relayc.frontend.relay.ast.expr import Call, Expr, Op
@@ -55,7 +55,7 @@ def call_type(call: Call, args: Sequence[t.Type]) -> t.Type:
         return symbol(f"{_ANY}{next(numbers)}")
 
     values: list[RelayType] = [to_dialect(arg, fresh) for arg in args]
-    known = {name for value in values for part in parts_of(value) for name in part.symbols if not name.startswith(_ANY)}
+    known = {name for value in values for part in flat_types(value) for name in part.symbols if not name.startswith(_ANY)}
     attrs = {} if call.attrs is None else dict(call.attrs)
     known |= {name for value in attrs.values() for size in (value if isinstance(value, tuple) else (value,)) for name in _names(size)}
     tried: set[Size] = set()
@@ -104,11 +104,6 @@ def to_dialect(type_: t.Type, fresh: Any) -> RelayType:
         return TensorType(tuple(fresh() if isinstance(d, t.Any) else d if isinstance(d, Dim) else int(d) for d in type_.shape), type_.dtype)
     except ValueError as error:
         raise TypeError(str(error)) from None
-
-
-def parts_of(type_: RelayType) -> Sequence[TensorType]:
-    """The tensors in a type."""
-    return (type_,) if isinstance(type_, TensorType) else tuple(type_.flat)
 
 
 def from_dialect(type_: Any, known: Set[str]) -> t.Type:

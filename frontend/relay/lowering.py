@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from relayc.dialects.callgraph import components
 from relayc.dialects.functions import unique_names
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.errors import NeedsControl, RelayError
@@ -414,25 +415,11 @@ def is_first_order(function: e.Function) -> bool:
 
 
 def _call_order(functions: Mapping[str, e.Function]) -> tuple[list[str], set[str]]:
-    """The names of functions, callees first; and the names of recursive functions, directly or indirectly, that are not loops."""
-    named = {name: _named_in(function, name, functions) for name, function in functions.items()}
-    order: list[str] = []
-    state: dict[str, bool] = {}
-    recursive: set[str] = set()
-    for root in functions:
-        waiting: list[tuple[str, bool]] = [(root, False)]
-        while waiting:
-            name, done = waiting.pop()
-            if done:
-                state[name] = True
-                order.append(name)
-            elif name not in state:
-                state[name] = False
-                waiting.append((name, True))
-                waiting.extend((other, False) for other in sorted(named[name]))
-            elif not state[name]:
-                recursive.add(name)
-    return order, recursive
+    """The names of functions, callees first; and the names of those that are called before, as recursive functions are."""
+    named = {name: sorted(_named_in(function, name, functions), reverse=True) for name, function in functions.items()}
+    order = [name for component in components(named) for name in reversed(component)]
+    place = {name: i for i, name in enumerate(order)}
+    return order, {callee for name in order for callee in named[name] if place[callee] >= place[name]}
 
 
 def _named_in(function: e.Function, name: str, functions: Mapping[str, e.Function]) -> set[str]:

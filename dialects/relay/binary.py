@@ -3,13 +3,11 @@
 The operands share one element type; the result has it too, or is bool for comparisons.
 """
 
-from collections.abc import Mapping, Sequence
 from typing import cast
 
 from relayc.dialects.relay.base import LayoutRole, Op, Operand, Pattern, Precision, TensorType, View, declare
 from relayc.dialects.relay.kinds import BITS, BOOL, COMPARED, COMPUTED, INTEGER, NUMBER, same_dtype
 from relayc.dialects.relay.shapes import broadcast_shapes
-from relayc.dialects.relay.types import RelayType
 
 
 class _Binary(Op):
@@ -24,11 +22,10 @@ class _Binary(Op):
     broadcasts = True
 
     @classmethod
-    def result_types(cls, operands: Sequence[RelayType], attributes: Mapping[str, object]) -> list[RelayType]:
-        op = cls.view(operands, attributes)
+    def infer(cls, op: View) -> TensorType:
         dtype = same_dtype(lhs=op.lhs, rhs=op.rhs)
         cls.kind.require("lhs", op.lhs)
-        return [TensorType(broadcast_shapes(op.lhs.shape, op.rhs.shape), cls.out_dtype or dtype)]
+        return TensorType(broadcast_shapes(op.lhs.shape, op.rhs.shape), cls.out_dtype or dtype)
 
 
 class Add(_Binary, name="add"):

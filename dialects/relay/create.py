@@ -2,17 +2,19 @@
 
 from relayc.dialects.relay.base import Number, Op, Operand, Pattern, Sizes, TensorType, View, check
 from relayc.dialects.relay.conditions import require_at_least
-from relayc.dialects.relay.kinds import INTEGER, NUMBER, check_conversion
+from relayc.dialects.relay.kinds import ANY, INTEGER, NUMBER, Kind, check_conversion
 from relayc.dialects.relay.shapes import shape_text
 from relayc.dialects.relay.types import MLIR_NAMES
 from relayc.symbolic import Dim, Size, ceil_div, maximum, proves
 
 
-def _made(shape: Sizes, dtype: str) -> TensorType:
+def _made(shape: Sizes, dtype: str, kind: Kind = ANY) -> TensorType:
     check(dtype in MLIR_NAMES, "dtype", f"one of {', '.join(MLIR_NAMES)}", dtype)
     for d in shape:
         require_at_least(0, d, "shape", "no negative size", shape_text(shape))
-    return TensorType(tuple(shape), dtype)
+    made = TensorType(tuple(shape), dtype)
+    check(kind.contains(made), "dtype", kind.expected, dtype)
+    return made
 
 
 class Full(Op, name="full"):
@@ -93,9 +95,7 @@ class Arange(Op, name="arange"):
             check(whole, "start, stop and step", "whole numbers and an integer dtype beside an expression", (*map(str, given), op.dtype))
             signed = isinstance(op.step, float | int) or proves(lambda: op.step > 0) or proves(lambda: op.step < 0)
             check(signed, "step", "a known sign", op.step)
-        made = _made((arange_size(op.start, op.stop, op.step),), op.dtype)
-        check(NUMBER.contains(made), "dtype", NUMBER.expected, op.dtype)
-        return made
+        return _made((arange_size(op.start, op.stop, op.step),), op.dtype, NUMBER)
 
 
 class ShapeOf(Op, name="shape_of"):
@@ -106,9 +106,7 @@ class ShapeOf(Op, name="shape_of"):
 
     @staticmethod
     def infer(op: View) -> TensorType:
-        made = _made((op.data.rank,), op.dtype)
-        check(INTEGER.contains(made), "dtype", INTEGER.expected, op.dtype)
-        return made
+        return _made((op.data.rank,), op.dtype, INTEGER)
 
 
 class SizesOf(Op, name="sizes"):
@@ -120,6 +118,4 @@ class SizesOf(Op, name="sizes"):
 
     @staticmethod
     def infer(op: View) -> TensorType:
-        made = _made((len(op.values),), op.dtype)
-        check(INTEGER.contains(made), "dtype", INTEGER.expected, op.dtype)
-        return made
+        return _made((len(op.values),), op.dtype, INTEGER)

@@ -99,18 +99,12 @@ class GlobalPool2d(ImageOp):
         return op.data.with_shape(parsed.shape({**parsed.logical(op.data.shape), "H": 1, "W": 1}))
 
 
-class GlobalMaxPool2d(GlobalPool2d, name="nn_global_max_pool2d", relay_name="nn.global_max_pool2d"):
-    """Largest element over both spatial axes, which stay with length 1 (Relay nn.global_max_pool2d)."""
-
-    precision = Precision.EXACT
-    reduction = "max"
-
-
-class GlobalAvgPool2d(GlobalPool2d, name="nn_global_avg_pool2d", relay_name="nn.global_avg_pool2d"):
-    """Mean over both spatial axes, which stay with length 1 (Relay nn.global_avg_pool2d)."""
-
-    precision = Precision.AVERAGE
-    reduction = "mean"
+for _name, _reduction, _what, _precision in (
+    ("nn.global_max_pool2d", "max", "Largest element", Precision.EXACT),
+    ("nn.global_avg_pool2d", "mean", "Mean", Precision.AVERAGE),
+):
+    _doc = f"{_what} over both spatial axes, which stay with length 1 (Relay {_name})."
+    declare(GlobalPool2d, {_name: _doc}, precision=_precision, reduction=_reduction)
 
 
 class AdaptivePool(ImageOp):

@@ -3,7 +3,7 @@
 `axis` None means all axes; `exclude` turns the choice around; `keepdims` leaves reduced axes with size 1.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 from relayc.dialects.relay.base import Ints, LayoutRole, Op, Operand, Pattern, Precision, Size, TensorType, View, check, declare
@@ -11,7 +11,6 @@ from relayc.dialects.relay.conditions import require_at_least, require_type
 from relayc.dialects.relay.kinds import BOOL, FLOAT, NUMBER, same_dtype
 from relayc.dialects.relay.layout import NCHW, layout
 from relayc.dialects.relay.shapes import normalize_axis
-from relayc.dialects.relay.types import RelayType
 
 
 def reduced_axes(rank: int, axis: Sequence[int] | None, exclude: bool) -> tuple[int, ...]:
@@ -40,11 +39,10 @@ class _Reduce(Op):
     out_dtype = cast("str | None", None)
 
     @classmethod
-    def result_types(cls, operands: Sequence[RelayType], attributes: Mapping[str, object]) -> list[RelayType]:
-        op = cls.view(operands, attributes)
+    def infer(cls, op: View) -> TensorType:
         cls.kind.require("data", op.data)
         axes = reduced_axes(op.data.rank, op.axis, op.exclude)
-        return [TensorType(reduced_shape(op.data.shape, axes, op.keepdims), cls.out_dtype or op.data.dtype)]
+        return TensorType(reduced_shape(op.data.shape, axes, op.keepdims), cls.out_dtype or op.data.dtype)
 
 
 class Sum(_Reduce, name="sum"):
@@ -86,9 +84,8 @@ class _ArgReduce(_Reduce):
     out_dtype = "int32"
 
     @classmethod
-    def result_types(cls, operands: Sequence[RelayType], attributes: Mapping[str, object]) -> list[RelayType]:
-        found = super().result_types(operands, attributes)
-        op = cls.view(operands, attributes)
+    def infer(cls, op: View) -> TensorType:
+        found = super().infer(op)
         for axis in reduced_axes(op.data.rank, op.axis, op.exclude):
             require_at_least(1, op.data.shape[axis], "data", f"at least one element along axis {axis}", op.data)
         return found

@@ -1,11 +1,10 @@
 """Elementwise operators of one tensor: the result has the operand's shape."""
 
-from collections.abc import Mapping, Sequence
 from typing import cast
 
 from relayc.dialects.relay.base import LayoutRole, Op, Operand, Pattern, Precision, TensorType, View, check, declare
 from relayc.dialects.relay.kinds import ANY, BITS, BOOL, FLOAT, NUMBER, check_conversion
-from relayc.dialects.relay.types import DTYPES, MLIR_NAMES, RelayType
+from relayc.dialects.relay.types import DTYPES, MLIR_NAMES
 
 
 class _Unary(Op):
@@ -19,10 +18,9 @@ class _Unary(Op):
     keeps_shape = True
 
     @classmethod
-    def result_types(cls, operands: Sequence[RelayType], attributes: Mapping[str, object]) -> list[RelayType]:
-        op = cls.view(operands, attributes)
+    def infer(cls, op: View) -> TensorType:
         cls.kind.require("data", op.data)
-        return [op.data.with_dtype(cls.out_dtype) if cls.out_dtype else op.data]
+        return op.data.with_dtype(cls.out_dtype) if cls.out_dtype else op.data
 
 
 class Abs(_Unary, name="abs"):

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.structure import Constant, Fused
-from relayc.pipelines.context.instruments import PassInfo
 from relayc.pipelines.graph.fusion.groups import COMPILER, COMPOSITE, belongs_in_group, is_reshape
 from relayc.pipelines.graph.fusion.merge import gather
 from relayc.pipelines.graph.pattern import DFPattern, Match, find_matches
@@ -28,11 +27,6 @@ class CompositeRule:
     opt_level: int = 1
     compiler: str | None = None
     check: Callable[[Match], bool] | None = None
-
-    @property
-    def info(self) -> PassInfo:
-        """Of the pass that it is to a PassContext."""
-        return PassInfo(f"FuseOps.{self.name}", self.opt_level)
 
     def gather(self, block: ir.Block) -> None:
         """Gathers the matches in a block. A match with an operation that cannot be in a group (a call, a branch, a group) is skipped."""

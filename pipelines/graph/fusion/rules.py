@@ -23,7 +23,6 @@ from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.transform import Concatenate
 from relayc.dialects.relay.types import BYTES, TensorType
 from relayc.dialects.relay.unary import Cast
-from relayc.pipelines.context.instruments import PassInfo
 from relayc.pipelines.context.passes import config_option
 from relayc.pipelines.graph.fusion.groups import ANCHORS, Group
 from relayc.pipelines.graph.fusion.shapes import has_equal_type, same_shape, typical_elements
@@ -63,11 +62,6 @@ class Rule:
     extend: bool = False
     outside: bool = False
 
-    @property
-    def info(self) -> PassInfo:
-        """A PassContext enables and disables it as a pass named FuseOps.NAME."""
-        return PassInfo(f"FuseOps.{self.name}", self.opt_level)
-
 
 @dataclass(frozen=True)
 class Constraint:
@@ -77,16 +71,13 @@ class Constraint:
       name: by which users disable it.
       allows: the predicate: False forbids the merge. Its docstring gives the reason.
       required: whether merging would be wrong without it, so that it cannot be disabled.
+      opt_level: that of a rule which is tried at every level.
     """
 
     name: str
     allows: Judgement
     required: bool
-
-    @property
-    def info(self) -> PassInfo:
-        """Of the pass that it is to a PassContext."""
-        return PassInfo(f"FuseOps.{self.name}")
+    opt_level = 0
 
 
 RULES: list[Rule] = []

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Pattern
 from relayc.nearest import nearest
+from relayc.pipelines.context.instruments import PassInfo
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.graph.fusion.composites import COMPOSITES, CompositeRule
 from relayc.pipelines.graph.fusion.groups import Group, belongs_in_group
@@ -47,7 +48,8 @@ def enabled_rules(ctx: PassContext) -> Enabled:
         raise ValueError(f"FuseOps: expected rules out of {', '.join(known)} ({always} always hold), found {found}")
 
     def is_on(rule: Rule | Constraint | CompositeRule) -> bool:
-        return rule.name not in off and ctx.enabled(rule.info)
+        """Each is to a PassContext a pass named FuseOps.NAME."""
+        return rule.name not in off and ctx.enabled(PassInfo(f"FuseOps.{rule.name}", rule.opt_level))
 
     return Enabled(
         composites=tuple(filter(is_on, COMPOSITES)),

@@ -13,7 +13,7 @@ from relayc.dialects.relay.names import ir_name, relay_names
 from relayc.dialects.relay.structure import Constant, TupleGetItem
 from relayc.dialects.relay.types import TensorType
 from relayc.nearest import nearest
-from relayc.operators import forward
+from relayc.operators import Arithmetic
 from relayc.pipelines.graph.pattern.match import Match, Users, users_of
 from relayc.pipelines.graph.pattern.search import Search, Subgoals
 
@@ -24,7 +24,7 @@ _MATCHES: tuple[Subgoals, ...] = ((),)
 _FAILS: tuple[Subgoals, ...] = ()
 
 
-class DFPattern:
+class DFPattern(Arithmetic["DFPattern"]):
     """Base class of the patterns. Patterns are immutable, and compare by identity: they are the keys of a Match."""
 
     settling: frozenset["DFPattern"] | None = None  # if it is the root: see search.py
@@ -104,11 +104,6 @@ class DFPattern:
 
     def _apply(self, name: str, *operands: "DFPattern") -> "DFPattern":
         return is_op(name)(*operands)
-
-    __add__: Callable[["DFPattern", "DFPattern"], "DFPattern"] = forward("add")
-    __sub__: Callable[["DFPattern", "DFPattern"], "DFPattern"] = forward("subtract")
-    __mul__: Callable[["DFPattern", "DFPattern"], "DFPattern"] = forward("multiply")
-    __truediv__: Callable[["DFPattern", "DFPattern"], "DFPattern"] = forward("divide")
 
 
 def _has_attributes(expected: Mapping[str, Any], value: ir.Value) -> bool:

@@ -51,16 +51,24 @@ def _finished(op: Op, reduced: Value, dtype: str, body: Callable[[Value], Value]
     return reshape(reduced, out.sizes)
 
 
-@compute("sum")
-def sum_(op: Op, data: Value) -> Value:
-    dtype = accumulator(operand_type(op).dtype)
-    return _finished(op, _folded(op, data, dtype, 0, scalar.add), dtype)
+_COMBINE: dict[str, Combine] = {
+    "sum": scalar.add,
+    "prod": scalar.multiply,
+    "max": scalar.maximum,
+    "min": scalar.minimum,
+    "any": lambda x, acc, _: scalar.either(x, acc),
+    "all": lambda x, acc, _: scalar.both(x, acc),
+}
 
 
-@compute("prod")
-def prod_(op: Op, data: Value) -> Value:
-    dtype = accumulator(operand_type(op).dtype)
-    return _finished(op, _folded(op, data, dtype, 1, scalar.multiply), dtype)
+@compute(*_COMBINE)
+def combined(op: Op, data: Value) -> Value:
+    name, dtype = type(op)._op_name, operand_type(op).dtype
+    if name in ("sum", "prod"):
+        dtype, first = accumulator(dtype), int(name == "prod")
+    else:
+        first = scalar.limits(dtype)[int(name in ("min", "all"))]
+    return _finished(op, _folded(op, data, dtype, first, _COMBINE[name]), dtype)
 
 
 @compute("mean")
@@ -75,28 +83,6 @@ def mean(op: Op, data: Value) -> Value:
 def _divided(x: Value, count: Size, dtype: str) -> Value:
     # The mean of no integers is undefined; dividing by 1 gives 0 and does not trap.
     return scalar.divide(x, number(count if scalar.is_float(dtype) else maximum(count, 1), dtype), dtype)
-
-
-@compute("max")
-def max_(op: Op, data: Value) -> Value:
-    dtype = operand_type(op).dtype
-    return _finished(op, _folded(op, data, dtype, scalar.limits(dtype)[0], scalar.maximum), dtype)
-
-
-@compute("min")
-def min_(op: Op, data: Value) -> Value:
-    dtype = operand_type(op).dtype
-    return _finished(op, _folded(op, data, dtype, scalar.limits(dtype)[1], scalar.minimum), dtype)
-
-
-@compute("all")
-def all_(op: Op, data: Value) -> Value:
-    return _finished(op, _folded(op, data, "bool", 1, lambda x, acc, _: arith.AndIOp(x, acc).result), "bool")
-
-
-@compute("any")
-def any_(op: Op, data: Value) -> Value:
-    return _finished(op, _folded(op, data, "bool", 0, lambda x, acc, _: arith.OrIOp(x, acc).result), "bool")
 
 
 # ---- two operands, or two steps ---------------------------------------------------------------------------------------------------

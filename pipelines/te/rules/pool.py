@@ -1,7 +1,7 @@
 """Compute rules of poolings: nn.max_pool*, nn.avg_pool*, nn.global_*_pool2d, nn.adaptive_*_pool*."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 import ml_dtypes
@@ -52,7 +52,26 @@ NAMED_SUM = {
 }
 """linalg's named poolings by layout; others are a linalg.generic."""
 
-Combine = Callable[[Value, Value, str], Value]
+
+@dataclass(frozen=True)
+class _Kind:
+    """How the elements of a window become one: `combine` joins two of them, `named` are linalg's operations for it."""
+
+    combine: Callable[[Value, Value, str], Value]
+    named: dict[str, type]
+
+    def first(self, dtype: str) -> float | int:
+        """The number that changes nothing."""
+        if self.combine is scalar.maximum:
+            return scalar.limits(dtype)[0]
+        return 0.0 if scalar.is_float(dtype) else 0
+
+
+_MAX, _SUM = _Kind(scalar.maximum, NAMED_MAX), _Kind(scalar.add, NAMED_SUM)
+
+
+def _kind(op: Op) -> _Kind:
+    return _MAX if "max" in type(op)._op_name else _SUM
 
 
 def _lowest_number(dtype: str) -> float | int:
@@ -102,13 +121,13 @@ def _padded(data: Value, g: PoolGeometry, out: Sequence[Size], value: float | in
     return pad(data, low, high, value, dtype)
 
 
-def _window_sums(data: Value, g: PoolGeometry, out: TensorType, operand: str, init: float | int, named: dict, combine: Combine) -> Value:
-    """Reduces the elements of each window of padded `data` by `combine`; `named` are linalg's operations for it."""
+def _windows(data: Value, g: PoolGeometry, out: TensorType, operand: str, kind: _Kind) -> Value:
+    """Reduces the elements of each window of padded `data`."""
     window = empty(TensorType(g.pool_size, out.dtype))
-    destination = fill(out, init)
-    if g.layout.text in named and not scalar.is_unsigned(operand):
+    destination = fill(out, kind.first(out.dtype))
+    if g.layout.text in kind.named and not scalar.is_unsigned(operand):
         numbers = {name: ir.DenseElementsAttr.get(np.array(v, np.int64)) for name, v in (("strides", g.strides), ("dilations", g.dilation))}
-        op = named[g.layout.text]([destination.type], [data, window], [destination], **numbers)
+        op = kind.named[g.layout.text]([destination.type], [data, window], [destination], **numbers)
         linalg.fill_builtin_region(op.operation)
         return op.results[0]
     rank, loops = g.layout.rank, g.layout.rank + len(g.spatial)
@@ -119,7 +138,7 @@ def _window_sums(data: Value, g: PoolGeometry, out: TensorType, operand: str, in
     maps = [affine_map(loops, at), affine_map(loops, [dim(i) for i in range(rank, loops)])]
 
     def body(x: Value, _: Value, acc: Value) -> Value:
-        return combine(acc, scalar.convert(x, operand, out.dtype), out.dtype)
+        return kind.combine(acc, scalar.convert(x, operand, out.dtype), out.dtype)
 
     return reduction([data, window], maps, destination, affine_map(loops, [dim(i) for i in range(rank)]), body)
 
@@ -130,12 +149,12 @@ def max_pool(op: Op, data: Value) -> Value:
 
 
 def _windowed_max(g: PoolGeometry, data: Value, out: TensorType) -> Value:
-    lowest, wide = scalar.limits(out.dtype)[0], accumulator(out.dtype)
+    wide = accumulator(out.dtype)
     sizes = [shape(data)[g.layout.index(axis)] for axis in g.spatial]
-    outside = _lowest_number(out.dtype) if _may_miss(g, sizes, out.sizes) else lowest
+    outside = _lowest_number(out.dtype) if _may_miss(g, sizes, out.sizes) else _MAX.first(out.dtype)
     g = _reachable(g, sizes, out.sizes)
     padded = _padded(data, g, out.sizes, outside, out.dtype)
-    return narrowed(_window_sums(padded, g, out.with_dtype(wide), out.dtype, lowest, NAMED_MAX, scalar.maximum), out, wide)
+    return narrowed(_windows(padded, g, out.with_dtype(wide), out.dtype, _MAX), out, wide)
 
 
 @compute("nn_avg_pool1d", "nn_avg_pool2d", "nn_avg_pool3d")
@@ -148,18 +167,14 @@ def _windowed_avg(g: PoolGeometry, data: Value, out: TensorType, include_pad: bo
     wide = out.with_dtype(accumulator(out.dtype))
     sizes = [shape(data)[g.layout.index(axis)] for axis in g.spatial]
     reachable = _reachable(g, sizes, out.sizes)
-    padded = _padded(data, reachable, out.sizes, _zero(out.dtype), out.dtype)
-    sums = _window_sums(padded, reachable, wide, out.dtype, _zero(out.dtype), NAMED_SUM, scalar.add)
+    padded = _padded(data, reachable, out.sizes, _SUM.first(out.dtype), out.dtype)
+    sums = _windows(padded, reachable, wide, out.dtype, _SUM)
 
     def mean(total: Value) -> Value:
         count = _count(g, out, sizes, include_pad, wide.dtype)
         return scalar.convert(scalar.divide(total, count, wide.dtype), wide.dtype, out.dtype)
 
     return parallel(out, [sums], mean)
-
-
-def _zero(dtype: str) -> float | int:
-    return 0.0 if scalar.is_float(dtype) else 0
 
 
 def _count(g: PoolGeometry, out: TensorType, sizes: Sequence[Size], include_pad: bool, dtype: str) -> Value:
@@ -200,67 +215,43 @@ def _count_along(o: Value, kernel: int, stride: int, dilation: int, before: int,
     return arith.SubIOp(taps_before(high), taps_before(low)).result
 
 
-def _reduced(layout: Layout, data: Value, out: TensorType, operand: str, init: float | int, combine: Combine) -> Value:
-    """Reduces the spatial axes, which the result omits; accumulates in the dtype of `out`."""
-    axes = [i for i, axis in enumerate(layout.axes) if axis not in "NCc"]
-    kept = TensorType(tuple(n for i, n in enumerate(out.shape) if i not in axes), out.dtype)
-    return reduce(data, axes, kept, init, lambda x, acc: combine(x, acc, out.dtype), lambda x: scalar.convert(x, operand, out.dtype))
+def _global(layout: Layout, data: Value, out: TensorType, kind: _Kind) -> Value:
+    """The largest element, or the mean, over the spatial axes."""
+    wide, rank = accumulator(out.dtype), layout.rank
+    spatial = [i for i, axis in enumerate(layout.axes) if axis not in "NCc"]
+    kept = [i for i in range(rank) if i not in spatial]
+    rows_type = TensorType(tuple(out.shape[i] for i in kept), wide)
+    rows = reduce(
+        data, spatial, rows_type, kind.first(wide), lambda x, acc: kind.combine(x, acc, wide), lambda x: scalar.convert(x, out.dtype, wide)
+    )
+    count = prod(shape(data)[i] for i in spatial)
+
+    def finished(x: Value) -> Value:
+        return scalar.convert(x if kind is _MAX else scalar.divide(x, number(count, wide), wide), wide, out.dtype)
+
+    return parallel(out, [rows], finished, [affine_map(rank, [dim(i) for i in kept])])
 
 
-def _with_spatial(layout: Layout, rows: Value, out: TensorType, body: Callable[[Value], Value]) -> Value:
-    """body(element) of a tensor without the spatial axes, at each position of `out`."""
-    kept = [i for i, axis in enumerate(layout.axes) if axis in "NCc"]
-    return parallel(out, [rows], body, [affine_map(out.rank, [dim(i) for i in kept])])
-
-
-def _global_max(layout: Layout, data: Value, out: TensorType) -> Value:
-    wide = accumulator(out.dtype)
-    rows = _reduced(layout, data, out.with_dtype(wide), out.dtype, scalar.limits(out.dtype)[0], scalar.maximum)
-    return _with_spatial(layout, rows, out, lambda x: scalar.convert(x, wide, out.dtype))
-
-
-def _global_avg(layout: Layout, data: Value, out: TensorType) -> Value:
-    wide = accumulator(out.dtype)
-    rows = _reduced(layout, data, out.with_dtype(wide), out.dtype, _zero(wide), scalar.add)
-    count = prod(n for n, axis in zip(shape(data), layout.axes, strict=True) if axis not in "NCc")
-    return _with_spatial(layout, rows, out, lambda x: scalar.convert(scalar.divide(x, number(count, wide), wide), wide, out.dtype))
-
-
-@compute("nn_global_max_pool2d")
-def global_max_pool(op: Op, data: Value) -> Value:
-    return _global_max(image_layout(op.layout, 2), data, result_type(op))
-
-
-@compute("nn_global_avg_pool2d")
-def global_avg_pool(op: Op, data: Value) -> Value:
-    return _global_avg(image_layout(op.layout, 2), data, result_type(op))
+@compute("nn_global_max_pool2d", "nn_global_avg_pool2d")
+def global_pool(op: Op, data: Value) -> Value:
+    return _global(image_layout(op.layout, 2), data, result_type(op), _kind(op))
 
 
 # ---- adaptive ---------------------------------------------------------------------------------------------------------------------
 
 
-@compute("nn_adaptive_max_pool1d", "nn_adaptive_max_pool2d", "nn_adaptive_max_pool3d")
-def adaptive_max_pool(op: Op, data: Value) -> Value:
-    out, layout = result_type(op), image_layout(op.layout, op.spatial_rank)
+@compute(*(f"nn_adaptive_{name}_pool{n}d" for name in ("max", "avg") for n in (1, 2, 3)))
+def adaptive_pool(op: Op, data: Value) -> Value:
+    out, layout, kind = result_type(op), image_layout(op.layout, op.spatial_rank), _kind(op)
     if _is_global(layout, out):
-        return _global_max(layout, data, out)
+        return _global(layout, data, out, kind)
     g = _equal_windows(op, layout, data, out)
     if g is not None:
-        return _windowed_max(g, data, out)
-    wide = accumulator(out.dtype)
-    return narrowed(_adaptive(op, layout, data, out.with_dtype(wide), scalar.limits(out.dtype)[0], scalar.maximum), out, wide)
-
-
-@compute("nn_adaptive_avg_pool1d", "nn_adaptive_avg_pool2d", "nn_adaptive_avg_pool3d")
-def adaptive_avg_pool(op: Op, data: Value) -> Value:
-    out, layout = result_type(op), image_layout(op.layout, op.spatial_rank)
-    if _is_global(layout, out):
-        return _global_avg(layout, data, out)
-    g = _equal_windows(op, layout, data, out)
-    if g is not None:
-        return _windowed_avg(g, data, out, include_pad=False)
+        return _windowed_max(g, data, out) if kind is _MAX else _windowed_avg(g, data, out, include_pad=False)
     wide = out.with_dtype(accumulator(out.dtype))
-    sums = _adaptive(op, layout, data, wide, _zero(wide.dtype), scalar.add)
+    found = _adaptive(op, layout, data, wide, kind)
+    if kind is _MAX:
+        return narrowed(found, out, wide.dtype)
     axes = [layout.index(axis) for axis in SPATIAL[op.spatial_rank]]
 
     def mean(total: Value) -> Value:
@@ -272,7 +263,7 @@ def adaptive_avg_pool(op: Op, data: Value) -> Value:
         quotient = scalar.divide(total, scalar.convert(as_int, "int32", wide.dtype), wide.dtype)
         return scalar.convert(quotient, wide.dtype, out.dtype)
 
-    return parallel(out, [sums], mean)
+    return parallel(out, [found], mean)
 
 
 def _equal_windows(op: Op, layout: Layout, data: Value, out: TensorType) -> PoolGeometry | None:
@@ -307,9 +298,9 @@ def _longest(size: Size, out: Size) -> Size:
     return size // maximum(out, 1) + 2 if quotient is None else quotient
 
 
-def _adaptive(op: Op, layout: Layout, data: Value, out: TensorType, init: float | int, combine: Combine) -> Value:
-    """Reduces windows of different lengths: loops over the longest one, in which elements outside count as `init`."""
-    operand, rank = operand_type(op).dtype, layout.rank
+def _adaptive(op: Op, layout: Layout, data: Value, out: TensorType, kind: _Kind) -> Value:
+    """Reduces windows of different lengths: loops over the longest one, in which elements outside change nothing."""
+    operand, rank, init = operand_type(op).dtype, layout.rank, kind.first(out.dtype)
     axes = [layout.index(axis) for axis in SPATIAL[op.spatial_rank]]
     longest = [_longest(shape(data)[i], out.sizes[i]) for i in axes]
     loops = rank + len(axes)
@@ -326,7 +317,7 @@ def _adaptive(op: Op, layout: Layout, data: Value, out: TensorType, init: float 
             inside = within if inside is None else arith.AndIOp(inside, within).result
             at[position] = arith.MinUIOp(here, index_constant(shape(data)[position] - 1)).result
         element = scalar.convert(extract(data, at), operand, out.dtype)
-        return combine(acc, scalar.select(inside, element, scalar.constant(init, out.dtype)), out.dtype)
+        return kind.combine(acc, scalar.select(inside, element, scalar.constant(init, out.dtype)), out.dtype)
 
     maps = [affine_map(loops, [dim(i) for i in range(rank, loops)])]
     return reduction([window], maps, fill(out, init), affine_map(loops, [dim(i) for i in range(rank)]), body)

@@ -1,6 +1,6 @@
 """Compute rules of convolutions: nn.conv1d/2d/3d."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,6 +101,10 @@ class Loops:
         self.count += 1
         return dim(self.count - 1)
 
+    def map(self, layout: Layout, at: Mapping[str, Sequence[ir.AffineExpr | int]]) -> ir.AffineMap:
+        """The map of a tensor in `layout`, whose axes are read at these expressions of the loops."""
+        return affine_map(self.count, [e for axis in layout.axes for e in at[axis]])
+
 
 def _generic_convolution(g: ConvGeometry, kind: str, data: Value, weight: Value, out: TensorType, dtypes: tuple[str, str]) -> Value:
     """Loops: the axes of the result in its layout, then input channel (outer and inner part if it is blocked) and window."""
@@ -124,11 +128,8 @@ def _generic_convolution(g: ConvGeometry, kind: str, data: Value, weight: Value,
     in_channel = 0 if kind == DEPTHWISE else _unblocked(channel, g.data_layout.block("C"))
     of_weight = {"O": out_channel, "I": [in_channel], **{axis: [tap] for axis, tap in taps.items()}}
     of_out = {**{axis: [e] for axis, e in result.items()}, "C": [*group, result["C"]]}
-    maps = [
-        affine_map(loops.count, [e for axis in g.data_layout.axes for e in of_data[axis]]),
-        affine_map(loops.count, [e for axis in g.kernel_layout.axes for e in of_weight[axis]]),
-    ]
-    return contract(data, weight, maps, affine_map(loops.count, [e for axis in g.out_layout.axes for e in of_out[axis]]), out, dtypes)
+    maps = [loops.map(g.data_layout, of_data), loops.map(g.kernel_layout, of_weight)]
+    return contract(data, weight, maps, loops.map(g.out_layout, of_out), out, dtypes)
 
 
 def _unblocked(loops: dict[str, ir.AffineExpr], block: int) -> ir.AffineExpr:

@@ -16,7 +16,7 @@ from relayc.dialects.relay.window import extent
 from relayc.pipelines.te.rules import scalar
 from relayc.pipelines.te.rules.contraction import accumulator, contract, narrowed
 from relayc.pipelines.te.rules.conv import Loops, by_group
-from relayc.pipelines.te.rules.core import Value, affine_map, compute, extract, gather, index_constant, operand_type, result_type, shape
+from relayc.pipelines.te.rules.core import Value, compute, extract, gather, index_constant, operand_type, result_type, shape
 from relayc.pipelines.te.rules.window import crop, merge, pad, split
 from relayc.symbolic import Size, ceil_div
 
@@ -145,9 +145,5 @@ def _phase_convolution(
         tap, (q, *r) = loops.new(), result[axis]
         of_data[axis] = [q + phase.reach - tap * phase.step]
         of_weight[axis] = [tap, *r]
-    maps = [
-        affine_map(loops.count, [e for axis in g.data_layout.axes for e in of_data[axis]]),
-        affine_map(loops.count, [e for axis in g.kernel_layout.axes for e in of_weight[axis]]),
-    ]
-    of_out = [e for axis in g.out_layout.axes for e in result[axis]]
-    return contract(data, weight, maps, affine_map(loops.count, of_out), out, (operand, operand))
+    maps = [loops.map(g.data_layout, of_data), loops.map(g.kernel_layout, of_weight)]
+    return contract(data, weight, maps, loops.map(g.out_layout, result), out, (operand, operand))

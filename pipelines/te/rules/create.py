@@ -17,14 +17,12 @@ def full(op: Op, fill_value: Value) -> Value:
     return parallel(out, [fill_value], lambda x: scalar.convert(x, source, out.dtype))
 
 
-@compute("zeros")
-def zeros(op: Op) -> Value:
-    return fill(result_type(op), 0)
+_FILLED = {"zeros": 0, "ones": 1}
 
 
-@compute("ones")
-def ones(op: Op) -> Value:
-    return fill(result_type(op), 1)
+@compute(*_FILLED)
+def filled(op: Op) -> Value:
+    return fill(result_type(op), _FILLED[type(op)._op_name])
 
 
 @compute("arange")

@@ -11,8 +11,10 @@ from relayc.pipelines.te.rules.core import Value, affine_map, compute, dim, iden
 from relayc.pipelines.te.rules.window import merge, split
 
 
-def _matrix_product(op: Op, a: Value, b: Value, transpose_a: bool, transpose_b: bool) -> Value:
-    """a [..., m, k] x b [k, n]: static leading dimensions are flattened into rows."""
+@compute("nn_dense", "nn_matmul")
+def matmul(op: Op, a: Value, b: Value) -> Value:
+    """a [..., m, k] x b [k, n], or its transpose: static leading dimensions are flattened into rows."""
+    transpose_a, transpose_b = (False, True) if type(op)._op_name == "nn_dense" else (op.transpose_a, op.transpose_b)
     out, operands = result_type(op), (operand_type(op).dtype, operand_type(op, 1).dtype)
     leading = out.sizes[:-1]
     if not leading:  # a vector: one row
@@ -26,16 +28,6 @@ def _matrix_product(op: Op, a: Value, b: Value, transpose_a: bool, transpose_b: 
     product = contract(a, b, maps, affine_map(3, [dim(0), dim(1)]), sums, operands, linalg.MatmulOp)
     product = split(product, [leading, [out.sizes[-1]]]) if leading else merge(product, [2])
     return narrowed(product, out, wide)
-
-
-@compute("nn_dense")
-def dense(op: Op, data: Value, weight: Value) -> Value:
-    return _matrix_product(op, data, weight, transpose_a=False, transpose_b=True)
-
-
-@compute("nn_matmul")
-def matmul(op: Op, a: Value, b: Value) -> Value:
-    return _matrix_product(op, a, b, op.transpose_a, op.transpose_b)
 
 
 @compute("nn_batch_matmul")

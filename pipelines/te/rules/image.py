@@ -398,8 +398,13 @@ def resize(op: Op, data: Value) -> Value:
 METHODS = {"nearest_neighbor": "nearest_neighbor", "bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}
 
 
-def _upsample(op: Op, data: Value, letters: str, mode: str) -> Value:
+@compute("nn_upsampling", "nn_upsampling3d")
+def upsampling(op: Op, data: Value) -> Value:
     """Lengths are rounded: coordinates are then scaled by the ratio of the rounded lengths, as in Relay."""
+    if type(op)._op_name == "nn_upsampling":
+        letters, mode = "HW", "align_corners" if op.align_corners else "asymmetric"
+    else:
+        letters, mode = "DHW", op.coordinate_transformation_mode
     parsed, out = layout(op.layout), result_type(op)
     if out.num_elements == 0:
         return empty(out)
@@ -409,13 +414,3 @@ def _upsample(op: Op, data: Value, letters: str, mode: str) -> Value:
         size, wanted = shape(data)[position], out.sizes[position]
         axes.append(Axis(position, size, wanted, _ratio(wanted, size), (0.0, 0.0)))
     return resample(op, data, axes, Sampling(METHODS[op.method], mode))
-
-
-@compute("nn_upsampling")
-def upsampling(op: Op, data: Value) -> Value:
-    return _upsample(op, data, "HW", "align_corners" if op.align_corners else "asymmetric")
-
-
-@compute("nn_upsampling3d")
-def upsampling3d(op: Op, data: Value) -> Value:
-    return _upsample(op, data, "DHW", op.coordinate_transformation_mode)

@@ -72,19 +72,14 @@ def _normalize(rows: Rows, data: Value, epsilon: float, vectors: Vectors, scale:
     return rows.each(data, [mean, inverse], body, vectors)
 
 
-@compute("nn_layer_norm")
-def layer_norm(op: Op, data: Value, gamma: Value, beta: Value) -> Value:
+@compute("nn_layer_norm", "nn_instance_norm")
+def normalized(op: Op, data: Value, gamma: Value, beta: Value) -> Value:
+    """The rows are along the axis of the vectors; in an instance norm along all other axes but the batch."""
     type_ = operand_type(op)
     axis = op.axis % type_.rank
-    return _normalize(Rows(type_, (axis,)), data, op.epsilon, *_affine(op, gamma, beta, dim(axis)))
-
-
-@compute("nn_instance_norm")
-def instance_norm(op: Op, data: Value, gamma: Value, beta: Value) -> Value:
-    type_ = operand_type(op)
-    axis = op.axis % type_.rank
-    axes = tuple(i for i in range(1, type_.rank) if i != axis)
-    return _normalize(Rows(type_, axes), data, op.epsilon, *_affine(op, gamma, beta, dim(axis)))
+    others = tuple(i for i in range(1, type_.rank) if i != axis)
+    rows = Rows(type_, (axis,) if type(op)._op_name == "nn_layer_norm" else others)
+    return _normalize(rows, data, op.epsilon, *_affine(op, gamma, beta, dim(axis)))
 
 
 @compute("nn_group_norm")

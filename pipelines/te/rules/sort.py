@@ -110,19 +110,10 @@ def _sorted(op: Op, data: Value, *outputs: _Result) -> list[Value]:
     return [reshape(value, output.type.sizes) for value, output in zip(found, outputs, strict=False)]
 
 
-@compute("sort")
-def sort(op: Op, data: Value) -> Value:
-    return _sorted(op, data, _Result(VALUES, result_type(op)))[0]
-
-
-@compute("argsort")
-def argsort(op: Op, data: Value) -> Value:
-    return _sorted(op, data, _Result(INDICES, result_type(op)))[0]
-
-
-@compute("topk")
-def topk(op: Op, data: Value) -> list[Value]:
-    kinds = {"both": [VALUES, INDICES], "values": [VALUES], "indices": [INDICES]}[op.ret_type]
+@compute("sort", "argsort", "topk")
+def sort(op: Op, data: Value) -> list[Value]:
+    wanted = {"sort": "values", "argsort": "indices"}.get(type(op)._op_name) or op.ret_type
+    kinds = {"both": [VALUES, INDICES], "values": [VALUES], "indices": [INDICES]}[wanted]
     return _sorted(op, data, *[_Result(kind, result_type(op, i)) for i, kind in enumerate(kinds)])
 
 

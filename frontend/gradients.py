@@ -5,7 +5,7 @@ one that is not needed is not built. What a comparison, a rounding or a conversi
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from math import inf, pi, prod
 from typing import NoReturn, TypeAlias
 
@@ -152,9 +152,14 @@ def _rule(*names: str) -> Callable[[Rule], Rule]:
     return register
 
 
+def _parts(name: str, *parts: Callable[[Call, Tensor], Tensor] | None) -> None:
+    """The rule of an operator of so many operands: the contribution to each, None where the result does not change with it."""
+    _RULES[name] = lambda call, g: [None if part is None else partial(part, call, g) for part in parts]
+
+
 def _unary(name: str, slope: Callable[[Tensor, Tensor], Tensor]) -> None:
     """The rule of an elementwise operator from its slope, a function of the operand and the result."""
-    _RULES[name] = lambda call, g: [lambda: multiply(g, slope(call.inputs[0], call.result))]
+    _parts(name, lambda call, g: multiply(g, slope(call.inputs[0], call.result)))
 
 
 def _minus(x: Tensor) -> Tensor:
@@ -207,25 +212,12 @@ for _name, _slope in {
     _unary(_name, _slope)
 
 
-@_rule("nn.relu")
-def _relu(call: Call, g: Tensor) -> list[Part]:
-    return [lambda: _chosen(g, "greater", call.inputs[0], 0)]
-
-
-@_rule("nn.leaky_relu")
-def _leaky_relu(call: Call, g: Tensor) -> list[Part]:
-    return [lambda: _where(binary("greater", call.inputs[0], 0), g, multiply(g, call.op.alpha))]
-
-
-@_rule("clip")
-def _clip(call: Call, g: Tensor) -> list[Part]:
-    """Of what is inside of the bounds."""
-    return [lambda: _chosen(g, "equal", call.inputs[0], call.result)]
-
-
-@_rule("copy", "cast", "cast_shape", "match_shape")
-def _same(call: Call, g: Tensor) -> list[Part]:
-    return [lambda: g]
+_parts("nn.relu", lambda call, g: _chosen(g, "greater", call.inputs[0], 0))
+_parts("nn.leaky_relu", lambda call, g: _where(binary("greater", call.inputs[0], 0), g, multiply(g, call.op.alpha)))
+# Of what is inside of the bounds.
+_parts("clip", lambda call, g: _chosen(g, "equal", call.inputs[0], call.result))
+for _name in ("copy", "cast", "cast_shape", "match_shape"):
+    _parts(_name, lambda call, g: g)
 
 
 @_rule(
@@ -236,31 +228,18 @@ def _constant(call: Call, g: Tensor) -> list[Part]:
     return [None] * len(call.inputs)
 
 
-@_rule("equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor", "floor_divide")
-def _comparison(call: Call, g: Tensor) -> list[Part]:
-    return [None, None]
-
-
-@_rule("add")
-def _add(call: Call, g: Tensor) -> list[Part]:
-    return [lambda: g, lambda: g]
-
-
-@_rule("subtract")
-def _subtract(call: Call, g: Tensor) -> list[Part]:
-    return [lambda: g, lambda: _minus(g)]
-
-
-@_rule("multiply")
-def _multiply(call: Call, g: Tensor) -> list[Part]:
-    x, y = call.inputs
-    return [lambda: multiply(g, y), lambda: multiply(g, x)]
-
-
-@_rule("divide")
-def _divide(call: Call, g: Tensor) -> list[Part]:
-    _, y = call.inputs
-    return [lambda: divide(g, y), lambda: _minus(multiply(g, divide(call.result, y)))]
+for _name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"):
+    _parts(_name, None, None)
+for _name in ("logical_and", "logical_or", "logical_xor", "floor_divide"):
+    _parts(_name, None, None)
+_parts("add", lambda call, g: g, lambda call, g: g)
+_parts("subtract", lambda call, g: g, lambda call, g: _minus(g))
+_parts("multiply", lambda call, g: multiply(g, call.inputs[1]), lambda call, g: multiply(g, call.inputs[0]))
+_parts(
+    "divide",
+    lambda call, g: divide(g, call.inputs[1]),
+    lambda call, g: _minus(multiply(g, divide(call.result, call.inputs[1]))),
+)
 
 
 @_rule("power")
@@ -286,10 +265,12 @@ def _extremum(call: Call, g: Tensor) -> list[Part]:
     return [lambda: _chosen(g, is_first, x, y), lambda: _where(binary(is_first, x, y), _none(g), g)]
 
 
-@_rule("where")
-def _where_rule(call: Call, g: Tensor) -> list[Part]:
-    condition = call.inputs[0]
-    return [None, lambda: _where(condition, g, _none(g)), lambda: _where(condition, _none(g), g)]
+_parts(
+    "where",
+    None,
+    lambda call, g: _where(call.inputs[0], g, _none(g)),
+    lambda call, g: _where(call.inputs[0], _none(g), g),
+)
 
 
 @_rule("nn.bias_add")
@@ -341,72 +322,67 @@ def _stack(call: Call, g: Tensor) -> list[Part]:
     return [part(i) for i in range(len(call.inputs))]
 
 
-@_rule("strided_slice")
-def _strided_slice(call: Call, g: Tensor) -> list[Part]:
+def _whole(call: Call, g: Tensor) -> Tensor:
+    """The derivative of a slice, at its place among zeros."""
     x = call.inputs[0]
-
-    def spread() -> Tensor:
-        width: list[Size] = [0] * (2 * x.rank)
-        steps, backwards = [1] * x.rank, []
-        for axis, (begin, end, stride) in slices(call.op, x.rank).items():
-            start, count = slice_bounds(x.shape[axis], begin, end, stride)
-            if stride != 1:
-                if not isinstance(count, int) or not isinstance(start, int):
-                    raise ModelError(f"expected slices of step 1 along an axis whose size is not known, found step {stride}")
-                start, steps[axis] = min(start, start + (count - 1) * stride), abs(stride) if count else 1
-                count = (count - 1) * abs(stride) + 1 if count else 0
-            if stride < 0:
-                backwards.append(axis)
-            width[2 * axis], width[2 * axis + 1] = (start, x.shape[axis] - start - count) if count != 0 else (0, x.shape[axis])
-        forwards = g
-        for axis in backwards:
-            forwards = emit("reverse", forwards, axis=axis)
-        return emit("nn.pad", dilated(forwards, steps), filled((), 0, g.dtype), pad_width=width, pad_mode="constant")
-
-    return [spread]
+    width: list[Size] = [0] * (2 * x.rank)
+    steps, backwards = [1] * x.rank, []
+    for axis, (begin, end, stride) in slices(call.op, x.rank).items():
+        start, count = slice_bounds(x.shape[axis], begin, end, stride)
+        if stride != 1:
+            if not isinstance(count, int) or not isinstance(start, int):
+                raise ModelError(f"expected slices of step 1 along an axis whose size is not known, found step {stride}")
+            start, steps[axis] = min(start, start + (count - 1) * stride), abs(stride) if count else 1
+            count = (count - 1) * abs(stride) + 1 if count else 0
+        if stride < 0:
+            backwards.append(axis)
+        width[2 * axis], width[2 * axis + 1] = (start, x.shape[axis] - start - count) if count != 0 else (0, x.shape[axis])
+    forwards = g
+    for axis in backwards:
+        forwards = emit("reverse", forwards, axis=axis)
+    return emit("nn.pad", dilated(forwards, steps), filled((), 0, g.dtype), pad_width=width, pad_mode="constant")
 
 
-@_rule("take")
-def _take(call: Call, g: Tensor) -> list[Part]:
+_parts("strided_slice", _whole)
+
+
+def _taken(call: Call, g: Tensor) -> Tensor:
     """Of rows that are taken several times the sum."""
     x, at = call.inputs
     axis = call.op.axis
-
-    def gathered() -> Tensor:
-        if axis is None or call.op.batch_dims:
-            raise ModelError("expected elements taken along an axis, found others")
-        along = axis % x.rank
-        order = [*range(along, along + at.rank), *range(along), *range(along + at.rank, g.rank)]
-        rows = transpose(g, order)
-        others = [a for a in range(x.rank) if a != along]
-        count = prod(at.shape)
-        last = subtract(reshape(shape_tensor([x.shape[along]]), ()), 1)
-        index = emit("minimum", binary("maximum", cast(at, "int64"), 0), last)
-        zeros = filled([x.shape[a] for a in (along, *others)], 0, g.dtype)
-        updates = reshape(rows, [count, *(x.shape[a] for a in others)])
-        found = emit("scatter_nd", zeros, reshape(index, (1, count)), updates, mode="add", in_bounds=True)
-        return transpose(found, [[along, *others].index(a) for a in range(x.rank)])
-
-    return [gathered, None]
+    if axis is None or call.op.batch_dims:
+        raise ModelError("expected elements taken along an axis, found others")
+    along = axis % x.rank
+    order = [*range(along, along + at.rank), *range(along), *range(along + at.rank, g.rank)]
+    rows = transpose(g, order)
+    others = [a for a in range(x.rank) if a != along]
+    count = prod(at.shape)
+    last = subtract(reshape(shape_tensor([x.shape[along]]), ()), 1)
+    index = emit("minimum", binary("maximum", cast(at, "int64"), 0), last)
+    zeros = filled([x.shape[a] for a in (along, *others)], 0, g.dtype)
+    updates = reshape(rows, [count, *(x.shape[a] for a in others)])
+    found = emit("scatter_nd", zeros, reshape(index, (1, count)), updates, mode="add", in_bounds=True)
+    return transpose(found, [[along, *others].index(a) for a in range(x.rank)])
 
 
-@_rule("gather")
-def _gather(call: Call, g: Tensor) -> list[Part]:
+_parts("take", _taken, None)
+
+
+def _gathered(call: Call, g: Tensor) -> Tensor:
     x, at = call.inputs
-    return [lambda: emit("scatter_elements", _none(x), at, g, axis=call.op.axis, reduction="add", in_bounds=True), None]
+    return emit("scatter_elements", _none(x), at, g, axis=call.op.axis, reduction="add", in_bounds=True)
 
 
-@_rule("nn.pad")
-def _pad(call: Call, g: Tensor) -> list[Part]:
+def _cropped(call: Call, g: Tensor) -> Tensor:
     x, width = call.inputs[0], call.op.pad_width
+    if call.op.pad_mode != "constant":
+        return gradients(gathered_pad(x, list(zip(width[::2], width[1::2], strict=True)), call.op.pad_mode), [x], g)[0]
+    begin = list(width[::2])
+    return strided_slice(g, begin, [b + d for b, d in zip(begin, x.shape, strict=True)], [1] * x.rank, range(x.rank))
 
-    def cropped() -> Tensor:
-        if call.op.pad_mode != "constant":
-            return gradients(gathered_pad(x, list(zip(width[::2], width[1::2], strict=True)), call.op.pad_mode), [x], g)[0]
-        begin = list(width[::2])
-        return strided_slice(g, begin, [b + d for b, d in zip(begin, x.shape, strict=True)], [1] * x.rank, range(x.rank))
 
-    return [cropped, None]
+_parts("gather", _gathered, None)
+_parts("nn.pad", _cropped, None)
 
 
 # ---- reductions -----------------------------------------------------------------------------------------------------------------------
@@ -420,53 +396,39 @@ def _spread(call: Call, t: Tensor) -> Tensor:
     return broadcast_to(reshape(t, shape), x.shape)
 
 
-@_rule("sum")
-def _sum(call: Call, g: Tensor) -> list[Part]:
-    return [lambda: _spread(call, g)]
-
-
-@_rule("mean")
-def _mean(call: Call, g: Tensor) -> list[Part]:
+def _count(call: Call, dtype: str, less: int = 0) -> Tensor:
+    """How many elements a reduction makes one of, minus `less`: a scalar."""
     x = call.inputs[0]
-    count = prod(x.shape[a] for a in reduced_axes(x.rank, call.op.axis, call.op.exclude))
-    return [lambda: divide(_spread(call, g), cast(reshape(shape_tensor([count]), ()), g.dtype))]
+    count = prod(x.shape[a] for a in reduced_axes(x.rank, call.op.axis, call.op.exclude)) - less
+    return cast(reshape(shape_tensor([count]), ()), dtype)
 
 
-@_rule("variance")
-def _variance(call: Call, g: Tensor) -> list[Part]:
+def _by_data(call: Call, g: Tensor) -> Tensor:
     x, mean = call.inputs
-    count = prod(x.shape[a] for a in reduced_axes(x.rank, call.op.axis, call.op.exclude)) - call.op.unbiased
-
-    def by_data() -> Tensor:
-        half = divide(subtract(x, mean), cast(reshape(shape_tensor([count]), ()), g.dtype))
-        return multiply(_spread(call, g), add(half, half))
-
-    return [by_data, lambda: _minus(by_data())]
+    half = divide(subtract(x, mean), _count(call, g.dtype, call.op.unbiased))
+    return multiply(_spread(call, g), add(half, half))
 
 
-@_rule("max", "min")
-def _largest(call: Call, g: Tensor) -> list[Part]:
+def _shared(call: Call, g: Tensor) -> Tensor:
     """Of several that are equal each counts for a part."""
     x = call.inputs[0]
-
-    def shared() -> Tensor:
-        is_one = cast(emit("equal", x, _spread(call, call.result)), g.dtype)
-        axes = reduced_axes(x.rank, call.op.axis, call.op.exclude)
-        return multiply(_spread(call, g), divide(is_one, emit("sum", is_one, axis=axes, keepdims=True)))
-
-    return [shared]
+    is_one = cast(emit("equal", x, _spread(call, call.result)), g.dtype)
+    axes = reduced_axes(x.rank, call.op.axis, call.op.exclude)
+    return multiply(_spread(call, g), divide(is_one, emit("sum", is_one, axis=axes, keepdims=True)))
 
 
-@_rule("nn.softmax")
-def _softmax(call: Call, g: Tensor) -> list[Part]:
-    axis, y = (call.op.axis,), call.result
-    return [lambda: multiply(y, subtract(g, emit("sum", multiply(g, y), axis=axis, keepdims=True)))]
+def _along(call: Call, t: Tensor) -> Tensor:
+    """Sums along the axis of a softmax."""
+    return emit("sum", t, axis=(call.op.axis,), keepdims=True)
 
 
-@_rule("nn.log_softmax")
-def _log_softmax(call: Call, g: Tensor) -> list[Part]:
-    axis, y = (call.op.axis,), call.result
-    return [lambda: subtract(g, multiply(emit("exp", y), emit("sum", g, axis=axis, keepdims=True)))]
+_parts("sum", _spread)
+_parts("mean", lambda call, g: divide(_spread(call, g), _count(call, g.dtype)))
+_parts("variance", _by_data, lambda call, g: _minus(_by_data(call, g)))
+for _name in ("max", "min"):
+    _parts(_name, _shared)
+_parts("nn.softmax", lambda call, g: multiply(call.result, subtract(g, _along(call, multiply(g, call.result)))))
+_parts("nn.log_softmax", lambda call, g: subtract(g, multiply(emit("exp", call.result), _along(call, g))))
 
 
 # ---- products -------------------------------------------------------------------------------------------------------------------------
@@ -534,21 +496,15 @@ def _transposed_convolution(call: Call, g: Tensor) -> list[Part]:
     return [lambda: windows.of_transposed(x, g, weight, window), lambda: windows.of_weight(g, x, weight.shape, window)]
 
 
-@_rule("nn.avg_pool1d", "nn.avg_pool2d", "nn.avg_pool3d")
-def _average(call: Call, g: Tensor) -> list[Part]:
-    return [lambda: windows.of_averaged(call.inputs[0], g, call.op)]
-
-
-@_rule("nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d")
-def _largest_of_window(call: Call, g: Tensor) -> list[Part]:
-    return [lambda: windows.of_largest(call.inputs[0], call.result, g, call.op)]
-
-
-@_rule("nn.global_avg_pool2d")
-def _global_average(call: Call, g: Tensor) -> list[Part]:
+def _of_pixels(call: Call, g: Tensor) -> Tensor:
     x = call.inputs[0]
-    pixels = cast(reshape(shape_tensor([x.shape[2] * x.shape[3]]), ()), g.dtype)
-    return [lambda: broadcast_to(divide(g, pixels), x.shape)]
+    return broadcast_to(divide(g, cast(reshape(shape_tensor([x.shape[2] * x.shape[3]]), ()), g.dtype)), x.shape)
+
+
+for _n in (1, 2, 3):
+    _parts(f"nn.avg_pool{_n}d", lambda call, g: windows.of_averaged(call.inputs[0], g, call.op))
+    _parts(f"nn.max_pool{_n}d", lambda call, g: windows.of_largest(call.inputs[0], call.result, g, call.op))
+_parts("nn.global_avg_pool2d", _of_pixels)
 
 
 # ---- attention ------------------------------------------------------------------------------------------------------------------------

@@ -38,11 +38,11 @@ def _rows(op: Op, data: Value) -> tuple[Rows, Value]:
     """The rows along the axis of a softmax, and the largest element of each."""
     type_ = operand_type(op)
     rows = Rows(type_, (op.axis % type_.rank,))
-    return rows, rows.reduce(data, [], -pymath.inf, arith.MaximumFOp)
+    return rows, rows.reduce(data, [], -pymath.inf, arith.maximumf)
 
 
 def _exp_of_difference(x: Value, largest: Value) -> Value:
-    return math.ExpOp(arith.SubFOp(x, largest).result).result
+    return math.exp(arith.subf(x, largest))
 
 
 @compute("nn_softmax")
@@ -51,15 +51,15 @@ def softmax(op: Op, data: Value) -> Value:
     powers = rows.each(data, [largest], _exp_of_difference, out=rows.wide)
     total = rows.sum(powers, dtype=rows.wide)
     quotients = Rows(rows.type.with_dtype(rows.wide), rows.axes)
-    return quotients.each(powers, [total], lambda x, s: arith.DivFOp(x, s).result, out=rows.type.dtype)
+    return quotients.each(powers, [total], arith.divf, out=rows.type.dtype)
 
 
 @compute("nn_log_softmax")
 def log_softmax(op: Op, data: Value) -> Value:
     rows, largest = _rows(op, data)
     total = rows.sum(data, [largest], _exp_of_difference)
-    shift = rows.each_row([largest, total], lambda m, s: arith.AddFOp(m, math.LogOp(s).result).result)
-    return rows.each(data, [shift], lambda x, s: arith.SubFOp(x, s).result)
+    shift = rows.each_row([largest, total], lambda m, s: arith.addf(m, math.log(s)))
+    return rows.each(data, [shift], arith.subf)
 
 
 @compute("nn_dropout")

@@ -88,7 +88,7 @@ def attention(op: Op, query: Value, key: Value, value: Value, *mask: Value) -> V
 def attention_lse(op: Op, query: Value, key: Value, value: Value, *mask: Value) -> tuple[Value, Value]:
     found, largest, total = _attention(op, query, key, value, mask)
     row_type = _Extents.of(op, op.query_layout, op.key_layout).row_type
-    lse = parallel(row_type, [largest, total], lambda m, t: arith.AddFOp(m, math.LogOp(t).result).result)
+    lse = parallel(row_type, [largest, total], lambda m, t: arith.addf(m, math.log(t)))
     return found, reshape(lse, result_type(op, 1).sizes)
 
 
@@ -101,9 +101,9 @@ def _attention(op: Op, query: Value, key: Value, value: Value, mask: tuple[Value
         scores = _causal(scores, e.scores_type, op.causal_offset)
 
     lowest = LOWEST if e.wide == "float32" else -1.7976931348623157e308
-    largest = reduce(scores, [4], e.row_type, lowest, lambda x, acc: arith.MaximumFOp(x, acc).result)
+    largest = reduce(scores, [4], e.row_type, lowest, arith.maximumf)
     weights = _weights(scores, largest, e)
-    total = reduce(weights, [4], e.row_type, 0, lambda x, acc: arith.AddFOp(x, acc).result)
+    total = reduce(weights, [4], e.row_type, 0, arith.addf)
 
     places = {"B": [(0, e.batch)], "H": [(1, e.groups), (2, e.group)], "S": [(3, e.rows)], "D": [(5, width)]}
     order = [place for axis in op.out_layout for place in places[axis]]
@@ -140,7 +140,7 @@ def attention_grad(
     of_weights = contract(widened, value, maps, every, e.scores_type, (e.wide, e.dtype))
 
     def of_score(w: Value, g: Value, mean: Value) -> Value:
-        return arith.MulFOp(w, arith.MulFOp(arith.SubFOp(g, mean).result, scalar.constant(op.scale, e.wide)).result).result
+        return arith.mulf(w, arith.mulf(arith.subf(g, mean), scalar.constant(op.scale, e.wide)))
 
     delta_map = affine_map(5, [dim(0), _head(e.group), dim(3)])
     of_scores = parallel(e.scores_type, [weights, of_weights, delta], of_score, [identity(5), identity(5), delta_map])
@@ -158,7 +158,7 @@ def _query_by_key(op: Op, e: _Extents, scale: float, query: Value, key: Value, l
     scaled = parallel(
         operand_type(op).with_dtype(e.wide),
         [query],
-        lambda x: arith.MulFOp(scalar.convert(x, e.dtype, e.wide), scalar.constant(scale, e.wide)).result,
+        lambda x: arith.mulf(scalar.convert(x, e.dtype, e.wide), scalar.constant(scale, e.wide)),
     )
     maps = [_operand_map(layouts[0], _head(e.group), 3), _operand_map(layouts[1], dim(1), 4)]
     return contract(scaled, key, maps, _loops(0, 1, 2, 3, 4), e.scores_type, (e.wide, e.dtype))
@@ -167,11 +167,11 @@ def _query_by_key(op: Op, e: _Extents, scale: float, query: Value, key: Value, l
 def _weights(scores: Value, of_row: Value, e: _Extents) -> Value:
     """exp(score - that of its row)."""
     row_map = affine_map(5, [dim(i) for i in range(4)])
-    return parallel(e.scores_type, [scores, of_row], lambda x, m: math.ExpOp(arith.SubFOp(x, m).result).result, [identity(5), row_map])
+    return parallel(e.scores_type, [scores, of_row], lambda x, m: math.exp(arith.subf(x, m)), [identity(5), row_map])
 
 
 def _normalized(op: Op, x: Value, total: Value, dtype: str, wide: str) -> Value:
-    quotient = arith.MulFOp(x, arith.DivFOp(scalar.constant(1.0, wide), total).result).result
+    quotient = arith.mulf(x, arith.divf(scalar.constant(1.0, wide), total))
     if op.nan_to_zero or op.empty_to_zero:
         zero = scalar.constant(0.0, wide)
         quotient = scalar.select(scalar.compare("gt" if op.nan_to_zero else "ne", total, zero, wide), quotient, zero)
@@ -188,12 +188,12 @@ def _masked(
 
     def body(x: Value, *rest: Value) -> Value:
         if softcap:
-            x = arith.MulFOp(math.TanhOp(x).result, scalar.constant(softcap, wide)).result
+            x = arith.mulf(math.tanh(x), scalar.constant(softcap, wide))
         for m in rest:
             if mask_dtype == "bool":
                 x = scalar.select(scalar.to_flag(m), x, scalar.constant(mask_value, wide))
             else:
-                x = arith.AddFOp(x, scalar.convert(m, mask_dtype, wide)).result
+                x = arith.addf(x, scalar.convert(m, mask_dtype, wide))
         return x
 
     at = [dim(0), _head(e.group), dim(3), dim(4)]
@@ -208,7 +208,7 @@ def _causal(scores: Value, type_: TensorType, offset: Size) -> Value:
     """-inf for keys after the last one visible to the query."""
 
     def body(x: Value) -> Value:
-        last = arith.AddIOp(linalg.IndexOp(3).result, index_constant(offset)).result
+        last = arith.addi(linalg.IndexOp(3).result, index_constant(offset))
         seen = arith.cmpi(arith.CmpIPredicate.sle, linalg.IndexOp(4).result, last)
         return scalar.select(seen, x, scalar.constant(float("-inf"), type_.dtype))
 

@@ -19,8 +19,8 @@ def _safe_divisor(a: Value, b: Value, dtype: str) -> Value:
     traps = scalar.compare("eq", b, scalar.constant(0, dtype), dtype)
     if not scalar.is_unsigned(dtype):
         lowest = scalar.compare("eq", a, scalar.constant(scalar.limits(dtype)[0], dtype), dtype)
-        overflows = arith.AndIOp(lowest, scalar.compare("eq", b, scalar.constant(-1, dtype), dtype)).result
-        traps = arith.OrIOp(traps, overflows).result
+        overflows = arith.andi(lowest, scalar.compare("eq", b, scalar.constant(-1, dtype), dtype))
+        traps = arith.ori(traps, overflows)
     return scalar.select(traps, one, b)
 
 
@@ -36,13 +36,13 @@ def _signs_differ(remainder: Value, b: Value, dtype: str) -> Value:
     """Whether the remainder of a truncated division has another sign than the divisor: then floor and truncation differ."""
     zero = scalar.constant(0, dtype)
     below = [scalar.compare("lt", v, zero, dtype) for v in (remainder, b)]
-    return arith.AndIOp(scalar.compare("ne", remainder, zero, dtype), arith.XOrIOp(*below).result).result
+    return arith.andi(scalar.compare("ne", remainder, zero, dtype), arith.xori(*below))
 
 
 def _floor_divide(a: Value, b: Value, dtype: str) -> Value:
     quotient = _divide(a, b, dtype)
     if scalar.is_float(dtype):
-        return math.FloorOp(quotient).result
+        return math.floor(quotient)
     if scalar.is_unsigned(dtype):
         return quotient
     one_less = scalar.subtract(quotient, scalar.constant(1, dtype), dtype)
@@ -57,7 +57,7 @@ def _floor_mod(a: Value, b: Value, dtype: str) -> Value:
 
 
 def _power(a: Value, b: Value, dtype: str) -> Value:
-    return math.PowFOp(a, b).result if scalar.is_float(dtype) else _integer_power(a, b, dtype)
+    return math.powf(a, b) if scalar.is_float(dtype) else _integer_power(a, b, dtype)
 
 
 def _integer_power(a: Value, b: Value, dtype: str) -> Value:
@@ -65,7 +65,7 @@ def _integer_power(a: Value, b: Value, dtype: str) -> Value:
     zero, one = scalar.constant(0, dtype), scalar.constant(1, dtype)
     result, square = one, a
     for i in range(scalar.bits(dtype) - (not scalar.is_unsigned(dtype))):
-        bit = arith.AndIOp(b, scalar.constant(1 << i, dtype)).result
+        bit = arith.andi(b, scalar.constant(1 << i, dtype))
         result = scalar.select(scalar.compare("ne", bit, zero, dtype), scalar.multiply(result, square, dtype), result)
         square = scalar.multiply(square, square, dtype)
     if scalar.is_unsigned(dtype):
@@ -80,24 +80,24 @@ def _left_shift(a: Value, b: Value, dtype: str) -> Value:
     width = scalar.constant(scalar.bits(dtype), dtype)
     inside = arith.cmpi(arith.CmpIPredicate.ult, b, width)
     zero = scalar.constant(0, dtype)
-    return scalar.select(inside, arith.ShLIOp(a, scalar.select(inside, b, zero)).result, zero)
+    return scalar.select(inside, arith.shli(a, scalar.select(inside, b, zero)), zero)
 
 
 def _right_shift(a: Value, b: Value, dtype: str) -> Value:
     bits = scalar.bits(dtype)
     if not scalar.is_unsigned(dtype):
-        return arith.ShRSIOp(a, arith.MinUIOp(b, scalar.constant(bits - 1, dtype)).result).result
+        return arith.shrsi(a, arith.minui(b, scalar.constant(bits - 1, dtype)))
     inside = arith.cmpi(arith.CmpIPredicate.ult, b, scalar.constant(bits, dtype))
     zero = scalar.constant(0, dtype)
-    return scalar.select(inside, arith.ShRUIOp(a, scalar.select(inside, b, zero)).result, zero)
+    return scalar.select(inside, arith.shrui(a, scalar.select(inside, b, zero)), zero)
 
 
 def _comparison(predicate: str) -> Scalar:
     return lambda a, b, dtype: scalar.to_bool(scalar.compare(predicate, a, b, dtype))
 
 
-def _bits(operation: type) -> Scalar:
-    return lambda a, b, dtype: operation(a, b).result
+def _bits(operation: Callable[..., Value]) -> Scalar:
+    return lambda a, b, dtype: operation(a, b)
 
 
 FUNCTIONS: dict[str, Scalar] = {
@@ -113,12 +113,12 @@ FUNCTIONS: dict[str, Scalar] = {
     "less_equal": _comparison("le"),
     "greater": _comparison("gt"),
     "greater_equal": _comparison("ge"),
-    "logical_and": _bits(arith.AndIOp),
-    "logical_or": _bits(arith.OrIOp),
-    "logical_xor": _bits(arith.XOrIOp),
-    "bitwise_and": _bits(arith.AndIOp),
-    "bitwise_or": _bits(arith.OrIOp),
-    "bitwise_xor": _bits(arith.XOrIOp),
+    "logical_and": _bits(arith.andi),
+    "logical_or": _bits(arith.ori),
+    "logical_xor": _bits(arith.xori),
+    "bitwise_and": _bits(arith.andi),
+    "bitwise_or": _bits(arith.ori),
+    "bitwise_xor": _bits(arith.xori),
     "left_shift": _left_shift,
     "right_shift": _right_shift,
 }

@@ -23,17 +23,17 @@ from relayc.pipelines.te.rules.core import (
     reduction,
     result_type,
 )
-from relayc.pipelines.te.rules.literal import INDEX_DTYPE, add, clamped, integer_of, is_within, number
+from relayc.pipelines.te.rules.literal import INDEX_DTYPE, clamped, integer_of, is_within, number
 from relayc.pipelines.te.rules.scalar import both
 from relayc.symbolic import Size
 
 
 def _times(index: Value, factor: Size) -> Value:
-    return index if factor == 1 else arith.MulIOp(index, index_constant(factor)).result
+    return index if factor == 1 else arith.muli(index, index_constant(factor))
 
 
 def _plus(index: Value, offset: Size) -> Value:
-    return index if offset == 0 else arith.AddIOp(index, index_constant(offset)).result
+    return index if offset == 0 else arith.addi(index, index_constant(offset))
 
 
 @compute("nn_col2im")
@@ -50,10 +50,10 @@ def col2im(op: Op, data: Value) -> Value:
         places, flags, chosen = at[n:], [], []
         for i in range(n):
             # Its position relative to the start of each block.
-            distance = arith.SubIOp(_plus(at[i], before[i]), _times(places[i], dilation[i])).result
+            distance = arith.subi(_plus(at[i], before[i]), _times(places[i], dilation[i]))
             which = distance
             if strides[i] != 1:
-                which = arith.FloorDivSIOp(distance, index_constant(strides[i])).result
+                which = arith.floordivsi(distance, index_constant(strides[i]))
                 flags.append(scalar.compare("eq", _times(which, strides[i]), distance, INDEX_DTYPE))
             flags.append(is_within(which, blocks[i]))
             chosen.append(clamped(which, blocks[i]))
@@ -79,15 +79,15 @@ def max_pool_indices(op: Op, data: Value, largest: Value) -> Value:
 
     def body(_: Value, best: Value, lowest: Value) -> Value:
         batch, channel, *at = (linalg.IndexOp(i).result for i in range(2 + 2 * n))
-        here = [_plus(add(_times(at[i], g.strides[i]), _times(at[n + i], g.dilation[i])), -g.pads[i][0]) for i in range(n)]
+        here = [_plus(arith.addi(_times(at[i], g.strides[i]), _times(at[n + i], g.dilation[i])), -g.pads[i][0]) for i in range(n)]
         inside = reduce(both, [is_within(h, size) for h, size in zip(here, sizes, strict=True)])
         element = extract(data, [batch, channel, *(clamped(h, size) for h, size in zip(here, sizes, strict=True))])
         found = scalar.compare("eq", element, best, source.dtype)
         if source.is_float:  # NaN equals nothing, and is the largest if present
             found = scalar.either(found, scalar.compare("ne", element, element, source.dtype))
-        flat = add(_times(batch, source.sizes[1]), channel)
+        flat = arith.addi(_times(batch, source.sizes[1]), channel)
         for size, h in zip(sizes, here, strict=True):
-            flat = add(_times(flat, size), h)
+            flat = arith.addi(_times(flat, size), h)
         index = scalar.select(both(inside, found), integer_of(flat, out.dtype), scalar.constant(never, out.dtype))
         return scalar.minimum(index, lowest, out.dtype)
 
@@ -104,8 +104,8 @@ def _column_major(index: Value, sizes: Sequence[Size], dtype: str) -> Value:
     digits = []
     for size in reversed(sizes):
         by = number(size, dtype)
-        digits.append(arith.RemSIOp(index, by).result)
-        index = arith.DivSIOp(index, by).result
+        digits.append(arith.remsi(index, by))
+        index = arith.divsi(index, by)
     for size, digit in zip(reversed(sizes), digits, strict=True):
         index = scalar.add(scalar.multiply(index, number(size, dtype), dtype), digit, dtype)
     return index

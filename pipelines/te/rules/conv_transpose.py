@@ -87,13 +87,13 @@ def _spread(weight: Value, g: ConvGeometry, dtype: str) -> tuple[Value, ConvGeom
     steps = [factors.get(axis, 1) for axis in g.kernel_layout.axes]
 
     def element(indices: list[Value]) -> Value:
-        at, on_tap = list(indices), arith.ConstantOp(ir.IntegerType.get_signless(1), 1).result
+        at, on_tap = list(indices), arith.constant(ir.IntegerType.get_signless(1), 1)
         for i, step in enumerate(steps):
             if step > 1:
                 by = index_constant(step)
-                at[i] = arith.DivUIOp(indices[i], by).result
-                exact = arith.cmpi(arith.CmpIPredicate.eq, arith.RemUIOp(indices[i], by).result, index_constant(0))
-                on_tap = arith.AndIOp(on_tap, exact).result
+                at[i] = arith.divui(indices[i], by)
+                exact = arith.cmpi(arith.CmpIPredicate.eq, arith.remui(indices[i], by), index_constant(0))
+                on_tap = arith.andi(on_tap, exact)
         return scalar.select(on_tap, extract(weight, at), scalar.constant(0, dtype))
 
     sizes = tuple(extent(n, step) for n, step in zip(shape(weight), steps, strict=True))

@@ -6,7 +6,7 @@ from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.te.rules import scalar
 from relayc.pipelines.te.rules.contraction import accumulator
 from relayc.pipelines.te.rules.core import Value, compute, empty, extract, index_constant, operand_type, result_type
-from relayc.pipelines.te.rules.literal import add, less, number
+from relayc.pipelines.te.rules.literal import less, number
 from relayc.pipelines.te.rules.loops import insert, loop, nest, repeat_while, when
 from relayc.pipelines.te.rules.scalar import negated
 
@@ -22,16 +22,13 @@ def coupled_probabilities(op: Op, system: Value) -> Value:
     classes = out.sizes[1]
     zero, one, end, last = (index_constant(n) for n in (0, 1, classes, _ROUNDS))
     nothing, unit = (scalar.constant(v, wide) for v in (0.0, 1.0))
-    even = arith.DivFOp(unit, number(classes, wide)).result
+    even = arith.divf(unit, number(classes, wide))
 
     def times(a: Value, b: Value) -> Value:
         return scalar.multiply(a, b, wide)
 
     def plus(a: Value, b: Value) -> Value:
         return scalar.add(a, b, wide)
-
-    def over(a: Value, b: Value) -> Value:
-        return arith.DivFOp(a, b).result
 
     def row(at: list[Value], result: Value, work: Value) -> list[Value]:
         """One matrix Q; row 0 of `work` holds p, and row 1 holds Q p."""
@@ -57,14 +54,14 @@ def coupled_probabilities(op: Op, system: Value) -> Value:
 
         def improved(i: Value, work: Value, square: Value) -> list[Value]:
             own, slope = element(i, i), extract(work, [one, i])
-            change = over(scalar.subtract(square, slope, wide), own)
+            change = arith.divf(scalar.subtract(square, slope, wide), own)
             work = insert(plus(extract(work, [zero, i]), change), work, [zero, i])
             whole = plus(unit, change)
-            square = over(over(plus(square, times(change, plus(times(change, own), plus(slope, slope)))), whole), whole)
+            square = arith.divf(arith.divf(plus(square, times(change, plus(times(change, own), plus(slope, slope)))), whole), whole)
 
             def rescaled(j: Value, work: Value) -> list[Value]:
-                moved = over(plus(extract(work, [one, j]), times(change, element(i, j))), whole)
-                work = insert(over(extract(work, [zero, j]), whole), work, [zero, j])
+                moved = arith.divf(plus(extract(work, [one, j]), times(change, element(i, j))), whole)
+                work = insert(arith.divf(extract(work, [zero, j]), whole), work, [zero, j])
                 return [insert(moved, work, [one, j])]
 
             return [*loop(zero, end, one, [work], rescaled), square]
@@ -74,7 +71,7 @@ def coupled_probabilities(op: Op, system: Value) -> Value:
             unfinished = negated(scalar.compare("lt", error, tolerance, wide))
             work = when(unfinished, [work], lambda work: loop(zero, end, one, [work, square], improved)[:1])[0]
             # A finished row has had its last round.
-            return [scalar.select(unfinished, add(round_, one), last), work]
+            return [scalar.select(unfinished, arith.addi(round_, one), last), work]
 
         tolerance = times(scalar.constant(_TOLERANCE, wide), even)
         work = loop(zero, end, one, [work], lambda i, work: [insert(even, work, [zero, i])])[0]

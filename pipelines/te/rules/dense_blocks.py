@@ -26,7 +26,7 @@ def dense_blocks(op: Op, data: Value, weight: Value, scales: Value, zeros: Value
 
     def number(word: Value, scale: Value, zero: Value) -> Value:
         place = scalar.multiply(integer_of(linalg.IndexOp(3).result, _WORD), scalar.constant(bits, _WORD), _WORD)
-        found = arith.AndIOp(arith.ShRUIOp(word, place).result, scalar.constant((1 << bits) - 1, _WORD)).result
+        found = arith.andi(arith.shrui(word, place), scalar.constant((1 << bits) - 1, _WORD))
         centred = scalar.subtract(scalar.convert(found, _WORD, out.dtype), scalar.convert(zero, zero_dtype, out.dtype), out.dtype)
         return scalar.multiply(centred, scale, out.dtype)
 

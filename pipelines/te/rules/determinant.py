@@ -8,7 +8,6 @@ from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.te.rules import scalar
 from relayc.pipelines.te.rules.contraction import accumulator
 from relayc.pipelines.te.rules.core import Value, compute, empty, extract, gather, index_constant, operand_type, reshape, result_type
-from relayc.pipelines.te.rules.literal import add
 from relayc.pipelines.te.rules.loops import insert, loop
 from relayc.symbolic import Size
 
@@ -82,15 +81,15 @@ def _eliminated(data: Value, source: TensorType, out: TensorType, size: Size, wi
         divisor = scalar.select(is_zero, scalar.constant(1, wide), pivot)
 
         def eliminate(i: Value, work: Value) -> list[Value]:
-            factor = arith.DivFOp(extract(work, [i, k]), divisor).result
+            factor = arith.divf(extract(work, [i, k]), divisor)
 
             def subtract(j: Value, work: Value) -> list[Value]:
                 part = scalar.multiply(factor, extract(work, [k, j]), wide)
                 return [insert(scalar.subtract(extract(work, [i, j]), part, wide), work, [i, j])]
 
-            return loop(add(k, one), end, one, [work], subtract)
+            return loop(arith.addi(k, one), end, one, [work], subtract)
 
-        (work,) = loop(add(k, one), end, one, [work], eliminate)
+        (work,) = loop(arith.addi(k, one), end, one, [work], eliminate)
         return [scalar.multiply(value, signed, wide), work]
 
     room = empty(TensorType((size, size), wide))

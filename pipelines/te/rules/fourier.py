@@ -26,7 +26,7 @@ from relayc.pipelines.te.rules.core import (
     parallel,
     result_type,
 )
-from relayc.pipelines.te.rules.literal import add, divide, equal, index_of, integer_of, less, multiply, subtract
+from relayc.pipelines.te.rules.literal import divide, equal, index_of, integer_of, less
 from relayc.pipelines.te.rules.loops import insert, loop, repeat_while, when
 from relayc.pipelines.te.rules.scalar import both, negated
 from relayc.pipelines.te.rules.stockham import LINE_BYTES, UNROLLED, Complex, Lines, Numbers, tiled
@@ -114,8 +114,8 @@ class _Rows:
     def _of_real(self, pairs: bool, row: Value, j: Value) -> Complex:
         if not pairs:
             return self._part(row, j, 0), self.lines.numbers.constant(0.0)
-        at = multiply(j, index_constant(2))
-        return self._part(row, at, 0), self._part(row, add(at, index_constant(1)), 0)
+        at = arith.muli(j, index_constant(2))
+        return self._part(row, at, 0), self._part(row, arith.addi(at, index_constant(1)), 0)
 
     def _of_frequencies(self, pairs: bool, row: Value, k: Value) -> Complex:
         """E + i O from the frequencies of real rows with pairs; otherwise all frequencies, by symmetry."""
@@ -126,7 +126,7 @@ class _Rows:
             imaginary = self._part(row, at, 1) if self._parts == 2 else nothing
             return self._part(row, at, 0), scalar.select(is_real, nothing, imaginary)
 
-        mirrored = subtract(self.lines.size, k)
+        mirrored = arith.subi(self.lines.size, k)
         if pairs:
             here, there = frequency(k, is_first), numbers.conjugate(frequency(mirrored, is_first))
             odd = numbers.multiply(numbers.subtract(here, there), numbers.conjugate(self.lines.root(k)))
@@ -138,19 +138,19 @@ class _Rows:
 
     def _filled(self, work: Value, element: Callable[[Value, Value], Complex], swapped: bool) -> Value:
         def put(line: Value, j: Value, work: Value) -> Value:
-            value = element(add(self.first, line), j)
-            return self.lines.put(value[::-1] if swapped else value, work, add(multiply(j, self.lines.width), line))
+            value = element(arith.addi(self.first, line), j)
+            return self.lines.put(value[::-1] if swapped else value, work, arith.addi(arith.muli(j, self.lines.width), line))
 
         return tiled(self.lines.width, self.lines.size, work, put)
 
     def _line(self, work: Value, copy: Value, line: Value, k: Value) -> Complex:
-        return self.lines.element(work, add(copy, add(multiply(k, self.lines.width), line)))
+        return self.lines.element(work, arith.addi(copy, arith.addi(arith.muli(k, self.lines.width), line)))
 
     def _unpacked(self, work: Value, copy: Value, line: Value, k: Value) -> Complex:
         """A frequency of a real row from the frequencies of the line of its pairs."""
         numbers, size = self.lines.numbers, self.lines.size
-        here = scalar.select(less(k, size), k, subtract(k, size))
-        mirrored = scalar.select(equal(here, index_constant(0)), here, subtract(size, here))
+        here = scalar.select(less(k, size), k, arith.subi(k, size))
+        mirrored = scalar.select(equal(here, index_constant(0)), here, arith.subi(size, here))
         a, b = self._line(work, copy, line, here), numbers.conjugate(self._line(work, copy, line, mirrored))
         odd = numbers.by_minus_i(numbers.multiply(numbers.subtract(a, b), self.lines.root(k)))
         return numbers.scale(numbers.add(numbers.add(a, b), odd), numbers.constant(0.5))
@@ -162,7 +162,7 @@ class _Rows:
             value = found(line, k)
             value = value[::-1] if swapped else self.lines.numbers.conjugate(value) if self.op.inverse else value
             value = self._multiplied(1, k, self.lines.numbers.scale(value, factor) if self.op.inverse else value)
-            row = add(self.first, line)
+            row = arith.addi(self.first, line)
             return insert(value[1], insert(value[0], result, [row, k, index_constant(0)]), [row, k, index_constant(1)])
 
         return tiled(self.lines.width, index_constant(self.op.frequencies), result, put)
@@ -173,17 +173,17 @@ class _Rows:
         def put(line: Value, j: Value, result: Value) -> Value:
             # With its parts swapped, as the transform was.
             odd, even = self.lines.numbers.scale(self._line(work, copy, line, j), factor)
-            row = add(self.first, line)
+            row = arith.addi(self.first, line)
             if not pairs:
                 return insert(even, result, [row, j, zero])
-            at = multiply(j, index_constant(2))
-            return insert(odd, insert(even, result, [row, at, zero]), [row, add(at, index_constant(1)), zero])
+            at = arith.muli(j, index_constant(2))
+            return insert(odd, insert(even, result, [row, at, zero]), [row, arith.addi(at, index_constant(1)), zero])
 
         return tiled(self.lines.width, self.lines.size, result, put)
 
     def _inverse_of(self, size: Value) -> Value:
         numbers = self.lines.numbers
-        return arith.DivFOp(numbers.constant(1.0), integer_of(size, numbers.dtype)).result
+        return arith.divf(numbers.constant(1.0), integer_of(size, numbers.dtype))
 
 
 def _kinds(op: Op, halved: bool) -> list[int]:
@@ -212,12 +212,14 @@ def fft(op: Op, data: Value, roots: Value, plan: Value, *multipliers: Value) -> 
     given = None if source.sizes[1] == wanted else index_constant(source.sizes[1])
     if op.to_real or (source.sizes[2] == 1 and not multipliers):
         pairs = equal(both(order, one), zero)
-        size = scalar.select(pairs, arith.ShRUIOp(order, one).result, order)
+        size = scalar.select(pairs, arith.shrui(order, one), order)
 
     def block(number: Value, result: Value) -> list[Value]:
-        first = multiply(number, index_constant(side_by_side))
-        width = arith.MinSIOp(index_constant(side_by_side), subtract(index_constant(batch), first)).result
-        lines = Lines(numbers, size, width, multiply(size, width), index_constant(plane), roots, order, plan, _kinds(op, pairs is not None))
+        first = arith.muli(number, index_constant(side_by_side))
+        width = arith.minsi(index_constant(side_by_side), arith.subi(index_constant(batch), first))
+        lines = Lines(
+            numbers, size, width, arith.muli(size, width), index_constant(plane), roots, order, plan, _kinds(op, pairs is not None)
+        )
         rows = _Rows(op, data, given, multipliers, lines, first, pairs)
         work = rows.read(empty(TensorType((4 * plane,), source.dtype)))
         work, copy = lines.transformed(work)
@@ -237,7 +239,7 @@ def fft_plan(op: Op, length: Value) -> Value:
     plan = loop(zero, index_constant(PLAN), one, [empty(result_type(op))], lambda i, plan: [insert(integer_of(zero, dtype), plan, [i])])[0]
 
     def rest(left: Value, by: int) -> Value:
-        return arith.RemUIOp(left, index_constant(by)).result
+        return arith.remui(left, index_constant(by))
 
     def power_of_two(left: Value) -> Value:
         small = scalar.select(equal(rest(left, 4), zero), four, two)
@@ -248,11 +250,11 @@ def fft_plan(op: Op, length: Value) -> Value:
         """All factors of a kind."""
 
         def divides(left: Value, count: Value, plan: Value) -> Value:
-            return both(scalar.compare("gt", left, zero, dtype), equal(arith.RemUIOp(left, divisor).result, zero))
+            return both(scalar.compare("gt", left, zero, dtype), equal(arith.remui(left, divisor), zero))
 
         def take(left: Value, count: Value, plan: Value) -> list[Value]:
             by = factor(left)
-            return [divide(left, by), add(count, one), insert(integer_of(by, dtype), plan, [add(count, two)])]
+            return [divide(left, by), arith.addi(count, one), insert(integer_of(by, dtype), plan, [arith.addi(count, two)])]
 
         return repeat_while(carried, divides, take)
 
@@ -276,20 +278,20 @@ def fft_roots(op: Op, powers: Value, length: Value) -> Value:
 
     def body(power: Value, length: Value) -> Value:
         period = scalar.convert(length, "int64", wide)
-        inverse = arith.DivFOp(number(1.0), period).result
+        inverse = arith.divf(number(1.0), period)
         steps = times(scalar.convert(power, "int64", wide), number(4.0))
-        quarter = math.RoundEvenOp(times(steps, inverse)).result
-        angle = times(math.FmaOp(scalar.negative(quarter, wide), period, steps).result, times(inverse, number(pi / 2)))
+        quarter = math.roundeven(times(steps, inverse))
+        angle = times(math.fma(scalar.negative(quarter, wide), period, steps), times(inverse, number(pi / 2)))
         # -sin x is cos of a quarter more; the cosine of an odd number of quarters and an angle is a sine of the angle.
         quarter = scalar.add(quarter, scalar.convert(integer_of(linalg.IndexOp(0).result, "int64"), "int64", wide), wide)
         half = times(quarter, number(0.5))
-        is_odd = scalar.compare("ne", math.FloorOp(half).result, half, wide)
+        is_odd = scalar.compare("ne", math.floor(half), half, wide)
         turns = times(scalar.add(quarter, number(1.0), wide), number(0.25))
-        is_right = scalar.compare("lt", scalar.subtract(turns, math.FloorOp(turns).result, wide), number(0.5), wide)
+        is_right = scalar.compare("lt", scalar.subtract(turns, math.floor(turns), wide), number(0.5), wide)
         square, found = times(angle, angle), number(0.0)
         for k in reversed(range(_TERMS)):
             term = scalar.select(is_odd, number((-1) ** k / factorial(2 * k + 1)), number((-1) ** k / factorial(2 * k)))
-            found = math.FmaOp(found, square, term).result
+            found = math.fma(found, square, term)
         found = times(found, scalar.select(is_odd, angle, number(1.0)))
         return scalar.convert(scalar.select(is_right, found, scalar.negative(found, wide)), wide, out.dtype)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from relayc.dialects.mlir import arith
 from relayc.pipelines.te.rules import scalar
 from relayc.pipelines.te.rules.core import Value, extract, index_constant
-from relayc.pipelines.te.rules.literal import INDEX_DTYPE, add, less
+from relayc.pipelines.te.rules.literal import INDEX_DTYPE, less
 from relayc.pipelines.te.rules.loops import insert, loop, repeat_while
 from relayc.pipelines.te.rules.scalar import both, either, negated
 
@@ -45,17 +45,17 @@ class Heap:
     def ordered(self, count: Value) -> "Heap":
         """Heapifies the first `count` entries."""
         one = index_constant(1)
-        half = arith.ShRUIOp(count, one).result
+        half = arith.shrui(count, one)
 
         def place(i: Value, *state: Value) -> list[Value]:
-            heap, position = self._like(*state), arith.SubIOp(arith.SubIOp(half, i).result, one).result
+            heap, position = self._like(*state), arith.subi(arith.subi(half, i), one)
             return heap._sunk(heap.at(position), position, count).state
 
         return self._like(*loop(index_constant(0), half, one, self.state, place))
 
     def without_first(self, count: Value) -> "Heap":
         """Pops the first of `count` entries, `count` being 1 or more."""
-        last = arith.SubIOp(count, index_constant(1)).result
+        last = arith.subi(count, index_constant(1))
         return self._sunk(self.at(last), index_constant(0), last)
 
     def _sunk(self, entry: tuple[Value, Value], position: Value, count: Value) -> "Heap":
@@ -63,7 +63,7 @@ class Heap:
         one = index_constant(1)
 
         def below(position: Value) -> Value:
-            return add(add(position, position), one)
+            return arith.addi(arith.addi(position, position), one)
 
         def goes_on(*state: Value) -> Value:
             return both(state[-1], less(below(state[2]), count))
@@ -71,7 +71,7 @@ class Heap:
         def step(scores: Value, numbers: Value, position: Value, _: Value) -> list[Value]:
             heap, left = self._like(scores, numbers), below(position)
             # An only child is compared with itself.
-            right = arith.MinSIOp(add(left, one), arith.SubIOp(count, one).result).result
+            right = arith.minsi(arith.addi(left, one), arith.subi(count, one))
             child = scalar.select(self._before(heap.at(right), heap.at(left)), right, left)
             better = heap.at(child)
             rises = self._before(better, entry)

@@ -54,17 +54,17 @@ class Coordinate:
 
     def emit(self, index: Value) -> Value:
         """The position for a loop index, as operations."""
-        as_int = arith.IndexCastOp(scalar.te_element("int32"), index).result
+        as_int = arith.index_cast(scalar.te_element("int32"), index)
         x = scalar.convert(as_int, "int32", F32)
-        steps: tuple[tuple[type, Measure, float], ...] = (
-            (arith.AddFOp, self.shift, 0.0),
-            (arith.MulFOp, self.factor, 1.0),
-            (arith.DivFOp, self.divisor, 1.0),
-            (arith.AddFOp, self.offset, 0.0),
+        steps: tuple[tuple[Callable[..., Value], Measure, float], ...] = (
+            (arith.addf, self.shift, 0.0),
+            (arith.mulf, self.factor, 1.0),
+            (arith.divf, self.divisor, 1.0),
+            (arith.addf, self.offset, 0.0),
         )
         for op, value, neutral in steps:
             if value != neutral:
-                x = op(x, scalar_of(value, F32)).result
+                x = op(x, scalar_of(value, F32))
         return x
 
 
@@ -142,13 +142,13 @@ COORDINATES: dict[str, Callable[[Axis], Coordinate]] = {
     "tf_crop_and_resize": _crop,
 }
 
-ROUNDINGS: dict[str, tuple[float, type, Callable[[np.ndarray], np.ndarray]]] = {
-    "round_prefer_floor": (-0.5, math.CeilOp, np.ceil),
-    "round_prefer_ceil": (0.5, math.FloorOp, np.floor),
-    "floor": (0.0, math.FloorOp, np.floor),
-    "ceil": (0.0, math.CeilOp, np.ceil),
-    "round": (0.5, math.FloorOp, np.floor),
-    "": (1e-5, math.FloorOp, np.floor),
+ROUNDINGS: dict[str, tuple[float, Callable[..., Value], Callable[[np.ndarray], np.ndarray]]] = {
+    "round_prefer_floor": (-0.5, math.ceil, np.ceil),
+    "round_prefer_ceil": (0.5, math.floor, np.floor),
+    "floor": (0.0, math.floor, np.floor),
+    "ceil": (0.0, math.ceil, np.ceil),
+    "round": (0.5, math.floor, np.floor),
+    "": (1e-5, math.floor, np.floor),
 }
 """Rounding to an integer position: a number to add first, and the operation, as MLIR's and as numpy's. Without a name: Relay's default,
 floor, tolerant of rounding errors just below an integer."""
@@ -228,7 +228,7 @@ class _Sampler:
     def _outside(self, x: Value) -> Value:
         before = scalar.compare("lt", x, scalar.constant(0.0, F32), F32)
         after = scalar.compare("gt", x, scalar_of(self.axis.last, F32), F32)
-        return arith.OrIOp(before, after).result
+        return arith.ori(before, after)
 
     def _clamped(self, position: Value) -> Value:
         """An integral float position clipped to an index of data."""
@@ -238,17 +238,17 @@ class _Sampler:
 
     def _nearest_neighbor(self, x: Value) -> list[Tap]:
         shift, whole, _ = self.rounding
-        return [Tap(self._clamped(whole(_plus(x, shift)).result), None)]
+        return [Tap(self._clamped(whole(_plus(x, shift))), None)]
 
     def _linear(self, x: Value) -> list[Tap]:
-        below = math.FloorOp(x).result
-        upper = arith.SubFOp(x, below).result
-        lower = arith.SubFOp(scalar.constant(1.0, F32), upper).result
+        below = math.floor(x)
+        upper = arith.subf(x, below)
+        lower = arith.subf(scalar.constant(1.0, F32), upper)
         return [Tap(self._clamped(below), lower), Tap(self._clamped(_plus(below, 1.0)), upper)]
 
     def _cubic(self, x: Value) -> list[Tap]:
-        below = math.FloorOp(x).result
-        s = arith.SubFOp(x, below).result
+        below = math.floor(x)
+        s = arith.subf(x, below)
         weights = cubic_weights(s, self.sampling.cubic_alpha, F32)
         positions = [_plus(below, float(n)) for n in (-1, 0, 1, 2)]
         if self.sampling.cubic_exclude:
@@ -260,11 +260,11 @@ class _Sampler:
         zero = scalar.constant(0.0, F32)
         kept = [scalar.select(self._outside(p), zero, w) for p, w in zip(positions, weights, strict=True)]
         total = reduce(lambda a, b: scalar.add(a, b, F32), kept)
-        return [arith.DivFOp(w, total).result for w in kept]
+        return [arith.divf(w, total) for w in kept]
 
 
 def _plus(x: Value, value: float, dtype: str = F32) -> Value:
-    return arith.AddFOp(x, scalar.constant(value, dtype)).result if value else x
+    return arith.addf(x, scalar.constant(value, dtype)) if value else x
 
 
 def _polynomial(coefficients: Sequence[float], x: Value, dtype: str) -> Value:
@@ -272,13 +272,13 @@ def _polynomial(coefficients: Sequence[float], x: Value, dtype: str) -> Value:
     *rest, last = coefficients
     value = scalar.constant(last, dtype)
     for c in reversed(rest):
-        value = _plus(arith.MulFOp(value, x).result, c, dtype)
+        value = _plus(arith.mulf(value, x), c, dtype)
     return value
 
 
 def cubic_weights(s: Value, a: float, dtype: str) -> list[Value]:
     """Weights of the four elements around a position, `s` after the second one (Keys, with the coefficient `a`)."""
-    t = arith.SubFOp(scalar.constant(1.0, dtype), s).result
+    t = arith.subf(scalar.constant(1.0, dtype), s)
     far, near = (-4 * a, 8 * a, -5 * a, a), (1.0, 0.0, -(a + 3), a + 2)
     given = ((far, _plus(s, 1.0, dtype)), (near, s), (near, t), (far, _plus(t, 1.0, dtype)))
     return [_polynomial(coefficients, x, dtype) for coefficients, x in given]
@@ -305,7 +305,7 @@ def resample(op: Op, data: Value, axes: Sequence[Axis], sampling: Sampling) -> V
         for i, index in enumerate(indices):
             if i in forms and i not in linear:
                 found, beyond = samplers[i].taps(index)
-                outside = beyond if outside is None else arith.OrIOp(outside, beyond).result
+                outside = beyond if outside is None else arith.ori(outside, beyond)
                 taps.append(found)
             else:
                 taps.append([Tap(_affine_index(linear[i], index) if i in linear else index, None)])
@@ -325,11 +325,11 @@ def _affine_index(form: Callable[[ir.AffineExpr], ir.AffineExpr], index: Value) 
     if isinstance(expr, ir.AffineConstantExpr):
         return index_constant(expr.value)
     if isinstance(expr, ir.AffineFloorDivExpr):
-        return arith.DivUIOp(index, index_constant(ir.AffineConstantExpr(expr.rhs).value)).result
+        return arith.divui(index, index_constant(ir.AffineConstantExpr(expr.rhs).value))
     factor, first = form(ir.AffineExpr.get_constant(1)), form(ir.AffineExpr.get_constant(0))
     first = ir.AffineConstantExpr(first).value
     factor = ir.AffineConstantExpr(factor).value - first
-    return arith.AddIOp(arith.MulIOp(index, index_constant(factor)).result, index_constant(first)).result
+    return arith.addi(arith.muli(index, index_constant(factor)), index_constant(first))
 
 
 def weighted_sum(

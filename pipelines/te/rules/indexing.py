@@ -42,9 +42,9 @@ def _here(dims: Sequence[int]) -> list[Value]:
 def _wrapped(value: Value, dtype: str, size: Size) -> Value:
     """An element of an index tensor modulo `size`."""
     by = index_constant(size)
-    remainder = arith.RemSIOp(index_of(value, dtype), by).result
+    remainder = arith.remsi(index_of(value, dtype), by)
     below = scalar.compare("lt", remainder, index_constant(0), INDEX_DTYPE)
-    return scalar.select(below, arith.AddIOp(remainder, by).result, remainder)
+    return scalar.select(below, arith.addi(remainder, by), remainder)
 
 
 def _clipped(value: Value, dtype: str, size: Size) -> Value:

@@ -23,13 +23,13 @@ def literal(op: Op, index: int) -> float | int | bool | None:
 
 def index_of(value: Value, dtype: str) -> Value:
     """An integer scalar as an index."""
-    cast = arith.IndexCastUIOp if scalar.is_unsigned(dtype) else arith.IndexCastOp
-    return cast(ir.IndexType.get(), value).result
+    cast = arith.index_castui if scalar.is_unsigned(dtype) else arith.index_cast
+    return cast(ir.IndexType.get(), value)
 
 
 def index_of_float(whole: Value) -> Value:
     """An integral float within int32 as an index."""
-    return arith.IndexCastOp(ir.IndexType.get(), arith.FPToSIOp(scalar.te_element("int32"), whole).result).result
+    return arith.index_cast(ir.IndexType.get(), arith.fptosi(scalar.te_element("int32"), whole))
 
 
 def less(a: Value, b: Value) -> Value:
@@ -37,24 +37,9 @@ def less(a: Value, b: Value) -> Value:
     return scalar.compare("lt", a, b, INDEX_DTYPE)
 
 
-def add(a: Value, b: Value) -> Value:
-    """a + b, of two indices."""
-    return arith.AddIOp(a, b).result
-
-
-def subtract(a: Value, b: Value) -> Value:
-    """a - b, of two indices."""
-    return arith.SubIOp(a, b).result
-
-
-def multiply(a: Value, b: Value) -> Value:
-    """a * b, of two indices."""
-    return arith.MulIOp(a, b).result
-
-
 def divide(a: Value, b: Value) -> Value:
     """a // b, of two nonnegative indices; a divisor of 0 counts as 1."""
-    return arith.DivUIOp(a, arith.MaxUIOp(b, index_constant(1)).result).result
+    return arith.divui(a, arith.maxui(b, index_constant(1)))
 
 
 def equal(a: Value, b: Value) -> Value:
@@ -64,7 +49,7 @@ def equal(a: Value, b: Value) -> Value:
 
 def integer_of(index: Value, dtype: str) -> Value:
     """An index as a scalar of any numeric dtype."""
-    wide = arith.IndexCastOp(scalar.te_element(INDEX_DTYPE), index).result
+    wide = arith.index_cast(scalar.te_element(INDEX_DTYPE), index)
     return scalar.convert(wide, INDEX_DTYPE, dtype)
 
 
@@ -80,13 +65,13 @@ def is_within(index: Value, size: Size) -> Value:
 
 def clamped(index: Value, size: Size) -> Value:
     """The index clipped to [0, size)."""
-    return arith.MinSIOp(arith.MaxSIOp(index, index_constant(0)).result, index_constant(size - 1)).result
+    return arith.minsi(arith.maxsi(index, index_constant(0)), index_constant(size - 1))
 
 
 def position(value: Value, dtype: str, size: Size) -> Value:
     """An element of an index tensor as a position in an axis of `size`: negative ones count from the end, others are clipped."""
     index = index_of(value, dtype)
     if not scalar.is_unsigned(dtype):
-        from_end = arith.AddIOp(index, index_constant(size)).result
+        from_end = arith.addi(index, index_constant(size))
         index = scalar.select(scalar.compare("lt", index, index_constant(0), INDEX_DTYPE), from_end, index)
     return clamped(index, size)

@@ -11,7 +11,7 @@ from relayc.pipelines.te.rules.core import Value, index_constant
 from relayc.symbolic import Size
 
 F64 = "float64"
-_OPERATIONS = {"add": arith.AddFOp, "subtract": arith.SubFOp, "multiply": arith.MulFOp, "divide": arith.DivFOp}
+_OPERATIONS = {"add": arith.addf, "subtract": arith.subf, "multiply": arith.mulf, "divide": arith.divf}
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Computed(Arithmetic["Computed"]):
 
     def _apply(self, name: str, *operands: "Measure") -> "Computed":
         a, b = operands
-        return Computed(lambda: _OPERATIONS[name](scalar_of(a, F64), scalar_of(b, F64)).result)
+        return Computed(lambda: _OPERATIONS[name](scalar_of(a, F64), scalar_of(b, F64)))
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,13 @@ def measure(size: Size) -> Measure:
     if isinstance(size, int):
         return size
     # Via 32 bits: conversions of 64-bit integers have no vector form before AVX-512.
-    as_int = lambda: arith.IndexCastOp(scalar.te_element("int32"), index_constant(size)).result  # noqa: E731 (an argument, not a definition)
+    as_int = lambda: arith.index_cast(scalar.te_element("int32"), index_constant(size))  # noqa: E731 (an argument, not a definition)
     return Computed(lambda: scalar.convert(as_int(), "int32", F64))
 
 
 def absolute(value: Measure) -> Measure:
     """|value|."""
-    return Computed(lambda: math.AbsFOp(value.emit()).result) if isinstance(value, Computed) else abs(value)
+    return Computed(lambda: math.absf(value.emit())) if isinstance(value, Computed) else abs(value)
 
 
 def less(a: Measure, b: Measure) -> bool | Condition:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from relayc.dialects.mlir import arith, math
 from relayc.pipelines.te.rules import scalar
 from relayc.pipelines.te.rules.core import Value, extract, index_constant
-from relayc.pipelines.te.rules.literal import add, index_of, integer_of, less
+from relayc.pipelines.te.rules.literal import index_of, integer_of, less
 from relayc.pipelines.te.rules.loops import insert, loop
 from relayc.pipelines.te.rules.scalar import both, either, negated
 from relayc.symbolic import Size, maximum
@@ -25,10 +25,10 @@ def merge_sort(work: Value, count: Size, before: Before) -> tuple[Value, Value]:
     zero, one, size = (index_constant(n) for n in (0, 1, count))
 
     def double(p: Value, work: Value) -> list[Value]:
-        width = arith.ShLIOp(one, p).result
+        width = arith.shli(one, p)
         source = both(p, one)
-        rows = source, arith.XOrIOp(source, one).result
-        pair = arith.ShLIOp(width, one).result
+        rows = source, arith.xori(source, one)
+        pair = arith.shli(width, one)
         return loop(zero, size, pair, [work], lambda start, work: [_merge(before, count, work, rows, start, width)])
 
     if isinstance(count, int):
@@ -42,21 +42,21 @@ def _merge(before: Before, count: Size, work: Value, rows: tuple[Value, Value], 
     """Merges two runs of `width` indices from `start` on, clipped to `count`, from one row of `work` into the other."""
     source, target = rows
     one, last = index_constant(1), index_constant(count - 1)
-    middle = arith.MinSIOp(add(start, width), index_constant(count)).result
-    end = arith.MinSIOp(add(middle, width), index_constant(count)).result
+    middle = arith.minsi(arith.addi(start, width), index_constant(count))
+    end = arith.minsi(arith.addi(middle, width), index_constant(count))
 
     def step(k: Value, work: Value, i: Value, j: Value) -> list[Value]:
         # A position beyond its run is read at the end of the line instead, and not used.
-        first, second = (extract(work, [source, arith.MinSIOp(at, last).result]) for at in (i, j))
+        first, second = (extract(work, [source, arith.minsi(at, last)]) for at in (i, j))
         sooner = before(second, first)
         take_second = both(less(j, end), either(negated(less(i, middle)), sooner))
         work = insert(scalar.select(take_second, second, first), work, [target, k])
-        return [work, scalar.select(take_second, i, add(i, one)), scalar.select(take_second, add(j, one), j)]
+        return [work, scalar.select(take_second, i, arith.addi(i, one)), scalar.select(take_second, arith.addi(j, one), j)]
 
     return loop(start, end, one, [work, start, middle], step)[0]
 
 
 def _passes(count: Size) -> Value:
     """Passes of a merge sort: ceil(log2(count)), 0 for a count of 0."""
-    zeros = math.CountLeadingZerosOp(integer_of(index_constant(maximum(count - 1, 0)), ORDER)).result
+    zeros = math.ctlz(integer_of(index_constant(maximum(count - 1, 0)), ORDER))
     return index_of(scalar.subtract(scalar.constant(scalar.bits(ORDER), ORDER), zeros, ORDER), ORDER)

@@ -26,27 +26,15 @@ from relayc.pipelines.te.rules.window import merge, pad, split
 Vectors = Sequence[tuple[Value, Sequence[ir.AffineExpr]]]
 
 
-def _multiply(a: Value, b: Value) -> Value:
-    return arith.MulFOp(a, b).result
-
-
-def _add(a: Value, b: Value) -> Value:
-    return arith.AddFOp(a, b).result
-
-
-def _subtract(a: Value, b: Value) -> Value:
-    return arith.SubFOp(a, b).result
-
-
 def _square(x: Value) -> Value:
-    return _multiply(x, x)
+    return arith.mulf(x, x)
 
 
 def _inverse_root(rows: Rows, squares: Value, epsilon: float) -> Value:
     """1 / sqrt(mean + epsilon) of each row, from its sum of squares."""
 
     def body(s: Value) -> Value:
-        return math.RsqrtOp(_add(rows.mean(s), rows.constant(epsilon))).result
+        return math.rsqrt(arith.addf(rows.mean(s), rows.constant(epsilon)))
 
     return rows.each_row([squares], body)
 
@@ -60,14 +48,14 @@ def _affine(op: Op, gamma: Value, beta: Value, *at: ir.AffineExpr) -> tuple[Vect
 def _normalize(rows: Rows, data: Value, epsilon: float, vectors: Vectors, scale: bool, center: bool) -> Value:
     """(x - mean) / sqrt(variance + epsilon) with the statistics of each row, then times gamma, plus beta where given."""
     mean = rows.each_row([rows.sum(data)], rows.mean)
-    squares = rows.sum(data, [mean], lambda x, m: _square(_subtract(x, m)))
+    squares = rows.sum(data, [mean], lambda x, m: _square(arith.subf(x, m)))
     inverse = _inverse_root(rows, squares, epsilon)
 
     def body(x: Value, m: Value, r: Value, *of_vectors: Value) -> Value:
-        x, rest = _multiply(_subtract(x, m), r), list(of_vectors)
+        x, rest = arith.mulf(arith.subf(x, m), r), list(of_vectors)
         if scale:
-            x = _multiply(x, rest.pop(0))
-        return _add(x, rest.pop(0)) if center else x
+            x = arith.mulf(x, rest.pop(0))
+        return arith.addf(x, rest.pop(0)) if center else x
 
     return rows.each(data, [mean, inverse], body, vectors)
 
@@ -106,7 +94,7 @@ def rms_norm(op: Op, data: Value, gamma: Value) -> Value:
     axis = op.axis % type_.rank
     rows = Rows(type_, (axis,))
     inverse = _inverse_root(rows, rows.sum(data, element=_square), op.epsilon)
-    return rows.each(data, [inverse], lambda x, r, g: _multiply(_multiply(x, r), g), [(gamma, [dim(axis)])])
+    return rows.each(data, [inverse], lambda x, r, g: arith.mulf(arith.mulf(x, r), g), [(gamma, [dim(axis)])])
 
 
 @compute("nn_l2_normalize")
@@ -114,8 +102,8 @@ def l2_normalize(op: Op, data: Value) -> Value:
     type_ = operand_type(op)
     rows = Rows(type_, tuple(a % type_.rank for a in op.axis))
     squares = rows.sum(data, element=_square)
-    norm = rows.each_row([squares], lambda s: math.SqrtOp(arith.MaximumFOp(s, rows.constant(op.eps)).result).result)
-    return rows.each(data, [norm], lambda x, n: arith.DivFOp(x, n).result)
+    norm = rows.each_row([squares], lambda s: math.sqrt(arith.maximumf(s, rows.constant(op.eps))))
+    return rows.each(data, [norm], arith.divf)
 
 
 @compute("nn_batch_norm")
@@ -125,11 +113,11 @@ def batch_norm(op: Op, data: Value, gamma: Value, beta: Value, mean: Value, var:
     vectors, scale, center = _affine(op, gamma, beta, *at)
 
     def body(x: Value, m: Value, v: Value, *of_vectors: Value) -> Value:
-        factor, rest = math.RsqrtOp(_add(v, rows.constant(op.epsilon))).result, list(of_vectors)
+        factor, rest = math.rsqrt(arith.addf(v, rows.constant(op.epsilon))), list(of_vectors)
         if scale:
-            factor = _multiply(factor, rest.pop(0))
-        x = _multiply(_subtract(x, m), factor)
-        return _add(x, rest.pop(0)) if center else x
+            factor = arith.mulf(factor, rest.pop(0))
+        x = arith.mulf(arith.subf(x, m), factor)
+        return arith.addf(x, rest.pop(0)) if center else x
 
     normalized = rows.each(data, [], body, [(mean, at), (var, at), *vectors])
     return [normalized, *(parallel(result_type(op, i), [v], lambda x: x) for i, v in ((1, mean), (2, var)))]
@@ -138,9 +126,9 @@ def batch_norm(op: Op, data: Value, gamma: Value, beta: Value, mean: Value, var:
 def _root_power(x: Value, exponent: float, dtype: str) -> Value:
     """x**exponent for x >= 0; by square roots for 1/2 and 3/4 (used by networks), several times as fast as in general."""
     if exponent not in (0.5, 0.75):
-        return math.PowFOp(x, scalar.constant(exponent, dtype)).result
-    root = math.SqrtOp(x).result
-    return root if exponent == 0.5 else _multiply(root, math.SqrtOp(root).result)
+        return math.powf(x, scalar.constant(exponent, dtype))
+    root = math.sqrt(x)
+    return root if exponent == 0.5 else arith.mulf(root, math.sqrt(root))
 
 
 @compute("nn_lrn")
@@ -159,13 +147,13 @@ def lrn(op: Op, data: Value) -> Value:
     result_map = affine_map(rank + 1, [dim(i) for i in range(rank)])
 
     def accumulate(x: Value, _: Value, acc: Value) -> Value:
-        return _add(_square(scalar.convert(x, type_.dtype, wide)), acc)
+        return arith.addf(_square(scalar.convert(x, type_.dtype, wide)), acc)
 
     squares = reduction([padded, window], maps, fill(type_.with_dtype(wide), 0.0), result_map, accumulate)
 
     def body(x: Value, s: Value) -> Value:
-        base = _add(scalar.constant(op.bias, wide), _multiply(s, scalar.constant(op.alpha / op.size, wide)))
+        base = arith.addf(scalar.constant(op.bias, wide), arith.mulf(s, scalar.constant(op.alpha / op.size, wide)))
         power = _root_power(base, op.beta, wide)
-        return scalar.convert(arith.DivFOp(scalar.convert(x, type_.dtype, wide), power).result, wide, type_.dtype)
+        return scalar.convert(arith.divf(scalar.convert(x, type_.dtype, wide), power), wide, type_.dtype)
 
     return parallel(type_, [data, squares], body, [identity(rank)] * 2)

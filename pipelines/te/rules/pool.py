@@ -190,29 +190,29 @@ def _count(g: PoolGeometry, out: TensorType, sizes: Sequence[Size], include_pad:
             constant *= g.pool_size[i]
             continue
         here = _count_along(linalg.IndexOp(position).result, g.pool_size[i], g.strides[i], g.dilation[i], before, low, high)
-        counted = here if counted is None else arith.MulIOp(counted, here).result
+        counted = here if counted is None else arith.muli(counted, here)
     fixed = scalar.constant(float(constant) if scalar.is_float(dtype) else constant, dtype)
     if counted is None:
         return fixed
     if _may_miss(g, sizes, out.sizes):
-        counted = arith.MaxSIOp(counted, index_constant(1)).result
-    as_int = arith.IndexCastOp(scalar.te_element("int32"), counted).result
+        counted = arith.maxsi(counted, index_constant(1))
+    as_int = arith.index_cast(scalar.te_element("int32"), counted)
     return scalar.multiply(scalar.convert(as_int, "int32", dtype), fixed, dtype)
 
 
 def _count_along(o: Value, kernel: int, stride: int, dilation: int, before: int, low: int, high: Size) -> Value:
     """Taps of window `o` along one axis that are in [low, high)."""
-    start = arith.SubIOp(arith.MulIOp(o, index_constant(stride)).result, index_constant(before)).result
+    start = arith.subi(arith.muli(o, index_constant(stride)), index_constant(before))
 
     def taps_before(bound: Size) -> Value:
-        distance = arith.SubIOp(index_constant(bound), start).result
+        distance = arith.subi(index_constant(bound), start)
         if dilation > 1:
             # Rounded up, by a division of nonnegative numbers.
-            positive = arith.MaxSIOp(distance, index_constant(0)).result
-            distance = arith.DivUIOp(arith.AddIOp(positive, index_constant(dilation - 1)).result, index_constant(dilation)).result
-        return arith.MinSIOp(arith.MaxSIOp(distance, index_constant(0)).result, index_constant(kernel)).result
+            positive = arith.maxsi(distance, index_constant(0))
+            distance = arith.divui(arith.addi(positive, index_constant(dilation - 1)), index_constant(dilation))
+        return arith.minsi(arith.maxsi(distance, index_constant(0)), index_constant(kernel))
 
-    return arith.SubIOp(taps_before(high), taps_before(low)).result
+    return arith.subi(taps_before(high), taps_before(low))
 
 
 def _global(layout: Layout, data: Value, out: TensorType, kind: _Kind) -> Value:
@@ -258,8 +258,8 @@ def adaptive_pool(op: Op, data: Value) -> Value:
         count = index_constant(1)
         for i in axes:
             start, end = _bounds(linalg.IndexOp(i).result, shape(data)[i], out.sizes[i])
-            count = arith.MulIOp(count, arith.SubIOp(end, start).result).result
-        as_int = arith.IndexCastOp(scalar.te_element("int32"), count).result
+            count = arith.muli(count, arith.subi(end, start))
+        as_int = arith.index_cast(scalar.te_element("int32"), count)
         quotient = scalar.divide(total, scalar.convert(as_int, "int32", wide.dtype), wide.dtype)
         return scalar.convert(quotient, wide.dtype, out.dtype)
 
@@ -284,9 +284,9 @@ def _is_global(layout: Layout, out: TensorType) -> bool:
 
 def _bounds(o: Value, size: Size, out: Size) -> tuple[Value, Value]:
     """First element of the window of output `o` and the first one after it: floor(o * size / out), ceil((o + 1) * size / out)."""
-    first = arith.MulIOp(o, index_constant(size)).result
-    start = arith.DivUIOp(first, index_constant(out)).result
-    return start, arith.DivUIOp(arith.AddIOp(first, index_constant(size + out - 1)).result, index_constant(out)).result
+    first = arith.muli(o, index_constant(size))
+    start = arith.divui(first, index_constant(out))
+    return start, arith.divui(arith.addi(first, index_constant(size + out - 1)), index_constant(out))
 
 
 def _longest(size: Size, out: Size) -> Size:
@@ -312,10 +312,10 @@ def _adaptive(op: Op, layout: Layout, data: Value, out: TensorType, kind: _Kind)
         inside = None
         for i, position in enumerate(axes):
             start, end = _bounds(at[position], shape(data)[position], out.sizes[position])
-            here = arith.AddIOp(start, linalg.IndexOp(rank + i).result).result
+            here = arith.addi(start, linalg.IndexOp(rank + i).result)
             within = arith.cmpi(arith.CmpIPredicate.ult, here, end)
-            inside = within if inside is None else arith.AndIOp(inside, within).result
-            at[position] = arith.MinUIOp(here, index_constant(shape(data)[position] - 1)).result
+            inside = within if inside is None else arith.andi(inside, within)
+            at[position] = arith.minui(here, index_constant(shape(data)[position] - 1))
         element = scalar.convert(extract(data, at), operand, out.dtype)
         return kind.combine(acc, scalar.select(inside, element, scalar.constant(init, out.dtype)), out.dtype)
 

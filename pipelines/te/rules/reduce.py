@@ -107,7 +107,7 @@ def arg_reduce(op: Op, data: Value) -> Value:
     def body(x: Value, b: Value, acc: Value) -> Value:
         found = scalar.compare("eq", x, b, dtype)
         if source.is_float:  # NaN equals nothing, and is the extreme if present
-            found = arith.OrIOp(found, scalar.compare("ne", x, x, dtype)).result
+            found = arith.ori(found, scalar.compare("ne", x, x, dtype))
         index = integer_of(_flat_index(source, axes), out.dtype)
         return pick(scalar.select(found, index, scalar.constant(never, out.dtype)), acc, out.dtype)
 
@@ -122,7 +122,7 @@ def _flat_index(source: TensorType, axes: tuple[int, ...]) -> Value:
     flat: Value | None = None
     for axis in axes:
         here = linalg.IndexOp(axis).result
-        flat = here if flat is None else arith.AddIOp(arith.MulIOp(flat, index_constant(source.sizes[axis])).result, here).result
+        flat = here if flat is None else arith.addi(arith.muli(flat, index_constant(source.sizes[axis])), here)
     return index_constant(0) if flat is None else flat
 
 

@@ -41,7 +41,7 @@ class _Part:
 
     def samples(self) -> Value:
         """Number of its samples, rounded up."""
-        whole = math.CeilOp(self.length).result
+        whole = math.ceil(self.length)
         zero, most = (scalar.constant(float(n), self.dtype) for n in (0, MOST_SAMPLES))
         whole = scalar.select(scalar.compare("gt", whole, zero, self.dtype), whole, zero)
         return scalar.select(scalar.compare("lt", whole, most, self.dtype), whole, most)
@@ -49,7 +49,7 @@ class _Part:
     def position(self, sample: Value, count: Value) -> Value:
         """The position of a sample of `count` evenly distributed ones; both are scalars of `dtype`."""
         middle = scalar.add(sample, scalar.constant(0.5, self.dtype), self.dtype)
-        return scalar.add(self.begin, arith.DivFOp(arith.MulFOp(middle, self.length).result, count).result, self.dtype)
+        return scalar.add(self.begin, arith.divf(arith.mulf(middle, self.length), count), self.dtype)
 
 
 def _bounded(x: Value, size: Size, dtype: str) -> Value:
@@ -67,13 +67,13 @@ def _image(first: Value, count: Size, dtype: str) -> Value:
 def _part(begin: Value, end: Value, index: Value, parts: int, op: Op, dtype: str) -> _Part:
     """Part `index` of the `parts` of a region along an axis, between two corners."""
     scale, shift = (scalar.constant(v, dtype) for v in (op.spatial_scale, 0.5 if op.aligned else 0.0))
-    first, last = (scalar.subtract(arith.MulFOp(x, scale).result, shift, dtype) for x in (begin, end))
+    first, last = (scalar.subtract(arith.mulf(x, scale), shift, dtype) for x in (begin, end))
     length = scalar.subtract(last, first, dtype)
     if not op.aligned:
         one = scalar.constant(1.0, dtype)
         length = scalar.select(scalar.compare("gt", length, one, dtype), length, one)
-    length = arith.DivFOp(length, scalar.constant(float(parts), dtype)).result
-    return _Part(scalar.add(first, arith.MulFOp(integer_of(index, dtype), length).result, dtype), length, dtype)
+    length = arith.divf(length, scalar.constant(float(parts), dtype))
+    return _Part(scalar.add(first, arith.mulf(integer_of(index, dtype), length), dtype), length, dtype)
 
 
 @dataclass(frozen=True)
@@ -99,10 +99,10 @@ class _Sampled:
             low, high = scalar.constant(-1.0, wide), number(size, wide)
             flags.append(both(scalar.compare("ge", position, low, wide), scalar.compare("le", position, high, wide)))
             inside = _bounded(position, size, wide)
-            below = math.FloorOp(inside).result
+            below = math.floor(inside)
             upper = scalar.subtract(inside, below, wide)
             first = index_of_float(below)
-            second = arith.MinSIOp(arith.AddIOp(first, index_constant(1)).result, index_constant(size - 1)).result
+            second = arith.minsi(arith.addi(first, index_constant(1)), index_constant(size - 1))
             taps.append([(first, scalar.subtract(scalar.constant(1.0, wide), upper, wide)), (second, upper)])
         total = None
         for i, p in taps[0]:
@@ -172,9 +172,9 @@ def _side_by_side(op: Op, sampled: _Sampled, rois: Value, source: TensorType, ou
 
 def _joined_samples(total: Value, rows: Value, columns: Value, sampled: _Sampled) -> Value:
     """The value of a part from the sum, or the maximum, of its samples and their numbers along both axes: 0 without samples."""
-    zero, count = scalar.constant(0.0, sampled.wide), arith.MulFOp(rows, columns).result
+    zero, count = scalar.constant(0.0, sampled.wide), arith.mulf(rows, columns)
     if not sampled.largest:
-        total = arith.DivFOp(total, count).result
+        total = arith.divf(total, count)
     return scalar.select(scalar.compare("gt", count, zero, sampled.wide), total, zero)
 
 
@@ -247,12 +247,12 @@ def roi_pool(op: Op, data: Value, rois: Value) -> Value:
 def _elements(begin: Value, end: Value, index: Value, parts: int, size: Size, op: Op, dtype: str) -> tuple[Value, Value]:
     """The first element of a part of a region along an axis, and the first one after it."""
     scale = scalar.constant(op.spatial_scale, dtype)
-    first, last = (math.RoundOp(arith.MulFOp(x, scale).result).result for x in (begin, end))
+    first, last = (math.round(arith.mulf(x, scale)) for x in (begin, end))
     one = scalar.constant(1.0, dtype)
     length = scalar.add(scalar.subtract(last, first, dtype), one, dtype)
     length = scalar.select(scalar.compare("gt", length, one, dtype), length, one)
-    step = arith.DivFOp(length, scalar.constant(float(parts), dtype)).result
-    low = math.FloorOp(arith.MulFOp(integer_of(index, dtype), step).result).result
-    high = math.CeilOp(arith.MulFOp(scalar.add(integer_of(index, dtype), one, dtype), step).result).result
+    step = arith.divf(length, scalar.constant(float(parts), dtype))
+    low = math.floor(arith.mulf(integer_of(index, dtype), step))
+    high = math.ceil(arith.mulf(scalar.add(integer_of(index, dtype), one, dtype), step))
     # One more position than there are elements: the end of the last one.
     return tuple(index_of_float(_bounded(scalar.add(x, first, dtype), size + 1, dtype)) for x in (low, high))

@@ -63,8 +63,8 @@ class Rows:
             # An empty row has no mean.
             factor = self.constant(1 / self.length if self.length else pymath.nan)
         else:
-            factor = arith.DivFOp(self.constant(1), number(self.length, self.wide)).result
-        return arith.MulFOp(total, factor).result
+            factor = arith.divf(self.constant(1), number(self.length, self.wide))
+        return arith.mulf(total, factor)
 
     def reduce(
         self,
@@ -79,7 +79,7 @@ class Rows:
 
         def body(x: Value, *rest: Value) -> Value:
             *values, acc = rest
-            return combine(element(self.widen(x, dtype), *values), acc).result
+            return combine(element(self.widen(x, dtype), *values), acc)
 
         maps = [identity(self.type.rank)] + [self.row_map] * len(of_rows)
         return reduction([data, *of_rows], maps, fill(self.row_type, init), self.row_map, body)
@@ -87,7 +87,7 @@ class Rows:
     def sum(
         self, data: Value, of_rows: Sequence[Value] = (), element: Callable[..., Value] = lambda x: x, dtype: str | None = None
     ) -> Value:
-        return self.reduce(data, of_rows, 0.0, arith.AddFOp, element, dtype)
+        return self.reduce(data, of_rows, 0.0, arith.addf, element, dtype)
 
     def each_row(self, of_rows: Sequence[Value], body: Callable[..., Value]) -> Value:
         """body(row values) for each row."""

@@ -44,20 +44,20 @@ class SampledAxis:
         return scalar_of(measure(self.size - 1), self.dtype)
 
     def _plus(self, x: Value, value: float) -> Value:
-        return arith.AddFOp(x, self._constant(value)).result if value else x
+        return arith.addf(x, self._constant(value)) if value else x
 
     def _times(self, x: Value, value: float) -> Value:
-        return arith.MulFOp(x, self._constant(value)).result
+        return arith.mulf(x, self._constant(value))
 
     def taps(self, coordinate: Value) -> list[Tap]:
         """The taps of an element of the grid, a scalar of `dtype`."""
         x = self._position(coordinate)
         if self.method == "nearest_neighbor":
-            return [self._tap(math.RoundEvenOp(x).result, None)]
-        below = math.FloorOp(x).result
-        part = arith.SubFOp(x, below).result
+            return [self._tap(math.roundeven(x), None)]
+        below = math.floor(x)
+        part = arith.subf(x, below)
         if self.method == "bilinear":
-            rest = arith.SubFOp(self._constant(1.0), part).result
+            rest = arith.subf(self._constant(1.0), part)
             return [self._tap(below, rest), self._tap(self._plus(below, 1.0), part)]
         weights = cubic_weights(part, _CUBIC_ALPHA, self.dtype)
         return [self._tap(self._plus(below, float(n)), w) for n, w in zip((-1, 0, 1, 2), weights, strict=True)]
@@ -68,8 +68,8 @@ class SampledAxis:
             return x
         x = self._plus(x, 1.0)
         if self.align_corners:
-            return arith.MulFOp(self._times(x, 0.5), self._last).result
-        return self._times(self._plus(arith.MulFOp(x, scalar_of(measure(self.size), self.dtype)).result, -1.0), 0.5)
+            return arith.mulf(self._times(x, 0.5), self._last)
+        return self._times(self._plus(arith.mulf(x, scalar_of(measure(self.size), self.dtype)), -1.0), 0.5)
 
     @property
     def _edges(self) -> tuple[Value, Value]:
@@ -87,13 +87,13 @@ class SampledAxis:
     def _reflected(self, x: Value) -> Value:
         """A position reflected at both edges until it is between them."""
         low, high = self._edges
-        span = arith.SubFOp(high, low).result
-        distance = math.AbsFOp(arith.SubFOp(x, low).result).result
-        turns = math.FloorOp(arith.DivFOp(distance, span).result).result
-        rest = arith.SubFOp(distance, arith.MulFOp(turns, span).result).result
+        span = arith.subf(high, low)
+        distance = math.absf(arith.subf(x, low))
+        turns = math.floor(arith.divf(distance, span))
+        rest = arith.subf(distance, arith.mulf(turns, span))
         half = self._times(turns, 0.5)
-        is_even = scalar.compare("eq", half, math.FloorOp(half).result, self.dtype)
-        return scalar.select(is_even, arith.AddFOp(low, rest).result, arith.SubFOp(high, rest).result)
+        is_even = scalar.compare("eq", half, math.floor(half), self.dtype)
+        return scalar.select(is_even, arith.addf(low, rest), arith.subf(high, rest))
 
     def _tap(self, position: Value, weight: Value | None) -> Tap:
         """The tap at an integer position; outside data it is clipped, or does not count, by padding_mode."""

@@ -45,11 +45,11 @@ def constant(value: float | int | bool, dtype: str) -> Value:
     if is_narrow(dtype):
         return constant(int(converted(np.asarray(value), dtype).view(np.uint8)), "uint8")
     if is_float(dtype):
-        return arith.ConstantOp(type_, ir.FloatAttr.get(type_, float(value))).result
+        return arith.constant(type_, ir.FloatAttr.get(type_, float(value)))
     value, width = int(value), bits(dtype)
     if value >= 1 << (width - 1):
         value -= 1 << width
-    return arith.ConstantOp(type_, ir.IntegerAttr.get(type_, value)).result
+    return arith.constant(type_, ir.IntegerAttr.get(type_, value))
 
 
 def limits(dtype: str) -> tuple[float | int, float | int]:
@@ -64,7 +64,7 @@ def limits(dtype: str) -> tuple[float | int, float | int]:
 
 def to_bool(flag: Value) -> Value:
     """i1 -> te bool."""
-    return arith.ExtUIOp(te_element("bool"), flag).result
+    return arith.extui(te_element("bool"), flag)
 
 
 def to_flag(value: Value, dtype: str = "bool") -> Value:
@@ -82,17 +82,17 @@ def compare(predicate: str, a: Value, b: Value, dtype: str) -> Value:
 
 def both(a: Value, b: Value) -> Value:
     """i1: a and b."""
-    return arith.AndIOp(a, b).result
+    return arith.andi(a, b)
 
 
 def either(a: Value, b: Value) -> Value:
     """i1: a or b."""
-    return arith.OrIOp(a, b).result
+    return arith.ori(a, b)
 
 
 def negated(flag: Value) -> Value:
     """i1: not flag."""
-    return arith.XOrIOp(flag, arith.ConstantOp(flag.type, ir.IntegerAttr.get(flag.type, 1)).result).result
+    return arith.xori(flag, arith.constant(flag.type, ir.IntegerAttr.get(flag.type, 1)))
 
 
 def comes_before(b: Value, a: Value, dtype: str, descending: bool = False) -> Value:
@@ -106,34 +106,34 @@ def comes_before(b: Value, a: Value, dtype: str, descending: bool = False) -> Va
 
 
 def select(flag: Value, a: Value, b: Value) -> Value:
-    return arith.SelectOp(flag, a, b).result
+    return arith.select(flag, a, b)
 
 
 def _pick(float_op: Callable, signed: Callable, unsigned: Callable | None = None) -> Callable[[Value, Value, str], Value]:
     def pick(a: Value, b: Value, dtype: str) -> Value:
         op = float_op if is_float(dtype) else (unsigned or signed) if is_unsigned(dtype) else signed
-        return op(a, b).result
+        return op(a, b)
 
     return pick
 
 
-add = _pick(arith.AddFOp, arith.AddIOp)
-subtract = _pick(arith.SubFOp, arith.SubIOp)
-multiply = _pick(arith.MulFOp, arith.MulIOp)
-divide = _pick(arith.DivFOp, arith.DivSIOp, arith.DivUIOp)
-remainder = _pick(arith.RemFOp, arith.RemSIOp, arith.RemUIOp)
-maximum = _pick(arith.MaximumFOp, arith.MaxSIOp, arith.MaxUIOp)
-minimum = _pick(arith.MinimumFOp, arith.MinSIOp, arith.MinUIOp)
+add = _pick(arith.addf, arith.addi)
+subtract = _pick(arith.subf, arith.subi)
+multiply = _pick(arith.mulf, arith.muli)
+divide = _pick(arith.divf, arith.divsi, arith.divui)
+remainder = _pick(arith.remf, arith.remsi, arith.remui)
+maximum = _pick(arith.maximumf, arith.maxsi, arith.maxui)
+minimum = _pick(arith.minimumf, arith.minsi, arith.minui)
 
 
 def negative(a: Value, dtype: str) -> Value:
-    return arith.NegFOp(a).result if is_float(dtype) else subtract(constant(0, dtype), a, dtype)
+    return arith.negf(a) if is_float(dtype) else subtract(constant(0, dtype), a, dtype)
 
 
 def absolute(a: Value, dtype: str) -> Value:
     if is_float(dtype):
-        return math.AbsFOp(a).result
-    return a if is_unsigned(dtype) else math.AbsIOp(a).result
+        return math.absf(a)
+    return a if is_unsigned(dtype) else math.absi(a)
 
 
 def convert(value: Value, source: str, target: str, saturate: bool = True, round_mode: str = "up") -> Value:
@@ -157,25 +157,25 @@ def convert(value: Value, source: str, target: str, saturate: bool = True, round
         return to_bool(to_flag(value, source))
     if is_float(source) and is_float(target):
         if FLOAT_BITS[source] < FLOAT_BITS[target]:
-            return arith.ExtFOp(type_, value).result
+            return arith.extf(type_, value)
         if FLOAT_BITS[source] - FLOAT_BITS[target] == 48:
             return convert(_rounded_to_odd(value), "float32", target)
         if FLOAT_BITS[source] > FLOAT_BITS[target]:
-            return arith.TruncFOp(type_, value).result
+            return arith.truncf(type_, value)
         return convert(convert(value, source, "float32"), "float32", target)  # no operation converts the two 16-bit types
     if is_float(target):
-        return (arith.UIToFPOp if is_unsigned(source) else arith.SIToFPOp)(type_, value).result
+        return (arith.uitofp if is_unsigned(source) else arith.sitofp)(type_, value)
     if is_float(source):
         # Through 64 bits: narrower conversions of values out of range are undefined in LLVM, while numpy wraps them.
         wide = ir.IntegerType.get_signless(64)
         if target == "uint64":
-            return arith.FPToUIOp(wide, value).result
-        value = arith.FPToSIOp(wide if bits(target) > 32 or target == "uint32" else ir.IntegerType.get_signless(32), value).result
-        return value if value.type == type_ else arith.TruncIOp(type_, value).result
+            return arith.fptoui(wide, value)
+        value = arith.fptosi(wide if bits(target) > 32 or target == "uint32" else ir.IntegerType.get_signless(32), value)
+        return value if value.type == type_ else arith.trunci(type_, value)
     if bits(source) > bits(target):
-        return arith.TruncIOp(type_, value).result
+        return arith.trunci(type_, value)
     if bits(source) < bits(target):
-        return (arith.ExtUIOp if is_unsigned(source) else arith.ExtSIOp)(type_, value).result
+        return (arith.extui if is_unsigned(source) else arith.extsi)(type_, value)
     return value
 
 
@@ -186,8 +186,8 @@ def _rounded_to_odd(value: Value) -> Value:
     """
     near = convert(value, "float64", "float32")
     back = convert(near, "float32", "float64")
-    bits_ = arith.BitcastOp(te_element("int32"), near).result
+    bits_ = arith.bitcast(te_element("int32"), near)
     one = constant(1, "int32")
     too_far = compare("gt", absolute(back, "float64"), absolute(value, "float64"), "float64")
-    odd = arith.OrIOp(select(too_far, subtract(bits_, one, "int32"), bits_), one).result
-    return arith.BitcastOp(te_element("float32"), select(compare("ne", back, value, "float64"), odd, bits_)).result
+    odd = arith.ori(select(too_far, subtract(bits_, one, "int32"), bits_), one)
+    return arith.bitcast(te_element("float32"), select(compare("ne", back, value, "float64"), odd, bits_))

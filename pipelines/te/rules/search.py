@@ -17,7 +17,7 @@ from relayc.pipelines.te.rules.core import (
     reduction,
     result_type,
 )
-from relayc.pipelines.te.rules.literal import INDEX_DTYPE, add, clamped, index_of, integer_of
+from relayc.pipelines.te.rules.literal import INDEX_DTYPE, clamped, index_of, integer_of
 from relayc.pipelines.te.rules.scalar import both, comes_before, negated
 from relayc.symbolic import bounds
 
@@ -34,10 +34,10 @@ def searchsorted(op: Op, sequence: Value, values: Value) -> Value:
 
     def halve(_: Value, value: Value, before: Value) -> Value:
         """One step: `before` elements are known to come before the value; the step size halves each round."""
-        step = arith.ShLIOp(one, arith.SubIOp(index_constant(rounds - 1), linalg.IndexOp(out.rank).result).result).result
+        step = arith.shli(one, arith.subi(index_constant(rounds - 1), linalg.IndexOp(out.rank).result))
         found = index_of(before, out.dtype)
-        further = add(found, step)
-        element = extract(sequence, [clamped(arith.SubIOp(further, one).result, count)])
+        further = arith.addi(found, step)
+        element = extract(sequence, [clamped(arith.subi(further, one), count)])
         goes = negated(comes_before(value, element, dtype)) if op.right else comes_before(element, value, dtype)
         inside = scalar.compare("le", further, most, INDEX_DTYPE)
         return scalar.select(both(inside, goes), integer_of(further, out.dtype), before)

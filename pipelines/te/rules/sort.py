@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 
+from relayc.dialects.mlir import arith
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.te.read.sorting import INDICES, VALUES, mark_sort
 from relayc.pipelines.te.rules import scalar
 from relayc.pipelines.te.rules.core import Value, compute, empty, extract, index_constant, operand_type, reshape, result_type
-from relayc.pipelines.te.rules.literal import add, index_of, integer_of, less
+from relayc.pipelines.te.rules.literal import index_of, integer_of, less
 from relayc.pipelines.te.rules.loops import along, insert, loop, nest, repeat_while, when
 from relayc.pipelines.te.rules.merge import ORDER, Before, merge_sort
 from relayc.pipelines.te.rules.scalar import both, comes_before, either, negated
@@ -131,7 +132,7 @@ def argsort_rows(op: Op, data: Value) -> Value:
         def compare(column: Value, *_: Value) -> list[Value]:
             x, y = (extract(data, [index_of(row, ORDER), column]) for row in (b, a))
             smaller, larger = comes_before(x, y, source.dtype), comes_before(y, x, source.dtype)
-            return [add(column, one), smaller, negated(either(smaller, larger))]
+            return [arith.addi(column, one), smaller, negated(either(smaller, larger))]
 
         no = scalar.to_flag(scalar.constant(0, "bool"))
         return repeat_while([zero, no, negated(no)], lambda column, _, same: both(less(column, end), same), compare)[1]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from relayc.dialects.discardable import DISTINCT, ITERATION_WORK
+from relayc.dialects.mlir import arith
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.te.rules import scalar
@@ -20,7 +21,7 @@ from relayc.pipelines.te.rules.core import (
     reshape,
     result_type,
 )
-from relayc.pipelines.te.rules.literal import add, clamped, index_of, multiply
+from relayc.pipelines.te.rules.literal import clamped, index_of
 from relayc.pipelines.te.rules.loops import insert, loop
 from relayc.symbolic import Size, maximum
 
@@ -51,12 +52,12 @@ def sparse_dense(op: Op, dense: Value, data: Value, indices: Value, indptr: Valu
     def product(at: Value, i: Value, j: Value, lane: Value) -> Value:
         """Element (i, j) of a stored block times the corresponding element of the dense matrix."""
         block = clamped(index_of(extract(indices, [at]), operand_type(op, 2).dtype), k // c)
-        column = block if c == 1 else add(multiply(block, index_constant(c)), j)
+        column = block if c == 1 else arith.addi(arith.muli(block, index_constant(c)), j)
         a, b = extract(blocks, [at, i, j]), extract(columns, [column, lane])
         return scalar.multiply(scalar.convert(a, out.dtype, wide), scalar.convert(b, out.dtype, wide), wide)
 
     def row(number: Value, result: Value) -> list[Value]:
-        begin, end = pointer(number), pointer(add(number, one))
+        begin, end = pointer(number), pointer(arith.addi(number, one))
 
         def element(i: Value, lane: Value, result: Value) -> list[Value]:
             def step(at: Value, total: Value) -> list[Value]:

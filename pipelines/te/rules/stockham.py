@@ -19,7 +19,7 @@ from relayc.dialects.discardable import DISTINCT
 from relayc.dialects.mlir import arith, math
 from relayc.pipelines.te.rules import scalar
 from relayc.pipelines.te.rules.core import Value, extract, index_constant
-from relayc.pipelines.te.rules.literal import add, divide, equal, index_of, less, multiply, subtract
+from relayc.pipelines.te.rules.literal import divide, equal, index_of, less
 from relayc.pipelines.te.rules.loops import insert, loop, repeat_while, when
 from relayc.pipelines.te.rules.scalar import both, negated
 
@@ -38,7 +38,7 @@ def tiled(lines: Value, extent: Value, carried: Value, body: Callable[[Value, Va
     zero, one, tile = (index_constant(n) for n in (0, 1, _TILE))
 
     def of_tile(begin: Value, carried: Value) -> list[Value]:
-        end = arith.MinSIOp(add(begin, tile), extent).result
+        end = arith.minsi(arith.addi(begin, tile), extent)
 
         def of_line(line: Value, carried: Value) -> list[Value]:
             return loop(begin, end, one, [carried], lambda j, carried: [body(line, j, carried)])
@@ -64,7 +64,7 @@ class Numbers:
         return scalar.subtract(a[0], b[0], self.dtype), scalar.subtract(a[1], b[1], self.dtype)
 
     def multiply_add(self, a: Value, b: Value, c: Value) -> Value:
-        return math.FmaOp(a, b, c).result
+        return math.fma(a, b, c)
 
     def scale(self, a: Complex, factor: Value) -> Complex:
         return scalar.multiply(a[0], factor, self.dtype), scalar.multiply(a[1], factor, self.dtype)
@@ -155,13 +155,13 @@ class Lines:
 
     def other(self, copy: Value) -> Value:
         """The offset of the other copy."""
-        return subtract(multiply(self.plane, index_constant(2)), copy)
+        return arith.subi(arith.muli(self.plane, index_constant(2)), copy)
 
     def element(self, work: Value, at: Value) -> Complex:
-        return extract(work, [at]), extract(work, [add(at, self.plane)])
+        return extract(work, [at]), extract(work, [arith.addi(at, self.plane)])
 
     def put(self, value: Complex, work: Value, at: Value) -> Value:
-        return insert(value[1], insert(value[0], work, [at]), [add(at, self.plane)])
+        return insert(value[1], insert(value[0], work, [at]), [arith.addi(at, self.plane)])
 
     def root(self, power: Value) -> Complex:
         return extract(self.roots, [index_constant(0), power]), extract(self.roots, [index_constant(1), power])
@@ -176,10 +176,10 @@ class Lines:
         lanes = index_constant(LINE_BYTES // (scalar.te_element(self.numbers.dtype).width // 8))
 
         def is_narrow(i: Value, first: Value) -> Value:
-            return both(less(i, count), less(multiply(first, self.width), lanes))
+            return both(less(i, count), less(arith.muli(first, self.width), lanes))
 
         def longer(i: Value, first: Value) -> list[Value]:
-            return [add(i, one), multiply(first, self.planned(add(i, two)))]
+            return [arith.addi(i, one), arith.muli(first, self.planned(arith.addi(i, two)))]
 
         split, first = repeat_while([zero, one], is_narrow, longer)
         second = divide(self.size, first)
@@ -190,7 +190,7 @@ class Lines:
             work, copy, left = when(
                 turns, [work, copy, left], lambda *_: [self.turned(work, copy, first, second), self.other(copy), second]
             )
-            factor = self.planned(add(i, two))
+            factor = self.planned(arith.addi(i, two))
             m = divide(left, factor)
             work = self.passed(work, copy, left, factor, m)
             return [work, self.other(copy), m]
@@ -200,13 +200,13 @@ class Lines:
 
     def turned(self, work: Value, copy: Value, first: Value, second: Value) -> Value:
         """Multiplies matrices [first, second] of lines by roots of unity, and transposes them into the other copy."""
-        target, step, row = self.other(copy), divide(self.order, self.size), multiply(second, self.width)
+        target, step, row = self.other(copy), divide(self.order, self.size), arith.muli(second, self.width)
 
         def of_line(q: Value, work: Value) -> list[Value]:
             def of_element(k: Value, p: Value, work: Value) -> Value:
-                begin = add(add(copy, q), add(multiply(k, row), multiply(p, self.width)))
-                end = add(add(target, q), multiply(add(multiply(p, first), k), self.width))
-                found = self.numbers.multiply(self.element(work, begin), self.root(multiply(multiply(p, step), k)))
+                begin = arith.addi(arith.addi(copy, q), arith.addi(arith.muli(k, row), arith.muli(p, self.width)))
+                end = arith.addi(arith.addi(target, q), arith.muli(arith.addi(arith.muli(p, first), k), self.width))
+                found = self.numbers.multiply(self.element(work, begin), self.root(arith.muli(arith.muli(p, step), k)))
                 return self.put(found, work, end)
 
             return [tiled(first, second, work, of_element)]
@@ -240,20 +240,20 @@ class Lines:
 
     def _unrolled(self, work: Value, copy: Value, left: Value, factor: int, m: Value) -> Value:
         inner, step, target = divide(self.total, left), divide(self.order, left), self.other(copy)
-        apart = multiply(m, inner)
+        apart = arith.muli(m, inner)
 
         def part(p: Value, work: Value) -> Value:
-            power = multiply(p, step)
-            roots = [self.root(multiply(power, index_constant(k))) for k in range(1, factor)]
-            source, sink = multiply(p, inner), multiply(p, multiply(inner, index_constant(factor)))
-            sources = [add(copy, add(source, multiply(apart, index_constant(j)))) for j in range(factor)]
-            sinks = [add(target, add(sink, multiply(inner, index_constant(k)))) for k in range(factor)]
+            power = arith.muli(p, step)
+            roots = [self.root(arith.muli(power, index_constant(k))) for k in range(1, factor)]
+            source, sink = arith.muli(p, inner), arith.muli(p, arith.muli(inner, index_constant(factor)))
+            sources = [arith.addi(copy, arith.addi(source, arith.muli(apart, index_constant(j)))) for j in range(factor)]
+            sinks = [arith.addi(target, arith.addi(sink, arith.muli(inner, index_constant(k)))) for k in range(factor)]
 
             def body(q: Value, work: Value) -> Value:
-                found = self.numbers.transform([self.element(work, add(s, q)) for s in sources])
+                found = self.numbers.transform([self.element(work, arith.addi(s, q)) for s in sources])
                 found[1:] = [self.numbers.multiply(y, w) for y, w in zip(found[1:], roots, strict=True)]
                 for y, sink in zip(found, sinks, strict=True):
-                    work = self.put(y, work, add(sink, q))
+                    work = self.put(y, work, arith.addi(sink, q))
                 return work
 
             return self._side_by_side(inner, work, body)
@@ -264,27 +264,27 @@ class Lines:
         """The pass of a factor without specialized code, by its definition."""
         inner, step, target = divide(self.total, left), divide(self.order, left), self.other(copy)
         zero, one, nothing = index_constant(0), index_constant(1), self.numbers.constant(0.0)
-        apart, turn = multiply(m, inner), divide(self.order, factor)
+        apart, turn = arith.muli(m, inner), divide(self.order, factor)
 
         def part(p: Value, work: Value) -> Value:
-            source, sink = add(copy, multiply(p, inner)), add(target, multiply(p, multiply(inner, factor)))
+            source, sink = arith.addi(copy, arith.muli(p, inner)), arith.addi(target, arith.muli(p, arith.muli(inner, factor)))
 
             def frequency(k: Value, work: Value) -> list[Value]:
-                root, end = self.root(multiply(multiply(p, step), k)), add(sink, multiply(k, inner))
-                by = multiply(k, turn)
+                root, end = self.root(arith.muli(arith.muli(p, step), k)), arith.addi(sink, arith.muli(k, inner))
+                by = arith.muli(k, turn)
 
                 def body(q: Value, work: Value) -> Value:
-                    begin = add(source, q)
+                    begin = arith.addi(source, q)
 
                     def term(j: Value, real: Value, imaginary: Value, power: Value) -> list[Value]:
-                        x = self.element(work, add(begin, multiply(j, apart)))
+                        x = self.element(work, arith.addi(begin, arith.muli(j, apart)))
                         total = self.numbers.multiply(x, self.root(power), (real, imaginary))
-                        power = add(power, by)
+                        power = arith.addi(power, by)
                         inside = less(power, self.order)
-                        return [*total, scalar.select(inside, power, subtract(power, self.order))]
+                        return [*total, scalar.select(inside, power, arith.subi(power, self.order))]
 
                     *total, _ = loop(zero, factor, one, [nothing, nothing, zero], term)
-                    return self.put(self.numbers.multiply((total[0], total[1]), root), work, add(end, q))
+                    return self.put(self.numbers.multiply((total[0], total[1]), root), work, arith.addi(end, q))
 
                 return [self._side_by_side(inner, work, body)]
 

@@ -26,7 +26,7 @@ from relayc.pipelines.te.rules.core import (
     shape,
     te_type,
 )
-from relayc.pipelines.te.rules.literal import INDEX_DTYPE, clamped, integer_of, is_within, literal, subtract
+from relayc.pipelines.te.rules.literal import INDEX_DTYPE, clamped, integer_of, is_within, literal
 from relayc.symbolic import Dim, Size, bounds
 
 
@@ -123,7 +123,7 @@ def _cut(data: Value, dtype: str, bounds: dict[int, Bound]) -> Value:
 
 def _strided(index: Value, bound: Bound) -> Value:
     start, _, stride = bound
-    return arith.AddIOp(index_constant(start), arith.MulIOp(index, index_constant(stride)).result).result
+    return arith.addi(index_constant(start), arith.muli(index, index_constant(stride)))
 
 
 def _forward(data: Value, bounds: dict[int, Bound]) -> Value:
@@ -216,14 +216,14 @@ def repeat(op: Op, data: Value) -> Value:
 def _reflected(i: Value, size: Size) -> Value:
     """Reflects at the edge elements: -1 -> 1, size -> size - 2."""
     last = index_constant(size - 1)
-    i = arith.MaxSIOp(i, subtract(index_constant(0), i)).result
-    return subtract(last, arith.MaxSIOp(subtract(last, i), subtract(i, last)).result)
+    i = arith.maxsi(i, arith.subi(index_constant(0), i))
+    return arith.subi(last, arith.maxsi(arith.subi(last, i), arith.subi(i, last)))
 
 
 def _mirrored(i: Value, size: Size) -> Value:
     """Reflects between edge elements and border: -1 -> 0, size -> size - 1."""
-    i = arith.MaxSIOp(i, subtract(index_constant(-1), i)).result
-    return arith.MinSIOp(i, subtract(index_constant(2 * size - 1), i)).result
+    i = arith.maxsi(i, arith.subi(index_constant(-1), i))
+    return arith.minsi(i, arith.subi(index_constant(2 * size - 1), i))
 
 
 _BORDERS = {"edge": clamped, "reflect": _reflected, "REFLECT": _reflected, "SYMMETRIC": _mirrored}
@@ -237,7 +237,7 @@ def _bordered(op: Op, data: Value, border: Callable[[Value, Size], Value]) -> Va
     def body(indices: list[Value]) -> Value:
         inner = []
         for index, (before, after), size in zip(indices, pairs, source.sizes, strict=True):
-            shifted = subtract(index, index_constant(before))
+            shifted = arith.subi(index, index_constant(before))
             inner.append(index if before == 0 and after == 0 else border(shifted, size))
         return extract(data, inner)
 
@@ -252,7 +252,7 @@ def _padded_by(op: Op, data: Value, pad_value: Value) -> Value:
         return _padded_where_empty(op, data, pad_value)
 
     def body(outside: Value) -> Value:
-        inner = [subtract(linalg.IndexOp(i).result, index_constant(before)) for i, (before, _) in enumerate(pairs)]
+        inner = [arith.subi(linalg.IndexOp(i).result, index_constant(before)) for i, (before, _) in enumerate(pairs)]
         result = extract(data, [clamped(i, n) for i, n in zip(inner, source.sizes, strict=True)])
         for i, n in zip(inner, source.sizes, strict=True):
             result = scalar.select(is_within(i, n), result, outside)
@@ -269,7 +269,7 @@ def _padded_where_empty(op: Op, data: Value, pad_value: Value) -> Value:
 
     def body(x: Value, outside: Value) -> Value:
         for i, (before, n) in enumerate(zip(low, source.sizes, strict=True)):
-            here = subtract(linalg.IndexOp(i).result, index_constant(before))
+            here = arith.subi(linalg.IndexOp(i).result, index_constant(before))
             x = scalar.select(is_within(here, n), x, outside)
         return x
 
@@ -301,7 +301,7 @@ def trilu(op: Op, data: Value, k: Value) -> Value:
     rows, columns = type_.rank - 2, type_.rank - 1
 
     def body(x: Value, k: Value) -> Value:
-        diagonal = subtract(linalg.IndexOp(columns).result, linalg.IndexOp(rows).result)
+        diagonal = arith.subi(linalg.IndexOp(columns).result, linalg.IndexOp(rows).result)
         kept = scalar.compare(
             "ge" if op.upper else "le", integer_of(diagonal, INDEX_DTYPE), scalar.convert(k, k_dtype, INDEX_DTYPE), INDEX_DTYPE
         )

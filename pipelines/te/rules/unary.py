@@ -12,48 +12,48 @@ Scalar = Callable[[Value, str], Value]
 """A scalar function of a value of the given dtype."""
 
 
-def _math(operation: type) -> Scalar:
-    return lambda x, dtype: operation(x).result
+def _math(operation: Callable[..., Value]) -> Scalar:
+    return lambda x, dtype: operation(x)
 
 
 def _sigmoid(x: Value, dtype: str) -> Value:
     one = scalar.constant(1, dtype)
-    return arith.DivFOp(one, arith.AddFOp(one, math.ExpOp(arith.NegFOp(x).result).result).result).result
+    return arith.divf(one, arith.addf(one, math.exp(arith.negf(x))))
 
 
 def _rsqrt(x: Value, dtype: str) -> Value:
-    return arith.DivFOp(scalar.constant(1, dtype), math.SqrtOp(x).result).result
+    return arith.divf(scalar.constant(1, dtype), math.sqrt(x))
 
 
 TRANSCENDENTAL: dict[str, Scalar] = {
-    "exp": _math(math.ExpOp),
-    "log": _math(math.LogOp),
-    "log2": _math(math.Log2Op),
-    "log10": _math(math.Log10Op),
-    "sqrt": _math(math.SqrtOp),
+    "exp": _math(math.exp),
+    "log": _math(math.log),
+    "log2": _math(math.log2),
+    "log10": _math(math.log10),
+    "sqrt": _math(math.sqrt),
     "rsqrt": _rsqrt,
     "sigmoid": _sigmoid,
-    "sin": _math(math.SinOp),
-    "cos": _math(math.CosOp),
-    "tan": _math(math.TanOp),
-    "asin": _math(math.AsinOp),
-    "acos": _math(math.AcosOp),
-    "atan": _math(math.AtanOp),
-    "sinh": _math(math.SinhOp),
-    "cosh": _math(math.CoshOp),
-    "tanh": _math(math.TanhOp),
-    "asinh": _math(math.AsinhOp),
-    "acosh": _math(math.AcoshOp),
-    "atanh": _math(math.AtanhOp),
-    "erf": _math(math.ErfOp),
+    "sin": _math(math.sin),
+    "cos": _math(math.cos),
+    "tan": _math(math.tan),
+    "asin": _math(math.asin),
+    "acos": _math(math.acos),
+    "atan": _math(math.atan),
+    "sinh": _math(math.sinh),
+    "cosh": _math(math.cosh),
+    "tanh": _math(math.tanh),
+    "asinh": _math(math.asinh),
+    "acosh": _math(math.acosh),
+    "atanh": _math(math.atanh),
+    "erf": _math(math.erf),
 }
 """Functions of floats; 16-bit floats are computed in float32."""
 
 ROUNDING: dict[str, Scalar] = {
-    "ceil": _math(math.CeilOp),
-    "floor": _math(math.FloorOp),
-    "round": _math(math.RoundEvenOp),
-    "trunc": _math(math.TruncOp),
+    "ceil": _math(math.ceil),
+    "floor": _math(math.floor),
+    "round": _math(math.roundeven),
+    "trunc": _math(math.trunc),
 }
 """Rounding of floats, 16-bit ones in float32; integers stay as they are."""
 
@@ -83,7 +83,7 @@ def _sign(x: Value, dtype: str) -> Value:
 
 
 def _bitwise_not(x: Value, dtype: str) -> Value:
-    return arith.XOrIOp(x, scalar.constant(1 if dtype == "bool" else (1 << scalar.bits(dtype)) - 1, dtype)).result
+    return arith.xori(x, scalar.constant(1 if dtype == "bool" else (1 << scalar.bits(dtype)) - 1, dtype))
 
 
 def _is_nan(x: Value, dtype: str) -> Value:
@@ -132,7 +132,7 @@ def reinterpret(op: Op, data: Value) -> Value:
         if target == "bool":
             return scalar.convert(x, source, target)
         type_ = scalar.te_element(target)
-        return x if x.type == type_ else arith.BitcastOp(type_, x).result
+        return x if x.type == type_ else arith.bitcast(type_, x)
 
     return elementwise(op, [data], body)
 

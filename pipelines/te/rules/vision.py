@@ -9,7 +9,7 @@ from relayc.pipelines.te.rules import scalar
 from relayc.pipelines.te.rules.contraction import accumulator
 from relayc.pipelines.te.rules.core import Value, compute, empty, extract, fill, index_constant, operand_type, result_type
 from relayc.pipelines.te.rules.heap import NUMBER, Heap
-from relayc.pipelines.te.rules.literal import add, index_of, integer_of, less
+from relayc.pipelines.te.rules.literal import index_of, integer_of, less
 from relayc.pipelines.te.rules.loops import insert, loop, nest, repeat_while, when
 from relayc.pipelines.te.rules.scalar import both, either, negated
 from relayc.symbolic import Size
@@ -46,7 +46,7 @@ class _Overlap:
         union = scalar.subtract(scalar.add(a[4], b[4], dtype), common, dtype)
         # For boxes disjoint in both directions the product of the distances is positive, but not an area.
         meet = both(*(scalar.compare("gt", last, first, dtype) for first, last in zip(low, high, strict=True)))
-        return both(meet, scalar.compare("gt", arith.DivFOp(common, union).result, self.most, dtype))
+        return both(meet, scalar.compare("gt", arith.divf(common, union), self.most, dtype))
 
 
 def _pick(predicate: str, a: Value, b: Value, dtype: str) -> Value:
@@ -59,7 +59,7 @@ def _is_suppressed(overlap: _Overlap, box: list[Value], chosen: Value, found: Va
 
     def against(j: Value, _: Value) -> list[Value]:
         other = [extract(chosen, [j, index_constant(i)]) for i in range(_FIELDS)]
-        return [add(j, index_constant(1)), overlap.suppresses(other, box)]
+        return [arith.addi(j, index_constant(1)), overlap.suppresses(other, box)]
 
     no = scalar.to_flag(scalar.constant(0, "bool"))
     return repeat_while([index_constant(0), no], lambda j, suppressed: both(less(j, found), negated(suppressed)), against)[1]
@@ -76,7 +76,7 @@ def _candidates(heap: Heap, scores: Value, line: list[Value], threshold: Value, 
         # Written unconditionally; overwritten by the next one if the score is too low.
         written = Heap(heap.dtype, *state).put((score, integer_of(i, NUMBER)), found)
         above = either(none, scalar.compare("gt", score, threshold, heap.dtype))
-        return [*written.state, scalar.select(above, add(found, one), found)]
+        return [*written.state, scalar.select(above, arith.addi(found, one), found)]
 
     *state, found = loop(zero, index_constant(count), one, [*heap.state, zero], step)
     return Heap(heap.dtype, *state), found
@@ -117,20 +117,20 @@ def all_class_non_max_suppression(
             box = overlap.box([b, index_of(number, NUMBER)])
 
             def write(found: Value, selected: Value, chosen: Value) -> list[Value]:
-                place = add(total, found)
+                place = arith.addi(total, found)
                 for i, value in enumerate((integer_of(b, NUMBER), integer_of(c, NUMBER), number)):
                     selected = insert(value, selected, [place, index_constant(i)])
                 for i, value in enumerate(box):
                     chosen = insert(value, chosen, [found, index_constant(i)])
-                return [add(found, one), selected, chosen]
+                return [arith.addi(found, one), selected, chosen]
 
             fits = negated(_is_suppressed(overlap, box, chosen, found))
             rest = heap.without_first(candidates)
-            return [arith.SubIOp(candidates, one).result, *when(fits, [found, selected, chosen], write), *rest.state]
+            return [arith.subi(candidates, one), *when(fits, [found, selected, chosen], write), *rest.state]
 
         carried = [candidates, zero, selected, chosen, *heap.ordered(candidates).state]
         _, found, selected, chosen, *rest = repeat_while(carried, goes_on, consider)
-        return [selected, add(total, found), chosen, *rest]
+        return [selected, arith.addi(total, found), chosen, *rest]
 
     room = [TensorType((count, _FIELDS), wide), TensorType((count,), source.dtype), TensorType((count,), NUMBER)]
     selected, total, *_ = nest((batch, classes), [empty(selected_type), zero, *map(empty, room)], choose)

@@ -14,7 +14,7 @@ from relayc.pipelines.te.rules.window import crop, pad
 
 def _matrix(values: np.ndarray, dtype: str) -> Value:
     type_ = ir.RankedTensorType.get(list(values.shape), scalar.te_element(dtype))
-    return arith.ConstantOp(type_, ir.DenseElementsAttr.get(np.ascontiguousarray(values, dtype))).result
+    return arith.constant(type_, ir.DenseElementsAttr.get(np.ascontiguousarray(values, dtype)))
 
 
 def _two_sided(matrix: Value, data: Value, data_map: ir.AffineMap, out: TensorType, a: int, b: int) -> Value:

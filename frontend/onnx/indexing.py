@@ -115,9 +115,7 @@ def Compress(x: Tensor, condition: Tensor, *, axis: int | None = None) -> Tensor
     return emit("take", data, constant(chosen.astype(np.int64)), axis=along, mode="clip")
 
 
-@converter(since=9)
-def NonZero(x: Tensor) -> Tensor:
-    return nonzero(x)
+converter("NonZero", since=9)(nonzero)
 
 
 @converter(since=11)

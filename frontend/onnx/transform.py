@@ -92,7 +92,8 @@ def Transpose(data: Tensor, *, perm: Sequence[int] | None = None) -> Tensor:
     return transpose(data, axes)
 
 
-def _squeeze(data: Tensor, axes: Sequence[int] | None) -> Tensor:
+@converter()
+def Squeeze(data: Tensor, *, axes: Sequence[int] | None = None) -> Tensor:
     chosen = axes_of(axes, data.rank) if axes is not None else tuple(i for i, d in enumerate(data.shape) if d == 1)
     wrong = [a for a in chosen if not may_equal(data.shape[a], 1)]
     if wrong:
@@ -101,33 +102,24 @@ def _squeeze(data: Tensor, axes: Sequence[int] | None) -> Tensor:
     return reshape(data, [d for i, d in enumerate(data.shape) if i not in chosen])
 
 
-def _unsqueeze(data: Tensor, axes: Sequence[int]) -> Tensor:
+@converter()
+def Unsqueeze(data: Tensor, *, axes: Sequence[int]) -> Tensor:
     rank = data.rank + len(axes)
     new = axes_of(axes, rank)
     sizes = iter(data.shape)
     return reshape(data, [1 if i in new else next(sizes) for i in range(rank)])
 
 
-@converter()
-def Squeeze(data: Tensor, *, axes: Sequence[int] | None = None) -> Tensor:
-    return _squeeze(data, axes)
-
-
 @converter("Squeeze", since=13)
 def Squeeze_13(data: Tensor, axes: Tensor | None = None) -> Tensor:
     if axes is not None and not axes.is_known:
         return squeeze_late(data, axes)
-    return _squeeze(data, None if axes is None else ints(axes, "axes"))
-
-
-@converter()
-def Unsqueeze(data: Tensor, *, axes: Sequence[int]) -> Tensor:
-    return _unsqueeze(data, axes)
+    return Squeeze(data, axes=None if axes is None else ints(axes, "axes"))
 
 
 @converter("Unsqueeze", since=13)
 def Unsqueeze_13(data: Tensor, axes: Tensor) -> Tensor:
-    return _unsqueeze(data, ints(axes, "axes")) if axes.is_known else unsqueeze_late(data, axes)
+    return Unsqueeze(data, axes=ints(axes, "axes")) if axes.is_known else unsqueeze_late(data, axes)
 
 
 @converter("Concat")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from math import prod
 
 from relayc.dialects.relay.errors import check
+from relayc.frontend.common.positions import nonzero
 from relayc.frontend.converter import Tensor, axis_of, constant, emit
 from relayc.frontend.relay.op.composed.registry import composed
 from relayc.frontend.sizes import positions, shape_tensor, size_tensor, sizes
@@ -90,9 +91,7 @@ def adv_index(*inputs: Tensor) -> Tensor:
 @composed("argwhere")
 def argwhere(condition: Tensor) -> Tensor:
     """The positions of the elements that are not 0: int32, a row for each."""
-    from relayc.frontend.onnx.indexing import NonZero
-
-    return cast(transpose(NonZero(condition), (1, 0)), "int32")
+    return cast(transpose(nonzero(condition), (1, 0)), "int32")
 
 
 @composed("unique", results=lambda attrs, _: 5 if attrs["return_counts"] else 4, sorted=True, return_counts=False)

@@ -65,7 +65,7 @@ _COMBINE: dict[str, Combine] = {
 def combined(op: Op, data: Value) -> Value:
     name, dtype = type(op)._op_name, operand_type(op).dtype
     if name in ("sum", "prod"):
-        dtype, first = accumulator(dtype), int(name == "prod")
+        dtype, first = accumulator(dtype), float(name == "prod")
     else:
         first = scalar.limits(dtype)[int(name in ("min", "all"))]
     return _finished(op, _folded(op, data, dtype, first, _COMBINE[name]), dtype)

@@ -8,7 +8,7 @@ from relayc.frontend.converter import Tensor, axis_of, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.pytorch.operands import where
 from relayc.frontend.pytorch.registry import aten, node
-from relayc.frontend.steps import add, binary, cast, divide, in_float32, like, multiply, reshape, strided_slice, subtract
+from relayc.frontend.steps import add, binary, cast, divide, in_float32, like, multiply, subtract
 
 _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": swish,
@@ -33,19 +33,8 @@ def leaky_relu(self: Tensor, negative_slope: float) -> Tensor:
     return emit("nn.leaky_relu", self, alpha=float(negative_slope))
 
 
-@aten("prelu", "_prelu_kernel")
-def prelu(self: Tensor, weight: Tensor) -> Tensor:
-    if weight.type.num_elements == 1:
-        weight = reshape(weight, ())
-    elif weight.rank == 1:
-        weight = reshape(weight, (weight.shape[0], *(1,) * (self.rank - 2)))
-    return where(binary("less", self, 0.0), emit("multiply", self, weight), self)
-
-
-@aten("elu", "celu")
+@aten("elu")
 def elu(self: Tensor, alpha: Any, scale: Any = 1, input_scale: Any = 1) -> Tensor:
-    if node().operator == "aten.celu":
-        return exp_below_zero(self, float(alpha), 1.0, divide(self, float(alpha)))
     return exp_below_zero(self, float(alpha), float(scale), multiply(self, float(input_scale)) if input_scale != 1 else None)
 
 
@@ -53,14 +42,6 @@ def elu(self: Tensor, alpha: Any, scale: Any = 1, input_scale: Any = 1) -> Tenso
 def softplus_(self: Tensor, beta: Any, threshold: Any) -> Tensor:
     scaled = multiply(self, float(beta))
     return where(binary("greater", scaled, float(threshold)), self, divide(softplus(scaled), float(beta)))
-
-
-@aten("glu")
-def glu(self: Tensor, dim: int) -> Tensor:
-    axis = axis_of(dim, self.rank)
-    half = self.shape[axis] // 2
-    a, b = (strided_slice(self, (i * half,), ((i + 1) * half,), (1,), (axis,)) for i in (0, 1))
-    return emit("multiply", a, emit("sigmoid", b))
 
 
 # ---- softmax ----------------------------------------------------------------------------------------------------------------------------

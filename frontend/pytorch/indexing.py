@@ -51,11 +51,6 @@ def index_select(self: Tensor, dim: int, index: Tensor) -> Tensor:
     return emit("take", self, reshape(index, (prod(index.shape),)), axis=axis_of(dim, self.rank), mode="raise")
 
 
-@aten("take")
-def take(self: Tensor, index: Tensor) -> Tensor:
-    return emit("take", flat(self), index, axis=0, mode="raise")
-
-
 @aten("gather")
 def gather(self: Tensor, dim: int, index: Tensor) -> Tensor:
     if self.rank == 0 or index.rank == 0:
@@ -171,21 +166,6 @@ def index_put(self: Tensor, indices: Sequence[Tensor | None], values: Tensor, ac
     rows, mode = as_numbers(transpose(self, order)), "add" if accumulate else "update"
     found = cast(emit("scatter_nd", rows, columns, as_numbers(updates), mode=mode), self.dtype)
     return transpose(found, [order.index(a) for a in range(self.rank)])
-
-
-@aten("index_copy", "index_add", "index_fill")
-def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor | None = None, value: Any = None, alpha: Any = 1) -> Tensor:
-    shape = self.shape
-    self = self if self.rank else reshape(self, (1,))
-    axis = axis_of(dim, self.rank)
-    at = reshape(index, (prod(index.shape),))
-    wanted = (*self.shape[:axis], at.shape[0], *self.shape[axis + 1 :])
-    if source is None:
-        source = broadcast_to(operand(value, self.dtype), wanted)
-    source = reshape(source, wanted)
-    source = source if alpha == 1 else emit("multiply", source, operand(alpha, self.dtype))
-    found = index_put(self, [None] * axis + [at], source, node().operator == "aten.index_add")
-    return reshape(found, shape)
 
 
 @aten("put")

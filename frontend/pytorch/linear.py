@@ -32,9 +32,7 @@ def dense(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return reshape(found, (*x.shape[:-1], weight.shape[0]))
 
 
-@aten("mm", "bmm", "matmul", "mv", "dot", "vdot", mat2="other", vec="other", tensor="other")
-def matmul_(self: Tensor, other: Tensor) -> Tensor:
-    return matmul(self, other)
+aten("mm", "bmm", "matmul", "mv", "dot", "vdot", self="a", mat2="b", vec="b", other="b", tensor="b")(matmul)
 
 
 def _scaled_sum(self: Any, product: Tensor, beta: Any, alpha: Any) -> Tensor:
@@ -60,12 +58,6 @@ def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) 
 
 
 aten("einsum", tensors="inputs")(einsum)
-
-
-@aten("bilinear")
-def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    found = einsum((input1, weight, input2), "...i,oij,...j->...o")
-    return found if bias is None else emit("add", found, bias)
 
 
 @aten("_int_mm")

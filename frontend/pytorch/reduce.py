@@ -3,7 +3,7 @@
 from math import inf, prod
 from typing import Any
 
-from relayc.frontend.common.reductions import Reduction, extremum, log_sum_exp, relay_reduction
+from relayc.frontend.common.reductions import Reduction, extremum, relay_reduction
 from relayc.frontend.converter import Tensor, axis_of, emit
 from relayc.frontend.pytorch.elementwise import to_dtype
 from relayc.frontend.pytorch.operands import axes_list, flat
@@ -29,13 +29,6 @@ def reduction(self: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     x = to_dtype(self, "bool" if name in ("any", "all") else node().dtype)
     axes = axes_list(dim, x.rank)
     return cast(_REDUCTIONS[name](x, axes, keepdim) if axes else x, node().dtype)
-
-
-@aten("logsumexp")
-def logsumexp(self: Tensor, dim: Any, keepdim: bool) -> Tensor:
-    x = cast(self, node().dtype)
-    axes = axes_list(dim, x.rank)
-    return log_sum_exp(x, axes, keepdim) if axes else x
 
 
 @aten("var", "std", "var_mean", "std_mean")

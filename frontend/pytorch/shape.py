@@ -141,14 +141,6 @@ def repeat(self: Tensor, repeats: tuple[Size, ...]) -> Tensor:
     return x if all(r == 1 for r in repeats) else emit("tile", x, reps=repeats)
 
 
-@aten("repeat_interleave.self_int")
-def repeat_interleave(self: Tensor, repeats: Size, dim: int | None) -> Tensor:
-    x = flat(self) if dim is None else self
-    axis = axis_of(dim or 0, x.rank)
-    wide = (*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :])
-    return reshape(broadcast_to(reshape(x, (*x.shape[: axis + 1], 1, *x.shape[axis + 1 :])), wide), node().sizes)
-
-
 @aten("flip")
 def flip(self: Tensor, dims: Sequence[int]) -> Tensor:
     for d in dims if self.rank else ():
@@ -178,18 +170,6 @@ def _rolled(x: Tensor, shift: Size, axis: int) -> Tensor:
     return emit("concatenate", *parts, axis=axis)
 
 
-@aten("rot90")
-def rot90(self: Tensor, k: int, dims: Sequence[int]) -> Tensor:
-    a, b = (axis_of(d, self.rank) for d in dims)
-    axes = list(range(self.rank))
-    axes[a], axes[b] = b, a
-    if k % 4 == 2:
-        return emit("reverse", emit("reverse", self, axis=a), axis=b)
-    if k % 4 == 0:
-        return self
-    return transpose(emit("reverse", self, axis=b), axes) if k % 4 == 1 else emit("reverse", transpose(self, axes), axis=b)
-
-
 # ---- padding, blocks --------------------------------------------------------------------------------------------------------------------
 
 _MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
@@ -213,21 +193,6 @@ def pad_(self: Tensor, padding: Sequence[Size], value: Any = None, mode: str = "
 def pixel_shuffle(self: Tensor, upscale_factor: int) -> Tensor:
     x = reshape(self, (prod(self.shape[:-3]), *self.shape[-3:]))
     return reshape(emit("nn.depth_to_space", x, block_size=upscale_factor, mode="CRD"), node().sizes)
-
-
-@aten("pixel_unshuffle")
-def pixel_unshuffle(self: Tensor, downscale_factor: int) -> Tensor:
-    *_, c, h, w = self.shape
-    b = downscale_factor
-    blocks = reshape(self, (prod(self.shape[:-3]), c, h // b, b, w // b, b))
-    return reshape(transpose(blocks, (0, 1, 3, 5, 2, 4)), node().sizes)
-
-
-@aten("channel_shuffle", "native_channel_shuffle")
-def channel_shuffle(self: Tensor, groups: int) -> Tensor:
-    batch, channels, *rest = self.shape
-    parts = reshape(self, (batch, groups, channels // groups, *rest))
-    return reshape(transpose(parts, (0, 2, 1, *range(3, parts.rank))), self.shape)
 
 
 # ---- parts that are written -------------------------------------------------------------------------------------------------------------

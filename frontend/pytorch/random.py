@@ -25,24 +25,14 @@ def _drawn(name: str, *parameters: Any, generator: Any = None) -> Tensor:
     return packed(f"relayc.torch.{name}", given, TensorType(node().sizes, node().dtype))[0]
 
 
-@aten("rand", "rand_like")
-def rand(generator: Any = None) -> Tensor:
-    return _drawn("uniform", 0.0, 1.0, generator=generator)
-
-
-@aten("randn", "randn_like")
-def randn(generator: Any = None) -> Tensor:
-    return _drawn("normal", 0.0, 1.0, generator=generator)
+aten("rand", "rand_like")(partial(_drawn, "uniform", 0.0, 1.0))
+aten("randn", "randn_like")(partial(_drawn, "normal", 0.0, 1.0))
+aten("randperm")(partial(_drawn, "randperm"))
 
 
 @aten("randint", "randint_like")
 def randint(high: Any, low: Any = 0, generator: Any = None) -> Tensor:
     return _drawn("random", low, high, generator=generator)
-
-
-@aten("randperm")
-def randperm(generator: Any = None) -> Tensor:
-    return _drawn("randperm", generator=generator)
 
 
 @aten("bernoulli")

@@ -1,5 +1,7 @@
 """Elementwise operators of two or more tensors under numpy broadcasting."""
 
+from typing import Literal
+
 from relayc.frontend.converter import Tensor, assume, axis_of, emit
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
@@ -79,9 +81,7 @@ def Mod(a: Tensor, b: Tensor, *, fmod: bool = False) -> Tensor:
 
 
 @converter(since=11)
-def BitShift(x: Tensor, y: Tensor, *, direction: str) -> Tensor:
-    if direction not in ("LEFT", "RIGHT"):
-        raise OnnxError(f"attribute direction: expected LEFT or RIGHT, found {direction!r}")
+def BitShift(x: Tensor, y: Tensor, *, direction: Literal["LEFT", "RIGHT"]) -> Tensor:
     return emit("left_shift" if direction == "LEFT" else "right_shift", x, y)
 
 

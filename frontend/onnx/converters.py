@@ -7,7 +7,8 @@ of None marks an optional one) and its keyword-only parameters are the attribute
     def LeakyRelu(x, *, alpha=0.01):
         return emit("nn.leaky_relu", x, alpha=alpha)
 
-Attributes that several operators share are a TypedDict: `**window: Unpack[ConvAttributes]`.
+Attributes that several operators share are a TypedDict: `**window: Unpack[ConvAttributes]`. One that has only a few values is a Literal of
+them: `direction: Literal["LEFT", "RIGHT"]`.
 
 `since` is the first operator set with these semantics; where they changed, several functions are registered under one name. A converter
 gives a Tensor (or a value of `objects`), or a tuple of them for several outputs, or NotImplemented to leave the node to the function body
@@ -89,7 +90,7 @@ class Converter:
       required_inputs: inputs that a node must have: without a default, and not None by their annotation.
       given_inputs: number of inputs without a default.
       variadic: whether there may be more inputs.
-      attributes: with their types; none if the parameter is not annotated.
+      attributes: with their types, or their values where these are few; none if the parameter is not annotated.
       required_attributes: attributes without a default.
     """
 
@@ -101,7 +102,7 @@ class Converter:
     required_inputs: frozenset[str]
     given_inputs: int
     variadic: bool
-    attributes: Mapping[str, tuple[type, ...]]
+    attributes: Mapping[str, tuple[Any, ...]]
     required_attributes: frozenset[str]
 
     @staticmethod
@@ -162,11 +163,15 @@ def _unpacked(parameters: Iterable[inspect.Parameter]) -> Iterator[inspect.Param
             yield inspect.Parameter(name, parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _checked(name: str, value: Any, allowed: tuple[type, ...]) -> Any:
-    """An attribute's value, which is of one of the types `allowed` (any where there are none): a flag of ONNX, 0 or 1, is a bool.
-
-    Raises OnnxError for another value.
+def _checked(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
+    """An attribute's value, which is one of `allowed`, or of one of the types there (any where there are none): a flag of ONNX, 0 or 1, is
+    a bool. Raises OnnxError for another value.
     """
+    values = [v for v in allowed if not isinstance(v, type)]
+    if values:
+        if value not in values:
+            raise OnnxError(f"attribute {name}: expected {', '.join(map(str, values[:-1]))} or {values[-1]}, found {value!r}")
+        return value
     if allowed == (bool,):
         if type(value) is not int or value not in (0, 1):
             raise OnnxError(f"attribute {name}: expected 0 or 1, found {value!r}")
@@ -176,10 +181,12 @@ def _checked(name: str, value: Any, allowed: tuple[type, ...]) -> Any:
     return value
 
 
-def _types(annotation: Any) -> tuple[type, ...]:
-    """The types of attribute values that an annotation allows; none for a parameter that has no annotation."""
+def _types(annotation: Any) -> tuple[Any, ...]:
+    """The types of attribute values that an annotation allows, or a Literal's values; none for a parameter that has no annotation."""
     if annotation is inspect.Parameter.empty:
         return ()
+    if typing.get_origin(annotation) is typing.Literal:
+        return typing.get_args(annotation)
     members = typing.get_args(annotation) if typing.get_origin(annotation) in (pytypes.UnionType, typing.Union) else (annotation,)
     plain = [tuple if typing.get_origin(m) is Sequence else m for m in members if m is not type(None)]
     return tuple(plain)

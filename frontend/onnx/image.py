@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from math import floor, prod
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from relayc.frontend.common.late_resize import LateResize
 from relayc.frontend.common.windows import SPATIAL_LAYOUTS
@@ -17,6 +17,7 @@ from relayc.symbolic import Size
 Factor: TypeAlias = Ratio | float
 """Of a size: a number, or a quotient of sizes."""
 
+Mode = Literal["nearest", "linear", "cubic"]
 _METHODS = {"nearest": "nearest_neighbor", "linear": "linear", "cubic": "cubic"}
 
 
@@ -70,12 +71,6 @@ def _resize(
     return transpose(found, [order.index(a) for a in range(x.rank)])
 
 
-def _method(mode: str) -> str:
-    if mode not in _METHODS:
-        raise OnnxError(f"attribute mode: expected {', '.join(_METHODS)}, found {mode!r}")
-    return _METHODS[mode]
-
-
 def _scaled(x: Tensor, scales: Sequence[Factor], axes: Sequence[int]) -> tuple[Size, ...]:
     if len(scales) != len(axes):
         raise OnnxError(f"input scales: expected {len(axes)} values, found {len(scales)}")
@@ -102,35 +97,33 @@ def _extent(size: Size, factor: Factor, rest: float = 0.0) -> Size:
 def _asymmetric(x: Tensor, scales: tuple[Factor, ...], mode: str, rounding: str = "floor") -> Tensor:
     axes = tuple(range(x.rank))
     sizes = _scaled(x, scales, axes)
-    return _resize(x, axes, sizes, scales, (), method=_method(mode), coordinate_transformation_mode="asymmetric", rounding_method=rounding)
+    return _resize(x, axes, sizes, scales, (), method=_METHODS[mode], coordinate_transformation_mode="asymmetric", rounding_method=rounding)
 
 
 @converter("Upsample")
-def Upsample_1(x: Tensor, *, height_scale: float, width_scale: float, mode: str = "nearest") -> Tensor:
+def Upsample_1(x: Tensor, *, height_scale: float, width_scale: float, mode: Literal[Mode, "bilinear"] = "nearest") -> Tensor:
     if x.rank != 4:
         raise OnnxError(f"input X: expected a batch of images, found {list(x.shape)}")
     return _asymmetric(x, (1.0, 1.0, height_scale, width_scale), {"bilinear": "linear"}.get(mode, mode))
 
 
 @converter(since=7)
-def Upsample(x: Tensor, *, scales: Sequence[float], mode: str = "nearest") -> Tensor:
+def Upsample(x: Tensor, *, scales: Sequence[float], mode: Mode = "nearest") -> Tensor:
     return _asymmetric(x, tuple(scales), mode)
 
 
 @converter("Upsample", since=9)
-def Upsample_9(x: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
+def Upsample_9(x: Tensor, scales: Tensor, *, mode: Mode = "nearest") -> Tensor:
     if _is_late(scales):
-        _method(mode)
         late = LateResize(mode, "asymmetric", "floor", -0.75, False, 0.0, False)
         return late.by_scales(x, range(x.rank), scales, None)
     return _asymmetric(x, _factors(scales, "scales"), mode)
 
 
 @converter(since=10)
-def Resize(x: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
+def Resize(x: Tensor, scales: Tensor, *, mode: Mode = "nearest") -> Tensor:
     """The mode nearest rounds positions up along axes that become smaller, and down along other axes."""
     if _is_late(scales):
-        _method(mode)
         return LateResize(mode, "asymmetric", "", -0.75, False, 0.0, False).by_scales(x, range(x.rank), scales, None)
     factors = _factors(scales, "scales")
     if mode != "nearest":
@@ -157,8 +150,8 @@ def Resize_11(
     cubic_coeff_a: float = -0.75,
     exclude_outside: bool = False,
     extrapolation_value: float = 0.0,
-    keep_aspect_ratio_policy: str = "stretch",
-    mode: str = "nearest",
+    keep_aspect_ratio_policy: Literal["stretch", "not_larger", "not_smaller"] = "stretch",
+    mode: Mode = "nearest",
     nearest_mode: str = "round_prefer_floor",
 ) -> Tensor:
     chosen = axes_of(axes, x.rank) if axes is not None else tuple(range(x.rank))
@@ -172,7 +165,6 @@ def Resize_11(
         extrapolation_value,
         antialias and mode != "nearest",
     )
-    _method(mode)
     if scales is not None and scales.type.num_elements != 0 and (_is_late(scales) or (crop and _is_late(roi))):
         return late.by_scales(x, chosen, scales, roi)
     factors = _factors(scales, "scales")
@@ -182,9 +174,6 @@ def Resize_11(
         lengths = shape_sizes(sizes, "sizes")
         if len(lengths) != len(chosen):
             raise OnnxError(f"input sizes: expected {len(chosen)} values, found {len(lengths)}")
-        if keep_aspect_ratio_policy not in ("stretch", "not_larger", "not_smaller"):
-            found = f"found {keep_aspect_ratio_policy!r}"
-            raise OnnxError(f"attribute keep_aspect_ratio_policy: expected stretch, not_larger or not_smaller, {found}")
         if (crop and _is_late(roi)) or _is_open(x, chosen, lengths, keep_aspect_ratio_policy != "stretch", late.antialias):
             return late.by_sizes(x, chosen, lengths, keep_aspect_ratio_policy, roi)
         wanted, factors = _sizes(x, lengths, chosen, keep_aspect_ratio_policy)
@@ -200,7 +189,7 @@ def Resize_11(
         wanted,
         factors,
         _floats(roi, "roi") if crop else (),
-        method=_method(mode),
+        method=_METHODS[mode],
         coordinate_transformation_mode=coordinate_transformation_mode,
         rounding_method=nearest_mode if mode == "nearest" else "",
         cubic_alpha=cubic_coeff_a,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from math import prod
+from typing import Literal
 
 import numpy as np
 
@@ -38,18 +39,12 @@ def GatherND(data: Tensor, indices: Tensor, *, batch_dims: int = 0) -> Tensor:
     return emit("gather_nd", data, _columns(indices), batch_dims=batch_dims)
 
 
-_REDUCTIONS = {"none": "update", "add": "add", "mul": "mul", "max": "max", "min": "min"}
-
-
-def _reduction(name: str) -> str:
-    if name not in _REDUCTIONS:
-        raise OnnxError(f"attribute reduction: expected {', '.join(_REDUCTIONS)}, found {name!r}")
-    return _REDUCTIONS[name]
+Reduction = Literal["none", "add", "mul", "max", "min"]
 
 
 @converter(since=11)
-def ScatterElements(data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0, reduction: str = "none") -> Tensor:
-    how = _reduction(reduction)
+def ScatterElements(data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0, reduction: Reduction = "none") -> Tensor:
+    how = "update" if reduction == "none" else reduction
     return emit("scatter_elements", data, indices, updates, axis=axis_of(axis, data.rank), reduction=how, distinct=how == "update")
 
 
@@ -59,21 +54,24 @@ def Scatter(data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0) ->
 
 
 @converter(since=11)
-def ScatterND(data: Tensor, indices: Tensor, updates: Tensor, *, reduction: str = "none") -> Tensor:
-    how = _reduction(reduction)
+def ScatterND(data: Tensor, indices: Tensor, updates: Tensor, *, reduction: Reduction = "none") -> Tensor:
+    how = "update" if reduction == "none" else reduction
     return emit("scatter_nd", data, _columns(indices), updates, mode=how, distinct=how == "update")
 
 
 @converter(since=24)
 def TensorScatter(
-    past_cache: Tensor, update: Tensor, write_indices: Tensor | None = None, *, axis: int = -2, mode: str = "linear"
+    past_cache: Tensor,
+    update: Tensor,
+    write_indices: Tensor | None = None,
+    *,
+    axis: int = -2,
+    mode: Literal["linear", "circular"] = "linear",
 ) -> Tensor:
     """The cache, with the steps of `update` from a position on, of each entry of the batch its own: a gather, not a loop over the steps."""
     along = axis_of(axis, past_cache.rank)
     if along == 0 or update.rank != past_cache.rank:
         raise OnnxError(f"expected an axis behind the batch, and an update of the rank of the cache, found {axis} and {list(update.shape)}")
-    if mode not in ("linear", "circular"):
-        raise OnnxError(f"attribute mode: expected linear or circular, found {mode!r}")
     update = assume(update, [u if i == along else d for i, (u, d) in enumerate(zip(update.shape, past_cache.shape, strict=True))])
     batch, length, steps = past_cache.shape[0], past_cache.shape[along], update.shape[along]
     begins = filled((batch,), 0, "int64") if write_indices is None else assume(cast(write_indices, "int64"), (batch,))

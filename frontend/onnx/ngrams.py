@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
+from typing import Literal
 
 import numpy as np
 
@@ -69,7 +70,7 @@ def _trie(pool: Sequence[int], counts: Sequence[int], least: int, largest: int) 
 def TfIdfVectorizer(
     x: Tensor,
     *,
-    mode: str,
+    mode: Literal["TF", "IDF", "TFIDF"],
     min_gram_length: int,
     max_gram_length: int,
     max_skip_count: int,
@@ -79,8 +80,6 @@ def TfIdfVectorizer(
     pool_strings: Sequence[str] | None = None,
     weights: Sequence[float] | None = None,
 ) -> Tensor:
-    if mode not in ("TF", "IDF", "TFIDF"):
-        raise OnnxError(f"attribute mode: expected TF, IDF or TFIDF, found {mode!r}")
     if not 1 <= min_gram_length <= max_gram_length or max_skip_count < 0:
         found = f"{min_gram_length} to {max_gram_length}, {max_skip_count} skipped"
         raise OnnxError(f"expected n-grams of 1 or more, and no negative number of skipped elements, found {found}")

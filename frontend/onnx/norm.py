@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from math import prod
+from typing import Literal
 
 from relayc.frontend.common.reductions import mean_and_variance
 from relayc.frontend.converter import Tensor, assume, axis_of, emit
@@ -152,9 +153,7 @@ def LRN(x: Tensor, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: 
 
 
 @converter(foldable=False)  # the reference implementation forgets that a norm is one of magnitudes
-def LpNormalization(x: Tensor, *, axis: int = -1, p: int = 2) -> Tensor:
-    if p not in (1, 2):
-        raise OnnxError(f"attribute p: expected 1 or 2, found {p}")
+def LpNormalization(x: Tensor, *, axis: int = -1, p: Literal[1, 2] = 2) -> Tensor:
     axes = (axis_of(axis, x.rank),)
 
     def compute(y: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ the gates. The directions of a bidirectional network are two loops, one after th
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 from typing_extensions import Unpack
 
@@ -78,7 +78,7 @@ class RecurrentAttributes(TypedDict, total=False):
     activation_beta: Sequence[float]
     activations: Sequence[str]
     clip: float
-    direction: str
+    direction: Literal["forward", "reverse", "bidirectional"]
     hidden_size: int
     layout: bool
     output_sequence: bool
@@ -137,9 +137,7 @@ class _Network:
         P: Tensor | None = None,
     ) -> tuple[Tensor, ...]:
         """Y, and each of the states after the last step. Raises OnnxError."""
-        directions = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}.get(self.direction)
-        if directions is None:
-            raise OnnxError(f"attribute direction: expected forward, reverse or bidirectional, found {self.direction!r}")
+        directions = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[self.direction]
         count = len(directions)
         functions = self._functions(count)
         for tensor, name in ((X, "X"), (W, "W"), (R, "R")):

@@ -1,6 +1,7 @@
 """Strings. What moves or compares them are operators as of any element type; the rest is done by packed functions of the runtime."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -49,14 +50,12 @@ def StringSplit(x: Tensor, *, delimiter: str = "", maxsplit: int = -1) -> tuple[
 def StringNormalizer(
     x: Tensor,
     *,
-    case_change_action: str = "NONE",
+    case_change_action: Literal["NONE", "LOWER", "UPPER"] = "NONE",
     is_case_sensitive: bool = False,
     locale: str = "en_US",
     stopwords: Sequence[str] = (),
 ) -> Tensor:
     check_strings("X", x)
-    if case_change_action not in ("NONE", "LOWER", "UPPER"):
-        raise OnnxError(f"attribute case_change_action: expected NONE, LOWER or UPPER, found {case_change_action!r}")
     if x.rank not in (1, 2):
         raise OnnxError(f"input X: expected a vector, or a matrix of one row, found {x.type}")
     if x.rank == 2:

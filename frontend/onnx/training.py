@@ -1,6 +1,7 @@
 """Training: steps of optimisers, and derivatives of a part of the graph."""
 
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -55,10 +56,10 @@ def Adagrad(
 
 
 @converter(domain=DOMAIN)
-def Momentum(R: Tensor, T: Tensor, *tensors: Tensor, norm_coefficient: float, alpha: float, beta: float, mode: str) -> tuple[Tensor, ...]:
+def Momentum(
+    R: Tensor, T: Tensor, *tensors: Tensor, norm_coefficient: float, alpha: float, beta: float, mode: Literal["standard", "nesterov"]
+) -> tuple[Tensor, ...]:
     """Steps along a mean of the gradients so far; in mode "nesterov" along the next one."""
-    if mode not in ("standard", "nesterov"):
-        raise OnnxError(f"attribute mode: expected standard or nesterov, found {mode!r}")
 
     def step(x: Tensor, g: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         g = _regularised(x, g, norm_coefficient)

@@ -1,6 +1,7 @@
 """Detection of objects: NonMaxSuppression, and the contents of regions, RoiAlign and MaxRoiPool."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -23,13 +24,11 @@ def NonMaxSuppression(
     iou_threshold: Tensor | None = None,
     score_threshold: Tensor | None = None,
     *,
-    center_point_box: int = 0,
+    center_point_box: bool = False,
 ) -> Tensor:
     """The default number of boxes is 0; without a score threshold, all scores are accepted."""
     if boxes.rank != 3 or scores.rank != 3:
         raise OnnxError(f"expected boxes [batch, boxes, 4] and scores [batch, classes, boxes], found {boxes.type} and {scores.type}")
-    if center_point_box not in (0, 1):
-        raise OnnxError(f"attribute center_point_box: expected 0 or 1, found {center_point_box}")
     if max_output_boxes_per_class is None:
         return filled((0, 3), 0, "int64")
     batch, count = simpler(boxes.shape[0], scores.shape[0]), simpler(boxes.shape[1], scores.shape[2])
@@ -58,7 +57,7 @@ def RoiAlign(
     rois: Tensor,
     batch_indices: Tensor,
     *,
-    coordinate_transformation_mode: str = "half_pixel",
+    coordinate_transformation_mode: Literal["half_pixel", "output_half_pixel"] = "half_pixel",
     mode: str = "avg",
     output_height: int = 1,
     output_width: int = 1,
@@ -68,10 +67,6 @@ def RoiAlign(
     """Before operator set 16 there is no attribute for the coordinates; the mode is output_half_pixel."""
     if current().opset < 16:
         coordinate_transformation_mode = "output_half_pixel"
-    if coordinate_transformation_mode not in ("half_pixel", "output_half_pixel"):
-        raise OnnxError(
-            f"attribute coordinate_transformation_mode: expected half_pixel or output_half_pixel, found {coordinate_transformation_mode!r}"
-        )
     if rois.rank != 2 or batch_indices.rank != 1:
         raise OnnxError(f"expected rois [regions, 4] and batch_indices [regions], found {rois.type} and {batch_indices.type}")
     rois = assume(rois, (simpler(rois.shape[0], batch_indices.shape[0]), rois.shape[1]))

@@ -7,13 +7,13 @@ import numpy as np
 from relayc.frontend.converter import Tensor, assume, constant, emit
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.onnx.ml.scores import DOMAIN, Labels, as_rows, check_transform, finished, transformed, two_scores
+from relayc.frontend.onnx.ml.scores import DOMAIN, Labels, Transform, as_rows, finished, transformed, two_scores
 from relayc.frontend.steps import binary, cast
 
 
 @converter(domain=DOMAIN)
 def LinearRegressor(
-    x: Tensor, *, coefficients: Sequence, intercepts: Sequence | None = None, post_transform: str = "NONE", targets: int = 1
+    x: Tensor, *, coefficients: Sequence, intercepts: Sequence | None = None, post_transform: Transform = "NONE", targets: int = 1
 ) -> Tensor:
     """Intercepts are used if there is one per target."""
     if targets < 1:
@@ -33,11 +33,10 @@ def LinearClassifier(
     classlabels_ints: Sequence | None = None,
     classlabels_strings: Sequence | None = None,
     multi_class: int = 0,
-    post_transform: str = "NONE",
+    post_transform: Transform = "NONE",
 ) -> tuple[Tensor, Tensor]:
     """There are as many scores as intercepts; a single one is that of the second of two classes, and gets no transform but PROBIT."""
     labels = Labels.of(classlabels_ints, classlabels_strings)
-    check_transform(post_transform)
     count = len(intercepts) if intercepts else len(labels)
     if count < 1 or (count > 1 and count != len(labels)):
         raise OnnxError(f"expected a label for each of {count} classes, found {len(labels)}")

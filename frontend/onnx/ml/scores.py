@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -12,7 +13,8 @@ from relayc.frontend.steps import add, binary, like, multiply, reshape, strided_
 
 DOMAIN = "ai.onnx.ml"
 
-TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
+Transform = Literal["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"]
+TRANSFORMS = get_args(Transform)
 """Values of post_transform, in the order of their numeric codes."""
 
 _PROBIT_A, _PROBIT_PI = 0.147, 3.14159
@@ -23,8 +25,7 @@ _NO_SCORE = 1e-7
 
 
 def transformed(scores: Tensor, transform: str) -> Tensor:
-    """Scores float32 [rows, scores] after a post_transform. Raises OnnxError for one that ONNX does not have."""
-    check_transform(transform)
+    """Scores float32 [rows, scores] after a post_transform."""
     if transform == "SOFTMAX":
         return emit("nn.softmax", scores, axis=1)
     if transform == "LOGISTIC":
@@ -32,12 +33,6 @@ def transformed(scores: Tensor, transform: str) -> Tensor:
     if transform == "SOFTMAX_ZERO":
         return _softmax_zero(scores)
     return _probit(scores) if transform == "PROBIT" else scores
-
-
-def check_transform(transform: str) -> None:
-    """Raises OnnxError for a post_transform that ONNX does not have."""
-    if transform not in TRANSFORMS:
-        raise OnnxError(f"attribute post_transform: expected one of {', '.join(TRANSFORMS)}, found {transform!r}")
 
 
 def _softmax_zero(scores: Tensor) -> Tensor:
@@ -63,7 +58,6 @@ def _probit(scores: Tensor) -> Tensor:
 
 def finished(scores: Tensor, transform: str) -> Tensor:
     """The result of a regressor for scores [rows, targets], float32: for a single target, only PROBIT transforms."""
-    check_transform(transform)
     return transformed(scores, transform if scores.shape[1] != 1 or transform == "PROBIT" else "NONE")
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Literal
 
 import numpy as np
 
@@ -10,9 +11,10 @@ from relayc.frontend.converter import Tensor, assume, constant, emit
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.ml.linear import linear_scores
-from relayc.frontend.onnx.ml.scores import DOMAIN, Labels, as_rows, check_transform, finished, transformed, two_scores
+from relayc.frontend.onnx.ml.scores import DOMAIN, Labels, Transform, as_rows, finished, transformed, two_scores
 from relayc.frontend.steps import add, binary, cast, like, multiply, reshape, transpose
 
+KernelType = Literal["LINEAR", "POLY", "RBF", "SIGMOID"]
 _LEAST_PROBABILITY = 1e-7
 """Of one of two classes, and its distance from 1 at least."""
 
@@ -29,8 +31,6 @@ class Kernel:
     @staticmethod
     def of(name: str, parameters: Sequence | None) -> "Kernel":
         """The kernel in attributes. Raises OnnxError."""
-        if name not in ("LINEAR", "POLY", "RBF", "SIGMOID"):
-            raise OnnxError(f"attribute kernel_type: expected LINEAR, POLY, RBF or SIGMOID, found {name!r}")
         if parameters and len(parameters) != 3:
             raise OnnxError(f"attribute kernel_params: expected gamma, coef0 and degree, found {len(parameters)} numbers")
         return Kernel(name, *(float(v) for v in parameters or ()))
@@ -74,10 +74,10 @@ def SVMRegressor(
     *,
     coefficients: Sequence,
     kernel_params: Sequence | None = None,
-    kernel_type: str = "LINEAR",
+    kernel_type: KernelType = "LINEAR",
     n_supports: int = 0,
     one_class: int = 0,
-    post_transform: str = "NONE",
+    post_transform: Transform = "NONE",
     rho: Sequence,
     support_vectors: Sequence | None = None,
 ) -> Tensor:
@@ -108,8 +108,8 @@ def SVMClassifier(
     classlabels_strings: Sequence | None = None,
     coefficients: Sequence,
     kernel_params: Sequence | None = None,
-    kernel_type: str = "LINEAR",
-    post_transform: str = "NONE",
+    kernel_type: KernelType = "LINEAR",
+    post_transform: Transform = "NONE",
     prob_a: Sequence | None = None,
     prob_b: Sequence | None = None,
     rho: Sequence,
@@ -118,7 +118,6 @@ def SVMClassifier(
 ) -> tuple[Tensor, Tensor]:
     """Without support vectors it is a linear model of one row of coefficients for each class."""
     labels = Labels.of(classlabels_ints, classlabels_strings)
-    check_transform(post_transform)
     if not sum(vectors_per_class or ()):
         return _linear(x, coefficients, rho, labels, post_transform)
     machines = _Machines.of(coefficients, rho, vectors_per_class or (), labels)

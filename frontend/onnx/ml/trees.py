@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import Literal, get_args
 
 import numpy as np
 from typing_extensions import Unpack
@@ -15,8 +16,8 @@ from relayc.frontend.onnx.ml.scores import (
     DOMAIN,
     TRANSFORMS,
     Labels,
+    Transform,
     as_rows,
-    check_transform,
     column,
     finished,
     transformed,
@@ -25,7 +26,8 @@ from relayc.frontend.onnx.ml.scores import (
 from relayc.frontend.onnx.ml.tables import Tables, make_tables
 from relayc.frontend.steps import add, binary, cast, divide, like
 
-AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
+Aggregate = Literal["AVERAGE", "SUM", "MIN", "MAX"]
+AGGREGATES = get_args(Aggregate)
 """Values of aggregate_function, in the order of their numeric codes."""
 
 
@@ -51,8 +53,6 @@ class Walked:
 
     def aggregated(self, function: str) -> Tensor:
         """The weights of the leaves of each row, joined for each target, [rows, targets]: 0 for one that no leaf has a weight for."""
-        if function not in AGGREGATES:
-            raise OnnxError(f"attribute aggregate_function: expected one of {', '.join(AGGREGATES)}, found {function!r}")
         if function in ("SUM", "AVERAGE"):
             total = self._joined(self.nodes.weights, "sum")
             return total if function == "SUM" else divide(total, float(len(self.nodes.roots)))
@@ -87,11 +87,11 @@ def _rows(x: Tensor) -> Tensor:
 def TreeEnsembleRegressor(
     x: Tensor,
     *,
-    aggregate_function: str = "SUM",
+    aggregate_function: Aggregate = "SUM",
     base_values: Sequence | None = None,
     base_values_as_tensor: np.ndarray | None = None,
     n_targets: int | None = None,
-    post_transform: str = "NONE",
+    post_transform: Transform = "NONE",
     target_ids: Sequence,
     target_nodeids: Sequence,
     target_treeids: Sequence,
@@ -180,11 +180,10 @@ def TreeEnsembleClassifier(
     class_weights_as_tensor: np.ndarray | None = None,
     classlabels_int64s: Sequence | None = None,
     classlabels_strings: Sequence | None = None,
-    post_transform: str = "NONE",
+    post_transform: Transform = "NONE",
     **own: Unpack[NodeAttributes],
 ) -> tuple[Tensor, Tensor]:
     labels = Labels.of(classlabels_int64s, classlabels_strings)
-    check_transform(post_transform)
     if not len(labels):
         raise OnnxError("attribute classlabels_int64s: expected at least one label, found none")
     x = _rows(x)

@@ -149,7 +149,7 @@ REFUSED = [
     ("int32[2] x", "y = RandomNormalLike(x)", "attribute dtype: expected a floating-point type, found int32"),
     ("float[2] x", "y = Multinomial(x)", "expected logarithms of probabilities [batch, classes], found [2]"),
     ("float[2, 3] x", "y = Multinomial<dtype = 1>(x)", "attribute dtype: expected int32 or int64, found float32"),
-    ("uint8[n] x", 'y = ImageDecoder<pixel_format = "CMYK">(x)', "attribute pixel_format: expected RGB, BGR, Grayscale, found 'CMYK'"),
+    ("uint8[n] x", 'y = ImageDecoder<pixel_format = "CMYK">(x)', "attribute pixel_format: expected RGB, BGR or Grayscale, found 'CMYK'"),
     ("uint8[n, 2] x", "y = ImageDecoder(x)", "input encoded_stream: expected a vector of uint8, found"),
     ("int8[n] x", "y = ImageDecoder(x)", "input encoded_stream: expected a vector of uint8, found"),
     # Resampling.
@@ -161,10 +161,14 @@ REFUSED = [
     (
         "float[2, 3] x, float[2] s = {2, 2}",
         'y = Resize<mode = "area">(x, , s)',
-        "attribute mode: expected nearest, linear, cubic, found 'area'",
+        "attribute mode: expected nearest, linear or cubic, found 'area'",
     ),
-    ("float[2, 3] x, float[2] s", 'y = Resize<mode = "area">(x, , s)', "attribute mode: expected nearest, linear, cubic, found 'area'"),
-    ("9: float[2, 3] x, float[2] s", 'y = Upsample<mode = "area">(x, s)', "attribute mode: expected nearest, linear, cubic, found 'area'"),
+    ("float[2, 3] x, float[2] s", 'y = Resize<mode = "area">(x, , s)', "attribute mode: expected nearest, linear or cubic, found 'area'"),
+    (
+        "9: float[2, 3] x, float[2] s",
+        'y = Upsample<mode = "area">(x, s)',
+        "attribute mode: expected nearest, linear or cubic, found 'area'",
+    ),
     ("float[2, 3] x, float[1] s = {2}", "y = Resize(x, , s)", "input scales: expected 2 values, found 1"),
     ("float[2, 3] x, float[2] s = {2, -1}", "y = Resize(x, , s)", "input scales: expected sizes of 0 or more, found -3.0"),
     (
@@ -724,7 +728,7 @@ REFUSED = [
         "attribute imputed_value_int64s: expected values for data of type int64, found none",
     ),
     ("float x", "y = ai.onnx.ml.Imputer<imputed_value_floats = [1.0]>(x)", "input X: expected features, found a scalar"),
-    ("float[2, 3] x", 'y = ai.onnx.ml.Normalizer<norm = "L3">(x)', "attribute norm: expected one of MAX, L1, L2, found 'L3'"),
+    ("float[2, 3] x", 'y = ai.onnx.ml.Normalizer<norm = "L3">(x)', "attribute norm: expected MAX, L1 or L2, found 'L3'"),
     ("float x", 'y = ai.onnx.ml.Normalizer<norm = "L1">(x)', "input X: expected rank 1 or 2, found []"),
     ("float[1, 2, 3] x", 'y = ai.onnx.ml.Normalizer<norm = "L1">(x)', "input X: expected rank 1 or 2, found [1, 2, 3]"),
     *(
@@ -735,7 +739,7 @@ REFUSED = [
                 "coefficients = [1.0, 2.0, 3.0], targets = 2",
                 "attribute coefficients: expected 2 rows of the same length, found 3 numbers",
             ),
-            ('coefficients = [1.0, 2.0, 3.0], post_transform = "RELU"', "attribute post_transform: expected one of"),
+            ('coefficients = [1.0, 2.0, 3.0], post_transform = "RELU"', "attribute post_transform: expected NONE, SOFTMAX, LOGISTIC"),
         )
     ),
     (
@@ -841,8 +845,8 @@ TREES = [
     ),
     (REGRESSOR, {"nodes_nodeids": [0, 1, 1]}, "expected each node of a tree once, found one twice"),
     (REGRESSOR, {"nodes_featureids": [-1, 0, 0]}, "expected the number of a feature in [0, 2147483648), found -1"),
-    (REGRESSOR, {"aggregate_function": "MEDIAN"}, "attribute aggregate_function: expected one of"),
-    (REGRESSOR, {"post_transform": "RELU"}, "attribute post_transform: expected one of"),
+    (REGRESSOR, {"aggregate_function": "MEDIAN"}, "attribute aggregate_function: expected AVERAGE, SUM, MIN or MAX, found 'MEDIAN'"),
+    (REGRESSOR, {"post_transform": "RELU"}, "attribute post_transform: expected NONE, SOFTMAX, LOGISTIC"),
     (REGRESSOR, {"nodes_values_as_tensor": np.float32([0.5, 0, 0])}, "attribute nodes_values: expected a list or a tensor, found both"),
     (CLASSIFIER, {"classlabels_int64s": []}, "attribute classlabels_int64s: expected at least one label, found none"),
     (CLASSIFIER, {"base_values": [1.0]}, "attribute base_values: expected one for each of 3 classes, found 1"),

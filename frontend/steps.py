@@ -1,7 +1,7 @@
 """Small steps that several converters share: identities are not emitted, and known values stay known."""
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from math import prod
 from typing import Any
 
@@ -115,20 +115,10 @@ def binary(relay_name: str, x: Tensor, y: Tensor | float) -> Tensor:
     return emit(relay_name, x, y if isinstance(y, Tensor) else like(y, x))
 
 
-def add(x: Tensor, y: Tensor | float) -> Tensor:
-    return binary("add", x, y)
-
-
-def subtract(x: Tensor, y: Tensor | float) -> Tensor:
-    return binary("subtract", x, y)
-
-
-def multiply(x: Tensor, y: Tensor | float) -> Tensor:
-    return binary("multiply", x, y)
-
-
-def divide(x: Tensor, y: Tensor | float) -> Tensor:
-    return binary("divide", x, y)
+add = partial(binary, "add")
+subtract = partial(binary, "subtract")
+multiply = partial(binary, "multiply")
+divide = partial(binary, "divide")
 
 
 def variadic(relay_name: str, first: Tensor, *rest: Tensor) -> Tensor:

@@ -113,7 +113,9 @@ def Compress(x: Tensor, condition: Tensor, *, axis: int | None = None) -> Tensor
     return emit("take", data, constant(chosen.astype(np.int64)), axis=along, mode="clip")
 
 
-converter("NonZero", since=9)(nonzero)
+@converter(since=9)
+def NonZero(x: Tensor) -> Tensor:
+    return nonzero(x)
 
 
 @converter(since=11)

@@ -26,7 +26,7 @@ _BY_PARTS = (
     *("cat", "slice", "select", "narrow_copy", "split", "split_with_sizes", "unsafe_split", "unbind"),
     *("diagonal", "unfold", "as_strided", "repeat", "flip", "roll"),
     *("alias", "clone", "detach", "lift_fresh_copy", "lift_fresh"),
-    *("index_select", "gather", "index", "_unsafe_index", "slice_scatter", "diagonal_scatter"),
+    *("index_select", "take", "gather", "index", "_unsafe_index", "slice_scatter", "diagonal_scatter"),
     *("index_put", "_unsafe_index_put", "scatter", "scatter_add", "copy", "constant_pad_nd"),
     *("full", "full_like", "new_full", "scalar_tensor", "where", "sum", "mean", "cumsum", "add", "sub", "neg"),
     *(form for name in ("zeros", "empty") for form in (name, f"{name}_like", f"new_{name}")),

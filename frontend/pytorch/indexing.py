@@ -51,6 +51,11 @@ def index_select(self: Tensor, dim: int, index: Tensor) -> Tensor:
     return emit("take", self, reshape(index, (prod(index.shape),)), axis=axis_of(dim, self.rank), mode="raise")
 
 
+@aten("take")
+def take(self: Tensor, index: Tensor) -> Tensor:
+    return emit("take", flat(self), index, axis=0, mode="raise")
+
+
 @aten("gather")
 def gather(self: Tensor, dim: int, index: Tensor) -> Tensor:
     if self.rank == 0 or index.rank == 0:

@@ -23,6 +23,44 @@ def serial(variables: Sequence[Var], evaluator: Evaluator) -> Iterator[None]:
 
 
 @contextmanager
+def loop(
+    low: ir.Value | Size, high: ir.Value | Size, evaluator: Evaluator, step: int = 1, below: Size | None = None, name: str = "i"
+) -> Iterator[Index]:
+    """A loop from `low` to before `high`, which yields its index.
+
+    Args:
+      below: what all indices are below; `high` by default, which is a size then.
+      name: of the variable of the loop.
+    """
+    var = _counter(low, high if below is None else below, step, name)
+    with emit.for_loop(low, high, step, var), evaluator.scope():
+        yield Index.of(var)
+
+
+@contextmanager
+def carrying(
+    low: ir.Value | Size,
+    high: ir.Value | Size,
+    evaluator: Evaluator,
+    values: Sequence[ir.Value],
+    step: int = 1,
+    below: Size | None = None,
+    name: str = "i",
+) -> Iterator[tuple[Index, emit.Serial]]:
+    """The same loop with values that an iteration passes to the next; yields the loop, too. Its body ends in `emit.yield_values`."""
+    var = _counter(low, high if below is None else below, step, name)
+    with emit.for_loop(low, high, step, var, values) as made, evaluator.scope():
+        yield Index.of(var), made
+
+
+def _counter(low: ir.Value | Size, below: Size, step: int, name: str) -> Var:
+    """The variable of a loop from `low` on, whose values are below a size."""
+    first = 0 if isinstance(low, ir.Value) else low
+    last = first + (below - 1 - first) // step * step
+    return Var(first, last, step=step if first is low and first % step == 0 else 1, name=name)
+
+
+@contextmanager
 def parallel(variables: Sequence[Var], evaluator: Evaluator, work: Size = 0, grain: int = 0) -> Iterator[None]:
     """One parallel loop over a box of variables; if `work` is a symbolic size, parallel only from `grain` on (see emit.parallel_loop)."""
     with emit.parallel_loop(variables, work, grain), evaluator.scope():
@@ -99,10 +137,9 @@ def carried(
         for number in range(count):
             values = body(Index(number), list(values))
         return list(values)
-    var = Var.below(count, name=name)
-    with emit.for_loop(0, count, 1, var, values) as loop, evaluator.scope():
-        emit.yield_values(body(Index.of(var), list(loop.inner_iter_args)))
-    return list(loop.results)
+    with carrying(0, count, evaluator, values, name=name) as (at, made):
+        emit.yield_values(body(at, list(made.inner_iter_args)))
+    return list(made.results)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Var
 from relayc.pipelines.emission.sizes import size_product, size_value
 from relayc.pipelines.tir.values.evaluator import Evaluator
-from relayc.pipelines.tir.values.nest import TileRun, run_of_tiles
+from relayc.pipelines.tir.values.nest import TileRun, carrying, loop, run_of_tiles
 from relayc.pipelines.tir.values.vectors import is_byte_table
 from relayc.symbolic import maximum, symbol
 
@@ -28,6 +28,34 @@ def test_loops_and_sizes() -> None:
                 with pytest.raises(KeyError, match="n: a symbolic size outside of a function that takes symbols"):
                     use(symbol("n"))
         assert "parallel_if" not in str(module) and "arith.cmpi" not in str(module)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "below", "bounds", "divisor"),
+    [
+        ((0, 10, 4), None, (0, 8), 4),
+        ((3, 10, 4), None, (3, 7), 1),
+        ((0, None, 4), 12, (0, 8), 4),
+        ((None, None, 1), 5, (0, 4), 1),
+        ((None, 7, 2), None, (0, 6), 1),
+    ],
+)
+def test_the_index_of_a_loop_is_within_what_is_known_of_it(numbers, below, bounds, divisor) -> None:
+    """None stands for a value of the running program; from there on, any index may be the first."""
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.create()
+        with ir.InsertionPoint(module.body):
+            function = func.FuncOp("f", ([], []))
+        with ir.InsertionPoint(function.add_entry_block()):
+            value = emit.index_constant(2)
+            low, high = (value if number is None else number for number in numbers[:2])
+            with loop(low, high, Evaluator({}), step=numbers[2], below=below) as index:
+                assert (index.bounds(), index.divisor) == (bounds, divisor)
+            with carrying(low, high, Evaluator({}), [value], step=numbers[2], below=below) as (index, made):
+                assert (index.bounds(), index.divisor) == (bounds, divisor)
+                emit.yield_values(made.inner_iter_args)
+            func.ReturnOp([])
+        assert module.operation.verify() and str(module).count("scf.for") == 2
 
 
 def test_constants_are_emitted_once() -> None:

@@ -93,19 +93,16 @@ class _TransformKernel:
                 with self.evaluator.scope():
                     self._tile({**point, inner: Index(part[0])})
             else:
-                var = Var(part[0], part[-1], name="t")
-                with emit.for_loop(part[0], part.stop, 1, var), self.evaluator.scope():
-                    self._tile({**point, inner: Index.of(var)})
+                with nest.loop(part[0], part.stop, self.evaluator, name="t") as var:
+                    self._tile({**point, inner: var})
 
     def _any_number(self, point: dict[int, Index], inner: int, extent: Size) -> None:
         """The same for a number of tiles that only a call knows: the ends in one code, whose indices may be any."""
-        end = Var(0, 1, name="end")
-        with emit.for_loop(0, minimum(extent, 2), 1, end), self.evaluator.scope():
-            place = emit.materialize(Index(0, {end: extent - 1}))
+        with nest.loop(0, minimum(extent, 2), self.evaluator, below=2, name="end") as end:
+            place = emit.materialize(end * (extent - 1))
             self._tile({**point, inner: Index.of(Var.below(extent, place, name="t"))})
-        var = Var(1, extent - 2, name="t")
-        with emit.for_loop(1, extent - 1, 1, var), self.evaluator.scope():
-            self._tile({**point, inner: Index.of(var)})
+        with nest.loop(1, extent - 1, self.evaluator, name="t") as var:
+            self._tile({**point, inner: var})
 
     def _tile(self, point: dict[int, Index]) -> None:
         for start in range(0, self.lanes, self.width):
@@ -165,11 +162,12 @@ class _TransformKernel:
         size = len(values)
         for n, value in enumerate(v for line in values for v in line):
             vectors.store(value, tile, Index(n * self.width))
-        p, q = Var.below(size, name="p"), Var.below(size, name="q")
         rows, columns = self._count(point, self.t.a), self._count(point, self.t.b)
-        with emit.for_loop(0, rows, 1, p), emit.for_loop(0, columns, 1, q), self.evaluator.scope():
-            value = vectors.load(tile, Index(0, {p: size * self.width, q: self.width}), self.width)
-            self._store_element(point, Index.of(p), Index.of(q), value)
+        with (
+            nest.loop(0, rows, self.evaluator, below=size, name="p") as p,
+            nest.loop(0, columns, self.evaluator, below=size, name="q") as q,
+        ):
+            self._store_element(point, p, q, vectors.load(tile, (p * size + q) * self.width, self.width))
 
     def _count(self, point: dict[int, Index], loop: int) -> ir.Value:
         """How many rows of the matrix have results that are kept at a tile."""

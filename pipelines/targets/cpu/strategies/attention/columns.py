@@ -13,7 +13,7 @@ from math import prod
 from relayc.dialects.mlir import ir
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission import emit
-from relayc.pipelines.emission.index import Index, Var, even_runs
+from relayc.pipelines.emission.index import Index, even_runs
 from relayc.pipelines.targets.cpu.strategies.attention.kernel import ContextKernel, Version, emit_versions, has_few_rows
 from relayc.pipelines.targets.cpu.strategies.attention.parameters import AttentionParameters, tuned_parameters
 from relayc.pipelines.targets.cpu.strategies.attention.query_tiles import Parts, QueryTile, QueryTiles, multiply_add
@@ -95,9 +95,8 @@ class ColumnAttention(QueryTiles, ContextKernel):
         with self.evaluator.lanes(self.p.lanes) as lane:
             self.lane = lane
             self._each_tile(row, first, count, self._start_tile)
-            number = Var.below(self.strips.blocks, name="keys")
-            with nest.serial([number], self.evaluator):
-                keys = self.strips.block(Index.of(number) if number.high != 0 else Index())
+            with nest.loop(0, self.strips.blocks, self.evaluator, name="keys") as number:
+                keys = self.strips.block(number if self.strips.blocks != 1 else Index())
                 self._convert(row, keys)
                 self._each_tile(row, first, count, lambda tile: self._tile(tile, keys))
             self._each_tile(row, first, count, self._finish_tile)
@@ -108,9 +107,8 @@ class ColumnAttention(QueryTiles, ContextKernel):
         return self.evaluator.divide(block * self.tiles, self.blocks, "quotient")
 
     def _each_tile(self, row: list[Index], first: Index, count: ir.Value | int, body: Callable[[QueryTile], None]) -> None:
-        number = Var.below(self.block_tiles, name="tile")
-        with emit.for_loop(0, count, 1, number), self.evaluator.scope():
-            p, place = self.p, Index.of(number) if self.block_tiles > 1 else Index()
+        with nest.loop(0, count, self.evaluator, below=self.block_tiles, name="tile") as number:
+            p, place = self.p, number if self.block_tiles > 1 else Index()
             body(QueryTile(place, first + place, row, [self._start(first + place, j) for j in range(p.vectors)]))
 
     # ---- a tile
@@ -125,8 +123,7 @@ class ColumnAttention(QueryTiles, ContextKernel):
                 self._keep("rows", tile.number * 2 + position, j, self._initial(node))
 
         self._each_vector(tile, start_vector)
-        element = Var.below(self.width, name="e")
-        with emit.for_loop(0, self.width, 1, element), self.evaluator.scope():
+        with nest.loop(0, self.width, self.evaluator, name="e") as element:
             for j in range(p.vectors):
                 self._keep("context", tile.number * self.width + element, j, self._initial(a.context))
 
@@ -157,9 +154,8 @@ class ColumnAttention(QueryTiles, ContextKernel):
         self._weights(tile, count, largest, growth)
         start = 0
         for size, number in self._runs():
-            element = Var(start, start + (number - 1) * size, name="e")
-            with emit.for_loop(start, start + number * size, size, element), self.evaluator.scope():
-                self._add(tile, keys.base, count, Index.of(element), size, growth)
+            with nest.loop(start, start + number * size, self.evaluator, step=size, name="e") as element:
+                self._add(tile, keys.base, count, element, size, growth)
             start += number * size
 
     def _finish_scores(self, tile: QueryTile, keys: KeyBlock, parts: Parts, count: ir.Value, largest: list[ir.Value]) -> list[ir.Value]:
@@ -167,11 +163,10 @@ class ColumnAttention(QueryTiles, ContextKernel):
         begin: ir.Value | int = 0
         for counts, node in parts:
             end = count if counts is parts[-1][0] else self.strips.keys_of(keys, counts)
-            key = Var.below(self.block_keys, name="k")
-            with emit.for_loop(begin, end, 1, key, largest) as loop, self.evaluator.scope():
-                place = Index.of(key) + self.strips.before
+            with nest.carrying(begin, end, self.evaluator, largest, below=self.block_keys, name="k") as (key, loop):
+                place = key + self.strips.before
                 products = [self._vector("scores", place, j) for j in range(self.p.vectors)]
-                emit.yield_values(self._score(tile, keys.base, [(Index.of(key), place)], node, products, list(loop.inner_iter_args)))
+                emit.yield_values(self._score(tile, keys.base, [(key, place)], node, products, list(loop.inner_iter_args)))
             begin, largest = end, list(loop.results)
         return largest
 
@@ -195,9 +190,9 @@ class ColumnAttention(QueryTiles, ContextKernel):
     ) -> list[ir.Value]:
         """Scores of strips of one size, which begin at key `first` of the block; returns the maximum so far. Without a node that computes
         the scores, only the products."""
-        strip = Var.below(self.p.strips, name="s")
-        with emit.for_loop(*strips, 1, strip, largest) as loop, self.evaluator.scope():
-            start = self.strips.start(keys, kind, Index.of(strip), first)
+        begin, end = strips
+        with nest.carrying(begin, end, self.evaluator, largest, below=self.p.strips, name="s") as (strip, loop):
+            start = self.strips.start(keys, kind, strip, first)
             places = [self.strips.key(keys, kind, start + i) for i in range(self.strips.sizes[kind])]
             products = self._products("query", "key", self.a.product, tile, keys.base, places)
             rows = [start + self.strips.before + i for i in range(len(places))]
@@ -236,11 +231,10 @@ class ColumnAttention(QueryTiles, ContextKernel):
         for j, factor in enumerate(growth):
             self._keep("rows", tile.number * 2, j, largest[j])
             totals.append(emit.arith("mulf", self._vector("rows", tile.number * 2 + 1, j), factor))
-        key = Var.below(self.block_keys, name="k")
-        with emit.for_loop(0, count, 1, key, totals) as loop, self.evaluator.scope():
+        with nest.carrying(0, count, self.evaluator, totals, below=self.block_keys, name="k") as (key, loop):
             sums = []
             for j, total in enumerate(loop.inner_iter_args):
-                place = Index.of(key) + self.strips.before
+                place = key + self.strips.before
                 weight = self._weight(self._vector("scores", place, j), largest[j])
                 self._keep("scores", place, j, weight)
                 sums.append(emit.arith("addf", total, weight))
@@ -253,10 +247,9 @@ class ColumnAttention(QueryTiles, ContextKernel):
         p = self.p
         places = [(tile.number * self.width + start + i, j) for i in range(size) for j in range(p.vectors)]
         sums = [emit.arith("mulf", self._vector("context", row, j), growth[j]) for row, j in places]
-        key = Var.below(self.block_keys, name="k")
-        with emit.for_loop(0, count, 1, key, sums) as loop, self.evaluator.scope():
-            weights = [self._vector("scores", Index.of(key) + self.strips.before, j) for j in range(p.vectors)]
-            factors = [self._factor("value", self.a.context, tile, base, Index.of(key), start + i) for i in range(size)]
+        with nest.carrying(0, count, self.evaluator, sums, below=self.block_keys, name="k") as (key, loop):
+            weights = [self._vector("scores", key + self.strips.before, j) for j in range(p.vectors)]
+            factors = [self._factor("value", self.a.context, tile, base, key, start + i) for i in range(size)]
             emit.yield_values(multiply_add(factors, weights, list(loop.inner_iter_args)))
         for (row, j), value in zip(places, loop.results, strict=True):
             self._keep("context", row, j, value)
@@ -279,9 +272,8 @@ class ColumnAttention(QueryTiles, ContextKernel):
             return self._result(row, element, context(element), self._vector("rows", tile.number * 2 + 1, j))
 
         if self.is_rolled and self.kernel.results[0].element == self.wide:
-            along = Var.below(self.width, name="e")
-            with emit.for_loop(0, self.width, 1, along), self.evaluator.scope():
-                self._keep("context", tile.number * self.width + along, j, result(Index.of(along)))
+            with nest.loop(0, self.width, self.evaluator, name="e") as along:
+                self._keep("context", tile.number * self.width + along, j, result(along))
             result = context
 
         with self._along(self.width, self.p.lanes) as (start, lanes):

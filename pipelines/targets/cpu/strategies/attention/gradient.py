@@ -109,26 +109,24 @@ class GradientAttention(QueryTiles):
                 self._transpose(name, node, extent, tile, j, start)
         self._copy_rows("query_rows", a.d_key, tile)
         self._copy_rows("grad_rows", a.d_value, tile)
-        number = Var.below(self.strips.blocks, name="keys")
-        with nest.serial([number], self.evaluator):
-            keys = self.strips.block(Index.of(number) if number.high != 0 else Index())
+        with nest.loop(0, self.strips.blocks, self.evaluator, name="keys") as number:
+            keys = self.strips.block(number if self.strips.blocks != 1 else Index())
             self._convert(tile.row, keys)
             self._seen(tile, keys, lambda parts: self._block(tile, keys, parts))
 
     def _copy_rows(self, name: str, node: Node, tile: QueryTile) -> None:
         """The second operand of a product of the queries of a tile, as it is multiplied."""
         extent, structured, casts = self._extent(node), node.structured, multiply_add_casts(node.structured)
-        query = Var.below(self.p.lanes, name="q")
         for j, first in enumerate(tile.starts):
             with (
-                nest.serial([query], self.evaluator),
+                nest.loop(0, self.p.lanes, self.evaluator, name="q") as query,
                 self._along(extent, self.p.lanes) as (start, lanes),
                 self.evaluator.along(lanes) as lane,
             ):
-                point = [*self._row(tile, first, Index.of(query)), Index(), start + lane]
+                point = [*self._row(tile, first, query), Index(), start + lane]
                 value = self.evaluator.at(structured.inputs[1], self.evaluator.apply(structured.maps[1], point))
                 value = emit.convert(emit.broadcast(value, lanes), casts[1] if casts is not None else [])
-                self._store(name, (Index.of(query) + j * self.p.lanes) * extent + start + lane, value)
+                self._store(name, (query + j * self.p.lanes) * extent + start + lane, value)
 
     # ---- a tile and a block of keys
 
@@ -145,9 +143,8 @@ class GradientAttention(QueryTiles):
             self._weights(tile, keys.base, (begin, end), node, of_rows)
             begin = end
         for kind, size, first in self.strips.kinds(keys):
-            strip = Var.below(self.p.strips, name="s")
-            with emit.for_loop(0, counts[kind], 1, strip), self.evaluator.scope():
-                self._add_to_keys(tile, keys.base, self.strips.start(keys, kind, Index.of(strip), first), size)
+            with nest.loop(0, counts[kind], self.evaluator, below=self.p.strips, name="s") as strip:
+                self._add_to_keys(tile, keys.base, self.strips.start(keys, kind, strip, first), size)
         self._add_to_queries(tile, keys.base, count)
 
     def _of_row(self, tile: QueryTile, j: int) -> ir.Value:
@@ -162,9 +159,8 @@ class GradientAttention(QueryTiles):
 
     def _all_products(self, tile: QueryTile, keys: KeyBlock, count: ir.Value, kind: int, first: Index) -> None:
         """The products of query and key, and of grad and value, of strips of one size."""
-        strip = Var.below(self.p.strips, name="s")
-        with emit.for_loop(0, count, 1, strip), self.evaluator.scope():
-            start = self.strips.start(keys, kind, Index.of(strip), first)
+        with nest.loop(0, count, self.evaluator, below=self.p.strips, name="s") as strip:
+            start = self.strips.start(keys, kind, strip, first)
             places = [start + i for i in range(self.strips.sizes[kind])]
             for target, vector, factor, node in (
                 ("weights", "query", "key", self.a.product),
@@ -175,9 +171,8 @@ class GradientAttention(QueryTiles):
 
     def _weights(self, tile: QueryTile, base: Index, keys: tuple[ir.Value | int, ir.Value], node: Node, of_rows: list[ir.Value]) -> None:
         """Products become weights and derivatives of scores; `node` computes the scores of the keys."""
-        a, key = self.a, Var.below(self.block_keys, name="k")
-        with emit.for_loop(*keys, 1, key), self.evaluator.scope():
-            place = Index.of(key)
+        a, (begin, end) = self.a, keys
+        with nest.loop(begin, end, self.evaluator, below=self.block_keys, name="k") as place:
             for j, of_row in enumerate(of_rows):
                 point = [*self._row(tile, tile.starts[j], Index.of(self.lane)), base + place]
                 self._remember_turned(point, place, j)
@@ -222,9 +217,8 @@ class GradientAttention(QueryTiles):
             for j, first in enumerate(tile.starts):
                 begin = 0
                 for size, number in even_runs(lanes, self._most_rows(runs[1])):
-                    query = Var(begin, begin + (number - 1) * size, name="q")
-                    with emit.for_loop(begin, begin + number * size, size, query), self.evaluator.scope():
-                        queries = [Index.of(query) + i for i in range(size)]
+                    with nest.loop(begin, begin + number * size, self.evaluator, step=size, name="q") as query:
+                        queries = [query + i for i in range(size)]
                         points = [[*self._row(tile, first, q), Index()] for q in queries]
                         places = [linearize(point, a.d_query.shape) for point in points]
                         self._add(self.outputs[0], places, runs, ("scores", [q + j * lanes for q in queries], width), count, factor)
@@ -260,13 +254,13 @@ class GradientAttention(QueryTiles):
         """
         begin, size, number, lanes = runs
         name, starts, stride = coefficients
-        column = Var(begin, begin + (number - 1) * size * lanes, name="e")
-        with emit.for_loop(begin, begin + number * size * lanes, size * lanes, column), self.evaluator.along(lanes) as lane:
-            elements = [Index.of(column) + lane + i * lanes for i in range(size)]
+        with (
+            nest.loop(begin, begin + number * size * lanes, self.evaluator, step=size * lanes, name="e") as column,
+            self.evaluator.along(lanes) as lane,
+        ):
+            elements = [column + lane + i * lanes for i in range(size)]
             sums = [self.evaluator.load_from(output, self.wide, place + element) for place in places for element in elements]
-            step = Var.below(count if isinstance(count, int) else self.block_keys, name="i")
-            with emit.for_loop(0, count, 1, step, sums) as loop, self.evaluator.scope():
-                at = Index.of(step)
+            with nest.carrying(0, count, self.evaluator, sums, below=count if isinstance(count, int) else self.block_keys) as (at, loop):
                 factors = [factor(at, element) for element in elements]
                 weights = [emit.broadcast(self._load(name, start + at * stride), lanes) for start in starts]
                 emit.yield_values(multiply_add(weights, factors, list(loop.inner_iter_args)))

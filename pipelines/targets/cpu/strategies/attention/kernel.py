@@ -111,9 +111,8 @@ class AttentionKernel(AttentionCode, ABC):
         """A loop over the vectors of an extent, the last of which starts early rather than ending late, or over its elements where it is
         shorter than a vector: yields the start and the lanes."""
         lanes = lanes if extent >= lanes else 1
-        step = Var(0, (extent - 1) // lanes * lanes, step=lanes, name="v")
-        with emit.for_loop(0, extent, lanes, step), self.evaluator.scope():
-            yield emit.at_most(Index.of(step), extent - lanes), lanes
+        with nest.loop(0, extent, self.evaluator, step=lanes, name="v") as step:
+            yield emit.at_most(step, extent - lanes), lanes
 
 
 class ContextKernel(ContextCode, AttentionKernel):

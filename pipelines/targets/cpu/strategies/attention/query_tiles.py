@@ -90,9 +90,8 @@ class QueryTiles(AttentionKernel):
             for j, start in enumerate(tile.starts):
                 body(j, start)
             return
-        number = Var.below(self.p.vectors, name="j")
-        with emit.for_loop(0, self.p.vectors, 1, number), self.evaluator.scope():
-            body(Index.of(number), self._start(tile.of_head, Index.of(number)))
+        with nest.loop(0, self.p.vectors, self.evaluator, name="j") as number:
+            body(number, self._start(tile.of_head, number))
 
     def _start(self, tile: Index, j: Index | int) -> Index:
         """The query with which vector `j` of a tile starts."""
@@ -103,16 +102,15 @@ class QueryTiles(AttentionKernel):
         for name, node, extent in (("key", self.a.product, self.depth), ("value", self.a.by_value, self.width)):
             if name not in self.buffers:
                 continue
-            key = Var.below(self.block_keys, name="k")
+            first, end = self.strips.first_kept(keys), self.strips.keys_of(keys, keys.counts)
             with (
-                emit.for_loop(self.strips.first_kept(keys), self.strips.keys_of(keys, keys.counts), 1, key),
-                self.evaluator.scope(),
+                nest.loop(first, end, self.evaluator, below=self.block_keys, name="k") as key,
                 self._along(extent, self.p.lanes) as (start, lanes),
                 self.evaluator.along(lanes) as lane,
             ):
                 along = start + lane
                 value = self._operand(node, 1, [*row, keys.base + key, along])
-                self._store(name, (Index.of(key) + self.strips.before) * extent + along, value)
+                self._store(name, (key + self.strips.before) * extent + along, value)
 
     # ---- a tile
 
@@ -178,13 +176,13 @@ class QueryTiles(AttentionKernel):
 
     def _turn_few(self, turned: Turned, tile: QueryTile, keys: KeyBlock, count: ir.Value) -> None:
         """`_turn` for fewer keys than a vector has, which are one block."""
-        p, key = self.p, Var.below(self.p.lanes, name="k")
-        with emit.for_loop(0, count, 1, key), self.evaluator.scope():
+        p = self.p
+        with nest.loop(0, count, self.evaluator, below=p.lanes, name="k") as key:
 
             def column(j: Index | int, first: Index) -> None:
                 points = [[*self._row(tile, first, i), keys.base + key] for i in range(p.lanes)]
                 found = vectors.from_elements([self.evaluator.load(turned.node, self._at(turned.offset, point)) for point in points])
-                self.evaluator.store(found, turned.buffer, self._lane_place(Index.of(key) + self.turned_before, j))
+                self.evaluator.store(found, turned.buffer, self._lane_place(key + self.turned_before, j))
 
             self._each_vector(tile, column)
 
@@ -192,12 +190,9 @@ class QueryTiles(AttentionKernel):
         """Transposes what the scores of a block of keys read across its rows. The last vector of all keys starts early rather
         than ending late, if need be before the block: that is what the buffer's first rows are for."""
         p = self.p
-        step = Var.below(self.block_keys, name="v")
-        with emit.for_loop(self.strips.first_kept(keys), count, p.lanes, step), self.evaluator.scope():
+        with nest.loop(self.strips.first_kept(keys), count, self.evaluator, step=p.lanes, below=self.block_keys, name="v") as step:
             last = emit.materialize(keys.base * -1 + (self.keys - p.lanes))
-            start = Index.of(
-                Var(-self.turned_before, self.block_keys - 1, emit.arith("minsi", emit.materialize(Index.of(step)), last), name="start")
-            )
+            start = Index.of(Var(-self.turned_before, self.block_keys - 1, emit.arith("minsi", emit.materialize(step), last), name="start"))
 
             def block(j: Index | int, first: Index) -> None:
                 with self.evaluator.lanes(p.lanes) as lane:
@@ -221,10 +216,9 @@ class QueryTiles(AttentionKernel):
     def _products(self, vector: str, factor: str, node: Node, tile: QueryTile, base: Index, keys: list[Index]) -> list[ir.Value]:
         """Sums of the products of some keys and the queries of a tile, key by key: of the rows of a buffer and of key or value."""
         p, size, extent = self.p, len(keys), self.depth if factor == "key" else self.width
-        element = Var.below(extent, name="d")
-        with emit.for_loop(0, extent, 1, element, [self._initial(node)] * (size * p.vectors)) as loop, self.evaluator.scope():
+        with nest.carrying(0, extent, self.evaluator, [self._initial(node)] * (size * p.vectors), name="d") as (element, loop):
             queries = [self._vector(vector, tile.number * extent + element, j) for j in range(p.vectors)]
-            factors = [self._factor(factor, node, tile, base, key, Index.of(element)) for key in keys]
+            factors = [self._factor(factor, node, tile, base, key, element) for key in keys]
             emit.yield_values(multiply_add(factors, queries, list(loop.inner_iter_args)))
         return list(loop.results)
 

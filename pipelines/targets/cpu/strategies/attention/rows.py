@@ -6,7 +6,7 @@ largest score has grown, as in `columns`.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -145,9 +145,8 @@ class RowAttention(ContextKernel):
         """A head."""
         with self._each_row() as place:
             self._start(row, place)
-        keys = Var.below(self.key_blocks, name="keys")
-        with nest.serial([keys], self.evaluator):
-            base = Index(0, {keys: self.block_keys}) if self.key_blocks not in (0, 1) else Index()
+        with nest.loop(0, self.key_blocks, self.evaluator, name="keys") as keys:
+            base = keys * self.block_keys if self.key_blocks not in (0, 1) else Index()
             count = emit.smaller(emit.materialize(base * -1 + self.seen), self.block_keys)
             self._scores(row, base, count)
             with self._each_row() as place:
@@ -178,16 +177,14 @@ class RowAttention(ContextKernel):
             self._symbolic_scores(row, base, count)
             return
         whole = emit.arith("muli", emit.arith("divui", count, emit.index_constant(lanes)), emit.index_constant(lanes))
-        several = Var(0, self.block_keys - lanes, step=lanes, name="k")
-        with emit.for_loop(0, whole, lanes, several), self.evaluator.scope(), self._each_row() as place:
-            self._some_scores(row, place, base, Index.of(several), lanes)
+        with nest.loop(0, whole, self.evaluator, step=lanes, below=self.block_keys, name="k") as several, self._each_row() as place:
+            self._some_scores(row, place, base, several, lanes)
         if lanes == 1:
             return
-        key = Var.below(self.block_keys, name="k")
-        with emit.for_loop(whole, count, 1, key), self.evaluator.scope(), self._each_row() as place:
-            self._some_scores(row, place, base, Index.of(key), 1)
+        with nest.loop(whole, count, self.evaluator, below=self.block_keys, name="k") as key, self._each_row() as place:
+            self._some_scores(row, place, base, key, 1)
         end = emit.arith("muli", emit.arith("ceildivsi", count, emit.index_constant(lanes)), emit.index_constant(lanes))
-        with emit.for_loop(count, end, 1, key), self.evaluator.scope(), self._each_row() as place:
+        with nest.loop(count, end, self.evaluator, below=self.block_keys, name="k") as key, self._each_row() as place:
             never = emit.number(float("-inf"), self.wide)
             self._store("scores", place.number * self.block_keys + key, never)
 
@@ -205,23 +202,20 @@ class RowAttention(ContextKernel):
             "andi", emit.compare("sgt", rest, emit.index_constant(FEW_KEYS)), emit.compare("sge", last, emit.index_constant(0))
         )
         whole = emit.select(is_early, count, emit.arith("subi", count, rest))
-        several = Var(0, self.block_keys - lanes, step=lanes, name="k")
-        with emit.for_loop(0, whole, lanes, several), self.evaluator.scope():
-            start = Index.of(Var(0, self.block_keys - lanes, emit.arith("minsi", emit.materialize(Index.of(several)), last), name="start"))
+        with nest.loop(0, whole, self.evaluator, step=lanes, below=self.block_keys, name="k") as several:
+            start = Index.of(Var(0, self.block_keys - lanes, emit.arith("minsi", emit.materialize(several), last), name="start"))
             with self._each_row() as place:
                 self._some_scores(row, place, base, start, lanes)
-        key = Var.below(self.block_keys, name="k")
-        with emit.for_loop(whole, count, 1, key), self.evaluator.scope(), self._each_row() as place:
-            self._some_scores(row, place, base, Index.of(key), 1)
+        with nest.loop(whole, count, self.evaluator, below=self.block_keys, name="k") as key, self._each_row() as place:
+            self._some_scores(row, place, base, key, 1)
 
     def _some_scores(self, row: list[Index], place: "_RowPosition", base: Index, start: Index, keys: int) -> None:
         """Scores of a query and one key, or as many keys as there are lanes."""
         lanes, number = self.p.depth_lanes, place.number
-        step = Var(0, self.depth - lanes, step=lanes, name="d")
         with self.evaluator.along(lanes) as lane:
             zero = self._initial(self.a.product)
-            with emit.for_loop(0, self.depth, lanes, step, [zero] * keys) as loop, self.evaluator.scope():
-                along = Index.of(step) + lane
+            with nest.carrying(0, self.depth, self.evaluator, [zero] * keys, step=lanes, name="d") as (step, loop):
+                along = step + lane
                 query = self._load("query", number * self.depth + along)
                 found = [self._operand(self.a.product, 1, [*row, base + start + i, along]) for i in range(keys)]
                 emit.yield_values([emit.multiply_add(k, query, s) for k, s in zip(found, loop.inner_iter_args, strict=True)])
@@ -238,16 +232,19 @@ class RowAttention(ContextKernel):
         lanes = self.p.depth_lanes
         place = number * self.block_keys
         before = self._load("rows", number * 3)
-        key = Var(0, self.block_keys - lanes, step=lanes, name="k")
+
+        def each_vector(first: ir.Value) -> AbstractContextManager[tuple[Index, emit.Serial]]:
+            start = [emit.broadcast(first, lanes)]
+            return nest.carrying(0, count, self.evaluator, start, step=lanes, below=self.block_keys, name="k")
+
         with self.evaluator.along(lanes) as lane:
-            along = Index.of(key) + lane
-            with emit.for_loop(0, count, lanes, key, [emit.broadcast(before, lanes)]) as loop, self.evaluator.scope():
-                emit.yield_values([larger(self._load("scores", place + along), loop.inner_iter_args[0])])
+            with each_vector(before) as (key, loop):
+                emit.yield_values([larger(self._load("scores", place + key + lane), loop.inner_iter_args[0])])
             largest = vectors.across_lanes(loop.results[0], larger)
             growth = self._weight(before, largest)
-            with emit.for_loop(0, count, lanes, key, [emit.broadcast(emit.zero(self.wide), lanes)]) as loop, self.evaluator.scope():
-                weight = self._weight(self._load("scores", place + along), emit.broadcast(largest, lanes))
-                self._store("scores", place + along, weight)
+            with each_vector(emit.zero(self.wide)) as (key, loop):
+                weight = self._weight(self._load("scores", place + key + lane), emit.broadcast(largest, lanes))
+                self._store("scores", place + key + lane, weight)
                 emit.yield_values([add_floats(loop.inner_iter_args[0], weight)])
             total = vectors.across_lanes(loop.results[0], add_floats)
         self._store("rows", number * 3, largest)
@@ -264,9 +261,8 @@ class RowAttention(ContextKernel):
         for first, number, rows in ((0, whole, TOGETHER), (whole * TOGETHER, self.rows - whole * TOGETHER, 1)):
             if number == 0:
                 continue
-            some = Var.below(number, name="rows")
-            with nest.serial([some], self.evaluator):
-                self._add_context(row, base, count, Index.of(some) * rows + first, rows)
+            with nest.loop(0, number, self.evaluator, name="rows") as some:
+                self._add_context(row, base, count, some * rows + first, rows)
 
     def _add_context(self, row: list[Index], base: Index, count: ir.Value, first_row: Index, rows: int) -> None:
         """Adds the contribution of a block of keys to the context of some rows, for `width` vectors at a time."""
@@ -274,16 +270,14 @@ class RowAttention(ContextKernel):
         width = max(1, min(self.p.sums // rows, self.width // lanes))
         while self.width // lanes % width:
             width -= 1
-        first = Var(0, self.width - width * lanes, step=width * lanes, name="e")
-        with emit.for_loop(0, self.width, width * lanes, first), self.evaluator.along(lanes) as lane:
-            starts = [Index.of(first) + lane + j * lanes for j in range(width)]
+        with nest.loop(0, self.width, self.evaluator, step=width * lanes, name="e") as first, self.evaluator.along(lanes) as lane:
+            starts = [first + lane + j * lanes for j in range(width)]
             places = [(first_row + r, s) for r in range(rows) for s in starts]
             sums = []
             for r, s in places:
                 growth = emit.broadcast(self._load("rows", r * 3 + 2), lanes)
                 sums.append(emit.arith("mulf", self._load("context", r * self.width + s), growth))
-            key = Var.below(self.block_keys, name="k")
-            with emit.for_loop(0, count, 1, key, sums) as loop, self.evaluator.scope():
+            with nest.carrying(0, count, self.evaluator, sums, below=self.block_keys, name="k") as (key, loop):
                 values = [self._operand(self.a.context, 1, [*row, base + key, s]) for s in starts]
                 weights = [emit.broadcast(self._load("scores", (first_row + r) * self.block_keys + key), lanes) for r in range(rows)]
                 pairs = [(w, v) for w in weights for v in values]

@@ -12,7 +12,7 @@ from math import prod
 from relayc.dialects.mlir import ir
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission import emit
-from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.emission.index import Index
 from relayc.pipelines.targets.cpu.strategies.attention.columns import ColumnAttention
 from relayc.pipelines.targets.cpu.strategies.attention.kernel import ContextKernel, Version, emit_versions, has_few_rows, most_few_rows
 from relayc.pipelines.targets.cpu.strategies.attention.parameters import default_parameters as column_parameters
@@ -159,23 +159,17 @@ class _TileAttention(ContextKernel):
         self._pack_values(row)
         self._clear_weights()
         each = ceil_div(self.query_blocks, self.blocks)
-        number = Var.below(each, name="queries")
+        # The last task may have fewer new blocks: of a known number it recomputes blocks of other tasks, and stores only new results.
+        count: ir.Value | Size = each
         if isinstance(each, Dim):
-            left = emit.smaller(emit.materialize(block * each * -1 + self.query_blocks), each)
-            with emit.for_loop(0, left, 1, number), self.evaluator.scope():
-                self._query_block(row, block * each + number)
-            return
-        with nest.serial([number], self.evaluator):
-            # The last task may have fewer new blocks: it recomputes blocks of other tasks, and stores only new results.
+            count = emit.smaller(emit.materialize(block * each * -1 + self.query_blocks), each)
+        with nest.loop(0, count, self.evaluator, below=each, name="queries") as number:
             self._query_block(row, block * each + number)
 
     def _query_block(self, row: list[Index], number: Index) -> None:
-        tile = Var.below(self.row_tiles, name="tile")
-
         def each_row(body: Callable[[list[Index], Index], None]) -> None:
-            with nest.serial([tile], self.evaluator):
+            with nest.loop(0, self.row_tiles, self.evaluator, name="tile") as tile:
                 wanted = (number * self.row_tiles + tile) * self.height
-                place = Var.below(self.height, name="row")
                 start = wanted
                 first: ir.Value | int = 0
                 end: ir.Value | int = self.height
@@ -184,9 +178,9 @@ class _TileAttention(ContextKernel):
                 else:
                     start = emit.at_most(wanted, self.a.rows - self.height)
                     first = emit.materialize(wanted - start) if start is not wanted else 0
-                with emit.for_loop(first, end, 1, place), self.evaluator.scope():
+                with nest.loop(first, end, self.evaluator, below=self.height, name="row") as place:
                     at = [start + place if i == self.a.row_loop else index for i, index in enumerate(row)]
-                    body(at, Index.of(tile) * self.height + place)
+                    body(at, tile * self.height + place)
 
         each_row(self._copy_query)
         self._multiply_block(number, "queries", self.depth, "keys", 2, self.padded, "scores")
@@ -211,17 +205,15 @@ class _TileAttention(ContextKernel):
         """result [row, column] = a [row, depth] x b, which is packed."""
         tiles = AmxSums(SumBlock(self.height, row_tiles, column_tiles), MAX_STEP)
         count = columns // tiles.block.width
-        column = Var.below(count, name="column")
-        with nest.serial([column], self.evaluator):
+        with nest.loop(0, count, self.evaluator, name="column") as column:
             rows = [Index(i * self.height * depth) for i in range(row_tiles)]
-            starts = [(Index.of(column) * column_tiles + j) * (depth * COLUMNS) for j in range(column_tiles)]
-            step = Var.below(depth // MAX_STEP, name="k")
-            with emit.for_loop(0, depth // MAX_STEP, 1, step, tiles.begin()) as loop, self.evaluator.scope():
-                along = Index.of(step) * MAX_STEP
+            starts = [(column * column_tiles + j) * (depth * COLUMNS) for j in range(column_tiles)]
+            with nest.carrying(0, depth // MAX_STEP, self.evaluator, tiles.begin(), name="k") as (step, loop):
+                along = step * MAX_STEP
                 sums = list(loop.inner_iter_args)
                 at = [r + along for r in rows], [s + along * COLUMNS for s in starts]
                 emit.yield_values(tiles.step(self.buffers[a], at[0], depth, self.buffers[b], at[1], sums))
-            tiles.end(list(loop.results), self.buffers[result], Index.of(column) * tiles.block.width, columns)
+            tiles.end(list(loop.results), self.buffers[result], column * tiles.block.width, columns)
 
     # ---- operands in pairs
 
@@ -230,27 +222,24 @@ class _TileAttention(ContextKernel):
         node = self.a.product.structured
 
         def block(first: Index, key: Callable[[int], Index]) -> None:
-            step = Var(0, self.depth - MAX_STEP, step=MAX_STEP, name="d")
-            with emit.for_loop(0, self.depth, MAX_STEP, step), self.evaluator.scope():
+            with nest.loop(0, self.depth, self.evaluator, step=MAX_STEP, name="d") as step:
 
                 def read(i: int) -> ir.Value:
                     with self.evaluator.lanes(MAX_STEP) as lane:
-                        point = [*row, key(i), Index.of(step) + lane]
+                        point = [*row, key(i), step + lane]
                         value = self.evaluator.at(node.inputs[1], self.evaluator.apply(node.maps[1], point))
                     return emit.broadcast(value, MAX_STEP)
 
                 for i, pairs in enumerate(transposed_groups(map(read, range(COLUMNS)), 2)):
-                    vectors.store(pairs, self.buffers["keys"], first * self.depth + Index.of(step) * COLUMNS + i * 2 * COLUMNS)
+                    vectors.store(pairs, self.buffers["keys"], first * self.depth + step * COLUMNS + i * 2 * COLUMNS)
 
         whole = self.keys // COLUMNS
         if whole != 0:
-            start = Var(0, (whole - 1) * COLUMNS, step=COLUMNS, name="key")
-            with emit.for_loop(0, whole * COLUMNS, COLUMNS, start), self.evaluator.scope():
-                block(Index.of(start), lambda i: Index.of(start) + i)
+            with nest.loop(0, whole * COLUMNS, self.evaluator, step=COLUMNS, name="key") as start:
+                block(start, lambda i: start + i)
         if isinstance(whole, Dim) or isinstance(self.padded, Dim):
-            start = Var(whole * COLUMNS, self.padded - COLUMNS, step=COLUMNS, name="key")
-            with emit.for_loop(whole * COLUMNS, self.padded, COLUMNS, start), self.evaluator.scope():
-                block(Index.of(start), lambda i: emit.at_most(Index.of(start) + i, self.keys - 1))
+            with nest.loop(whole * COLUMNS, self.padded, self.evaluator, step=COLUMNS, name="key") as start:
+                block(start, lambda i: emit.at_most(start + i, self.keys - 1))
             return
         for first in range(whole * COLUMNS, self.padded, COLUMNS):
             with self.evaluator.scope():
@@ -262,32 +251,28 @@ class _TileAttention(ContextKernel):
         zero = emit.zero(emit.vector_of(COLUMNS, self.bf16))
 
         def pair(first: Index, keys: Sequence[Index | None]) -> None:
-            column = Var(0, self.width - COLUMNS, step=COLUMNS, name="e")
-            with emit.for_loop(0, self.width, COLUMNS, column), self.evaluator.lanes(COLUMNS) as lane:
+            with nest.loop(0, self.width, self.evaluator, step=COLUMNS, name="e") as column, self.evaluator.lanes(COLUMNS) as lane:
                 halves = []
                 for key in keys:
                     if key is None:
                         halves.append(zero)
                         continue
-                    point = [*row, key, Index.of(column) + lane]
+                    point = [*row, key, column + lane]
                     value = self.evaluator.at(node.inputs[1], self.evaluator.apply(node.maps[1], point))
                     halves.append(emit.broadcast(value, COLUMNS))
-                at = Index.of(column) * self.padded + first * COLUMNS
+                at = column * self.padded + first * COLUMNS
                 vectors.store(vectors.interleave(*halves), self.buffers["values"], at)
 
         whole = self.keys // 2
         if whole != 0:
-            number = Var.below(whole, name="pair")
-            with nest.serial([number], self.evaluator):
-                key = Index.of(number) * 2
+            with nest.loop(0, whole, self.evaluator, name="pair") as number:
+                key = number * 2
                 pair(key, (key, key + 1))
         if isinstance(whole, Dim) or isinstance(self.padded, Dim):
-            last, some = Var(whole * 2, self.keys - 1, name="pair"), ceil_div(self.keys, 2) * 2
-            with emit.for_loop(whole * 2, self.keys, 2, last), self.evaluator.scope():
-                pair(Index.of(last), (Index.of(last), None))
-            none = Var(some, self.padded - 2, name="pair")
-            with emit.for_loop(some, self.padded, 2, none), self.evaluator.scope():
-                pair(Index.of(none), (None, None))
+            with nest.loop(whole * 2, self.keys, self.evaluator, step=2, name="pair") as last:
+                pair(last, (last, None))
+            with nest.loop(ceil_div(self.keys, 2) * 2, self.padded, self.evaluator, step=2, name="pair") as none:
+                pair(none, (None, None))
             return
         for first in range(whole * 2, self.padded, 2):
             with self.evaluator.scope():
@@ -295,19 +280,17 @@ class _TileAttention(ContextKernel):
 
     def _clear_weights(self) -> None:
         """Weights of keys that are missing are 0 once and for all."""
-        number = Var.below(self.row_tiles * self.height, name="row")
-        with nest.serial([number], self.evaluator):
+        with nest.loop(0, self.row_tiles * self.height, self.evaluator, name="row") as number:
             if isinstance(self.keys, Dim) or isinstance(self.padded, Dim):  # all of the last step: other weights come later
                 lanes = MAX_STEP // 2
                 first = maximum(self.padded - MAX_STEP, 0)
-                step = Var(first, self.padded - lanes, name="key")
-                with emit.for_loop(first, self.padded, lanes, step), self.evaluator.scope():
+                with nest.loop(first, self.padded, self.evaluator, step=lanes, name="key") as step:
                     zero = emit.zero(emit.vector_of(lanes, self.bf16))
-                    vectors.store(zero, self.buffers["weights"], Index.of(number) * self.padded + step)
+                    vectors.store(zero, self.buffers["weights"], number * self.padded + step)
                 return
             for start, lanes in vectors.pieces(self.padded - self.keys, 16):
                 zero = emit.zero(emit.vector_of(lanes, self.bf16))
-                vectors.store(zero, self.buffers["weights"], Index.of(number) * self.padded + self.keys + start)
+                vectors.store(zero, self.buffers["weights"], number * self.padded + self.keys + start)
 
     # ---- rows
 
@@ -352,10 +335,7 @@ class _TileAttention(ContextKernel):
         pieces = [(whole + start, lanes) for start, lanes in vectors.pieces(self.keys - whole, self.lanes)]
         found = initial
         if whole:
-            step = Var(0, whole - self.lanes, step=self.lanes, name="key")
-            with emit.for_loop(0, whole, self.lanes, step, [emit.broadcast(initial, self.lanes)]) as loop, self.evaluator.scope():
-                emit.yield_values([combine(value(Index.of(step), self.lanes, None), loop.inner_iter_args[0])])
-            found = combine(vectors.across_halves(loop.results[0], combine), found)
+            found = combine(vectors.across_halves(self._whole_vectors(whole, value, initial, combine), combine), found)
         for start, lanes in pieces:
             with self.evaluator.scope():
                 found = combine(vectors.across_halves(value(Index(start), lanes, None), combine), found)
@@ -364,16 +344,19 @@ class _TileAttention(ContextKernel):
     def _masked_across(self, keys: Size, value: Value, initial: ir.Value, combine: Combine) -> ir.Value:
         """The same of a symbolic number of keys: whole vectors, then one of which some lanes count."""
         whole = keys // self.lanes * self.lanes
-        step = Var(0, whole - self.lanes, step=self.lanes, name="key")
-        first = emit.broadcast(initial, self.lanes)
-        with emit.for_loop(0, whole, self.lanes, step, [first]) as loop, self.evaluator.scope():
-            emit.yield_values([combine(value(Index.of(step), self.lanes, None), loop.inner_iter_args[0])])
-        last = Var(whole, whole, step=self.lanes, name="key")
-        with emit.for_loop(whole, keys, self.lanes, last, [loop.results[0]]) as rest, self.evaluator.scope():
+        several = self._whole_vectors(whole, value, initial, combine)
+        with nest.carrying(whole, keys, self.evaluator, [several], step=self.lanes, below=whole + 1, name="key") as (last, rest):
             mask = emit.first_lanes(emit.index_constant(keys - whole), self.lanes)
             found = rest.inner_iter_args[0]
-            emit.yield_values([emit.select(mask, combine(value(Index.of(last), self.lanes, mask), found), found)])
+            emit.yield_values([emit.select(mask, combine(value(last, self.lanes, mask), found), found)])
         return vectors.across_halves(rest.results[0], combine)
+
+    def _whole_vectors(self, count: Size, value: Value, initial: ir.Value, combine: Combine) -> ir.Value:
+        """The values of the first `count` keys combined lane by lane."""
+        start = [emit.broadcast(initial, self.lanes)]
+        with nest.carrying(0, count, self.evaluator, start, step=self.lanes, name="key") as (key, loop):
+            emit.yield_values([combine(value(key, self.lanes, None), loop.inner_iter_args[0])])
+        return loop.results[0]
 
     def _finish(self, row: list[Index], place: Index) -> None:
         """Divides by the total and stores."""

@@ -99,9 +99,8 @@ class ColumnsCopy:
             self._store(found + [zero] * (group - count), target + step * COLUMNS)
 
         if whole:
-            loop = Var.below(whole // group)
-            with nest.serial([loop], self.evaluator):
-                rows(Index.of(loop) * group, group)
+            with nest.loop(0, whole // group, self.evaluator) as loop:
+                rows(loop * group, group)
         if size > whole:
             rows(Index(whole), size - whole)
 
@@ -126,9 +125,8 @@ class ColumnsCopy:
             return emit.select(emit.below(step, size), count, emit.index_constant(0))
 
         for low, high, columns in ((0, whole, lambda _: count), (whole, self.layout.pitch // group, inside)):
-            loop = Var(low, high - 1, name="group")
-            with emit.for_loop(low, high, 1, loop), self.evaluator.scope():
-                rows(Index.of(loop), columns)
+            with nest.loop(low, high, self.evaluator, name="group") as loop:
+                rows(loop, columns)
 
     def _transposed(self, first: Index, start: Index, point: Point, target: Index) -> None:
         """Columns whose reduction steps are neighbours in memory: `lanes` steps of each, transposed as groups."""
@@ -157,11 +155,10 @@ class ColumnsCopy:
         step."""
         size, whole, group = int(self.layout.size), self.whole_steps, self.group
         if whole > low:
-            number = Var(low // group, whole // group - 1)
-            with emit.for_loop(low // group, whole // group, 1, number), self.evaluator.scope():
+            with nest.loop(low // group, whole // group, self.evaluator) as number:
                 for i in range(group):
-                    step = Index.of(number) * group + i
-                    at = target + Index.of(number) * (group * COLUMNS) + i
+                    step = number * group + i
+                    at = target + number * (group * COLUMNS) + i
                     self._row(first, count, at, lambda column: self._value(column, step, point))  # noqa: B023 (called now)
         for i in range(group if size > whole else 0):
             columns = count if whole + i < size else 0
@@ -172,7 +169,6 @@ class ColumnsCopy:
         for low, high, make in ((0, count, value), (count, COLUMNS, lambda _: emit.zero(self.element))):
             if low == high:
                 continue
-            column = Var.below(COLUMNS)
-            with emit.for_loop(low, high, 1, column), self.evaluator.scope():
-                element = make(first + Index.of(column))
-                emit.create("memref.store", [], [element, self.buffer, emit.materialize(target + Index.of(column) * self.group)])
+            with nest.loop(low, high, self.evaluator, below=COLUMNS) as column:
+                element = make(first + column)
+                emit.create("memref.store", [], [element, self.buffer, emit.materialize(target + column * self.group)])

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
-from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.emission.index import Index
 from relayc.pipelines.tir.values import nest, vectors
 from relayc.pipelines.tir.values.evaluator import Evaluator
 from relayc.symbolic import Size
@@ -19,16 +19,14 @@ def set_zeros(buffer: ir.Value, start: Index, count: Size, evaluator: Evaluator,
     """Sets `count` elements to 0, or to another value."""
     element = buffer.type.element_type
     if not isinstance(count, int):
-        loop = Var.below(count)
-        with nest.serial([loop], evaluator):
-            evaluator.store(emit.number(value, element), buffer, start + Index.of(loop))
+        with nest.loop(0, count, evaluator) as loop:
+            evaluator.store(emit.number(value, element), buffer, start + loop)
         return
     wide = count // LANES
     if wide:
         zero = emit.number(value, emit.vector_of(LANES, element))
-        loop = Var.below(wide)
-        with nest.serial([loop], evaluator):
-            vectors.store(zero, buffer, start + Index.of(loop) * LANES)
+        with nest.loop(0, wide, evaluator) as loop:
+            vectors.store(zero, buffer, start + loop * LANES)
     for at, lanes in vectors.pieces(count - wide * LANES, LANES):
         vectors.store(emit.number(value, emit.vector_of(lanes, element)), buffer, start + (wide * LANES + at))
 

@@ -204,13 +204,11 @@ class PairsNest:
         """Copies all rows, which are few, to a buffer, from which they are read from now on."""
         reach, offset = self._reach(), self.layout.offset
         assert self.row is not None and isinstance(reach, int)
-        row = Var.below(self.row_extent, name="row")
-        with emit.for_loop(0, self.row_extent, 1, row), self.evaluator.scope():
-            source, target = offset.at({self.row: Index.of(row)}), Index.of(row) * reach
+        with nest.loop(0, self.row_extent, self.evaluator, name="row") as row:
+            source, target = offset.at({self.row: row}), row * reach
             whole = reach // LANES
-            number = Var.below(whole)
-            with nest.serial([number], self.evaluator):
-                at = Index.of(number) * LANES
+            with nest.loop(0, whole, self.evaluator) as number:
+                at = number * LANES
                 vectors.store(vectors.load(self.a, source + at, LANES), buffer, target + at)
             for start, lanes in vectors.pieces(reach - whole * LANES, LANES):
                 at = Index(whole * LANES + start)
@@ -446,13 +444,12 @@ class PairsNest:
         transposed = self.c.store_stride(self.c.column) != 1 and row_stride == 1 and rows > 1
 
         def by_row() -> None:
-            row = Var.below(rows, name="r")
             first = emit.materialize(old) if not old.is_constant else old.const
-            with emit.for_loop(first, self.row_extent if self.is_staged else rows, 1, row), self.evaluator.scope():
+            with nest.loop(first, self.row_extent if self.is_staged else rows, self.evaluator, below=rows, name="r") as row:
                 for start, lanes in pieces:
                     mask = None if left is None else emit.first_lanes(emit.materialize(left - start), lanes)
                     with self.evaluator.lanes(lanes, mask):
-                        value, offset = self._element(tile, point, Index.of(row), start)
+                        value, offset = self._element(tile, point, row, start)
                         self.evaluator.store(value, self.output, offset)
 
         def by_column() -> None:

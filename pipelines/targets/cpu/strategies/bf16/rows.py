@@ -5,7 +5,7 @@ from math import prod
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
-from relayc.pipelines.emission.index import Index, Var, linearize, strides_of
+from relayc.pipelines.emission.index import Index, linearize, strides_of
 from relayc.pipelines.targets.cpu.strategies.bf16.layout import PairsLayout
 from relayc.pipelines.targets.cpu.strategies.bf16.moves import LANES, TASKS, set_zeros
 from relayc.pipelines.te.read.contraction import Contraction
@@ -102,16 +102,14 @@ class RowsCopy:
 
         whole = count // LANES
         if whole != 0:
-            loop = Var.below(whole)
-            with nest.serial([loop], self.evaluator):
-                move(Index.of(loop) * LANES, LANES)
+            with nest.loop(0, whole, self.evaluator) as loop:
+                move(loop * LANES, LANES)
         if not isinstance(count, int):
             if rest[-1].pitch != rest[-1].extent:
                 self._masked(source, target, whole * LANES, count, rest[-1].pitch)
                 return
-            single = Var.below(count - whole * LANES)
-            with nest.serial([single], self.evaluator):
-                move(Index.of(single) + whole * LANES, 1)
+            with nest.loop(0, count - whole * LANES, self.evaluator) as single:
+                move(single + whole * LANES, 1)
             return
         for at, lanes in vectors.pieces(count - int(whole) * LANES, LANES):
             move(Index(whole * LANES + at), lanes)
@@ -119,9 +117,7 @@ class RowsCopy:
 
     def _masked(self, source: Index, target: Index, first: Size, count: Size, pitch: Size) -> None:
         """What is left of a run from element `first` on, and zeros from `count` to `pitch`."""
-        at = Var(first, pitch - 1, step=LANES, name="left")
-        with emit.for_loop(first, pitch, LANES, at), self.evaluator.scope():
-            here = Index.of(at)
+        with nest.loop(first, pitch, self.evaluator, step=LANES, name="left") as here:
             inside, room = (emit.first_lanes(emit.materialize(here * -1 + end), LANES) for end in (count, pitch))
             with self.evaluator.lanes(LANES, inside) as lane:
                 value = self.evaluator.load_from(self._memory(), self.node.element, source + here + Index.of(lane))
@@ -138,10 +134,9 @@ class RowsCopy:
         end = maximum(first, minimum(axis.extent, ceil_div(axis.size - axis.low, axis.stride)))
         target = self._target(point)
         self._fill(target, first)
-        loop = Var(first, end - 1)
-        with emit.for_loop(first, end, 1, loop), self.evaluator.scope():
-            value = self.evaluator.load_from(self._memory(), self.node.element, self._flat([*point, Index.of(loop)]))
-            self.evaluator.store(value, self.buffer, target + Index.of(loop))
+        with nest.loop(first, end, self.evaluator) as loop:
+            value = self.evaluator.load_from(self._memory(), self.node.element, self._flat([*point, loop]))
+            self.evaluator.store(value, self.buffer, target + loop)
         self._fill(target + end, axis.pitch - end)
 
     def _flat(self, point: Sequence[Index]) -> Index:
@@ -157,9 +152,8 @@ class RowsCopy:
         inside = end - first
 
         def one_by_one() -> None:
-            one = Var(first, end - 1)
-            with emit.for_loop(first, end, 1, one), self.evaluator.scope():
-                self._elements([*point, Index.of(one)])
+            with nest.loop(first, end, self.evaluator) as one:
+                self._elements([*point, one])
 
         def in_blocks() -> None:
             with nest.blocks(inside, BLOCK, self.evaluator) as row:

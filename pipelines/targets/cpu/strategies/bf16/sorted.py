@@ -18,7 +18,7 @@ from relayc.pipelines.targets.cpu.strategies.bf16.packing import head_offset
 from relayc.pipelines.targets.cpu.strategies.bf16.plan import Plan
 from relayc.pipelines.te.read.graph import Kernel
 from relayc.pipelines.tir.strategy.tuning import Tuning
-from relayc.pipelines.tir.values import vectors
+from relayc.pipelines.tir.values import nest, vectors
 
 
 class SortedNest(PairsNest):
@@ -50,9 +50,7 @@ class SortedNest(PairsNest):
         order = head + layout.start * layout.group * COLUMNS
         fit = self._word(order)
         for kernel, first, end in ((self.instructions, 0, fit), (self.make_rest(self.block), fit, count)):
-            loop = Var.below(count, name="group")
-            with emit.for_loop(first, end, 1, loop, sums) as op, self.evaluator.scope():
-                group = Index.of(loop)
+            with nest.carrying(first, end, self.evaluator, sums, below=count, name="group") as (group, op):
                 where = Index.of(Var(low, high, self._word(order + (group + 1) * layout.group), name="where"))
                 columns = [head + (group + layout.head) * (layout.group * COLUMNS)]
                 if self.prefetches:

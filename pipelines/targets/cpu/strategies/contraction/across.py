@@ -13,7 +13,7 @@ from relayc.pipelines.targets.cpu.strategies.contraction.microkernel import COLU
 from relayc.pipelines.targets.cpu.strategies.contraction.plan import Plan
 from relayc.pipelines.targets.cpu.strategies.contraction.tile import RegisterTile
 from relayc.pipelines.te.read.contraction import Contraction
-from relayc.pipelines.tir.values import vectors
+from relayc.pipelines.tir.values import nest, vectors
 from relayc.pipelines.tir.values.buffers import local_buffer
 
 
@@ -63,26 +63,24 @@ class AcrossRows:
         c, lanes, evaluator = self.micro.c, self.lanes, self.micro.evaluator
         last = emit.arith("subi", end, emit.index_constant(1))
         extent = c.row_extent
-        first, start = Var.below(extent, name="rows"), Var(0, c.column_extent, step=lanes, name="start")
         columns = emit.materialize(emit.at_most(point[COLUMN] * -1 + c.column_extent, self.micro.tile.width))
-        with emit.for_loop(low, end, lanes, first), evaluator.scope():
-            mask = emit.first_lanes(emit.arith("subi", end, first.value), lanes)
-            rows = [emit.arith("minsi", emit.materialize(Index.of(first) + i), last) for i in range(lanes)]
+        with nest.loop(low, end, evaluator, step=lanes, below=extent, name="rows") as first:
+            mask = emit.first_lanes(emit.arith("subi", end, emit.materialize(first)), lanes)
+            rows = [emit.arith("minsi", emit.materialize(first + i), last) for i in range(lanes)]
             places = [place(Index.of(Var.below(extent, row, name="row"))) for row in rows]
-            at = {**point, c.rows[-1].var: Index.of(first)}
-            with emit.for_loop(emit.index_constant(0), columns, lanes, start), evaluator.scope():
+            at = {**point, c.rows[-1].var: first}
+            with nest.loop(0, columns, evaluator, step=lanes, below=c.column_extent, name="start") as start:
                 sums = vectors.transpose([vectors.load(self.sums.buffer, place + start, lanes) for place in places])
                 if self.block is None:
                     for k, column in enumerate(sums):
-                        self._finish_column(column, Index.of(start) + k, at, mask)
+                        self._finish_column(column, start + k, at, mask)
                     return
                 for k, column in enumerate(sums):
                     vectors.store(column, self.block, Index(k * lanes))
-                left = emit.arith("minsi", emit.arith("subi", columns, start.value), emit.index_constant(lanes))
-                number = Var.below(lanes, name="column")
-                with emit.for_loop(emit.index_constant(0), left, 1, number), evaluator.scope():
-                    column = vectors.load(self.block, Index(0, {number: lanes}), lanes)
-                    self._finish_column(column, Index.of(start) + number, at, mask)
+                left = emit.arith("minsi", emit.arith("subi", columns, emit.materialize(start)), emit.index_constant(lanes))
+                with nest.loop(0, left, evaluator, below=lanes, name="column") as number:
+                    column = vectors.load(self.block, number * lanes, lanes)
+                    self._finish_column(column, start + number, at, mask)
 
     def _finish_column(self, sums: ir.Value, column: Index, point: Point, mask: ir.Value) -> None:
         """The epilogue of the sums of a column of the panel for the rows from that of `point` on."""

@@ -196,8 +196,8 @@ class BlockedNest(TaskNest):
 
         def ask(point: Point) -> None:
             start = first + self.evaluator.opaque(emit.arith("muli", emit.materialize(self.c.step(point)), share))
-            line = Var.below(inner * self.tile.width, step=self.line, name="line")
-            with emit.for_loop(0, emit.arith("muli", share, emit.index_constant(inner)), self.line, line), self.evaluator.scope():
+            end = emit.arith("muli", share, emit.index_constant(inner))
+            with nest.loop(0, end, self.evaluator, step=self.line, below=inner * self.tile.width, name="line") as line:
                 prefetch(buffer, start + line, level)
 
         return replace(sweep, on_inner_loop=ask)
@@ -433,10 +433,10 @@ class BlockedNest(TaskNest):
             end = self._end(task)
             self.across.finish(emit.materialize(low), end, lambda row: (self.cover.slot(row) - low) * self.sums_pitch + place, point)
             return
-        row, first = Var.below(self.plan.rows, name="row"), task.first * self.tile.rows
-        with emit.for_loop(emit.materialize(first), self._end(task), 1, row), self.evaluator.scope():
-            place = (self.cover.slot(Index.of(row)) - first) * self.sums_pitch + self._first_sum(task, panel)
-            self._finish(rows_from(self.row_var, Index.of(row), 1, point), columns, place)
+        first = task.first * self.tile.rows
+        with nest.loop(emit.materialize(first), self._end(task), self.evaluator, below=self.plan.rows, name="row") as row:
+            place = (self.cover.slot(row) - first) * self.sums_pitch + self._first_sum(task, panel)
+            self._finish(rows_from(self.row_var, row, 1, point), columns, place)
 
     def _finish(self, points: list[Point], columns: Columns, place: Index) -> None:
         self.micro.finish(points, columns, self._kept(len(points), columns, place), self.row_var)

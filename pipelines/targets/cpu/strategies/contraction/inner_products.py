@@ -292,9 +292,8 @@ class InnerProducts(ContractionNest):
         extent = self.c.row_extent
 
         def rows(inner: RowsCode) -> None:
-            tile = Var.below(ceil_div(self.rows, height), name="rows")
-            with emit.for_loop(0, ceil_div(extent, height), 1, tile), self.evaluator.scope():
-                start = Index.of(tile) * height
+            with nest.loop(0, ceil_div(extent, height), self.evaluator, below=ceil_div(self.rows, height), name="rows") as tile:
+                start = tile * height
                 inner([emit.at_most(start + i, extent - 1) for i in range(height)], start)
 
         if not higher:
@@ -311,9 +310,7 @@ class InnerProducts(ContractionNest):
             rows(lambda some, slot: self._tile(some, slot, first, start, columns, point))
 
         def tiles(low: ir.Value | int, high: ir.Value | int, last: ir.Value | None, columns: int) -> None:
-            var = Var.below(self.p.block, name="column")
-            with emit.for_loop(low, high, columns, var), self.evaluator.scope():
-                start = Index.of(var)
+            with nest.loop(low, high, self.evaluator, step=columns, below=self.p.block, name="column") as start:
                 if last is not None:
                     start = self.evaluator.opaque(emit.arith("minsi", emit.materialize(start), last), 0, self.p.block - 1)
                 tile(start, columns)
@@ -360,11 +357,10 @@ class InnerProducts(ContractionNest):
         for low, high, is_masked in ((0, whole, False), (whole, extent, True)):
             if low == high:
                 continue
-            var = Var.below(extent, step=lanes, name="k")
-            with emit.for_loop(low, high, lanes, var, sums) as steps, self.evaluator.scope():
-                mask = emit.first_lanes(emit.materialize(Index.of(var) * -1 + extent), lanes) if is_masked else None
+            with nest.carrying(low, high, self.evaluator, sums, step=lanes, below=extent, name="k") as (var, steps):
+                mask = emit.first_lanes(emit.materialize(var * -1 + extent), lanes) if is_masked else None
                 with self.evaluator.along(lanes, mask) as lane:
-                    here = {**at, **loop.at(Index.of(var) + lane)}
+                    here = {**at, **loop.at(var + lane)}
                     emit.yield_values([self._added(p, q, here, s) for (p, q), s in zip(pairs, steps.inner_iter_args, strict=True)])
             sums = list(steps.results)
         return sums
@@ -387,24 +383,21 @@ class InnerProducts(ContractionNest):
     def _finish(self, first: Index, count: Index, rows: Size, point: Point) -> None:
         """The epilogue of some rows, row by row, in vectors of columns; what is left over of a block is a masked vector."""
         lanes = self.tile.lanes
-        row = Var.below(self.rows, name="row")
 
-        def code(low: ir.Value | Size, high: ir.Value | Size, at: Point, is_whole: bool) -> None:
-            column = Var.below(self.p.block, name="column")
-            with emit.for_loop(low, high, lanes, column), self.evaluator.scope():
-                start = Index.of(column)
+        def code(low: ir.Value | Size, high: ir.Value | Size, row: Index, is_whole: bool) -> None:
+            with nest.loop(low, high, self.evaluator, step=lanes, below=self.p.block, name="column") as start:
                 left = {} if is_whole else {LEFT: start * -1 + count}
-                self._finish_row({**at, COLUMN: first + start, **left}, [(0, lanes)], Index.of(row) * self.pitch + start)
+                at = {**point, self.row: row, COLUMN: first + start, **left}
+                self._finish_row(at, [(0, lanes)], row * self.pitch + start)
 
-        with emit.for_loop(0, rows, 1, row), self.evaluator.scope():
-            at = {**point, self.row: Index.of(row)}
+        with nest.loop(0, rows, self.evaluator, below=self.rows, name="row") as row:
             if count.is_constant and count.const % lanes == 0:
-                code(0, count.const, at, True)
+                code(0, count.const, row, True)
                 return
             value, width = emit.materialize(count), emit.index_constant(lanes)
             whole = emit.arith("subi", value, emit.arith("remui", value, width))
-            code(0, whole, at, True)
-            code(whole, value, at, False)
+            code(0, whole, row, True)
+            code(whole, value, row, False)
 
     def _finish_turned(self, first: Index, count: Index, rows: Size, point: Point) -> None:
         """The epilogue of some rows column by column, in vectors of rows."""
@@ -414,10 +407,9 @@ class InnerProducts(ContractionNest):
         else:
             lanes = min(self.tile.lanes, 1 << (self.rows - 1).bit_length())
             left, pieces = {LEFT: Index(rows)}, [(start, lanes) for start in range(0, self.rows, lanes)]
-        column = Var.below(self.p.block, name="column")
-        with emit.for_loop(0, emit.materialize(count), 1, column), self.evaluator.scope():
+        with nest.loop(0, emit.materialize(count), self.evaluator, below=self.p.block, name="column") as column:
             at = {**point, self.c.column: first + column, COLUMN: Index(), **left}
-            self._finish_row(at, pieces, Index.of(column) * self.pitch)
+            self._finish_row(at, pieces, column * self.pitch)
 
     def _finish_row(self, point: Point, columns: Columns, place: Index) -> None:
         sums = Sums(self.sums, self.pitch, self.c.node.element).load(1, columns, place, self.evaluator)

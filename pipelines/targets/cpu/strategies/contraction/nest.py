@@ -201,9 +201,7 @@ class ContractionNest(ABC):
         offset = self.c.b.offset
         with ExitStack() as loops:
             for loop in sorted(self.c.reduction if reduction is None else reduction, key=lambda v: -abs(guess(offset.coefficient(v)))):
-                var = Var(0, loop.high, name=loop.name)
                 low, high = steps.get(loop, (0, loop.extent))
-                loops.enter_context(emit.for_loop(low, high, 1, var))
-                loops.enter_context(self.evaluator.scope())
-                point = {**point, loop: Index.of(var)}
+                step = loops.enter_context(nest.loop(low, high, self.evaluator, below=loop.extent, name=loop.name))
+                point = {**point, loop: step}
             yield point

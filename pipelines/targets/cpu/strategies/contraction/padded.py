@@ -150,9 +150,8 @@ class PaddedNest(ContractionNest):
             strip_sums(strip)
             if self.keeps_sums:
                 self._finish(micro, strip.first, strip.rows, columns, var, point)
-        whole = Var(0, self.plan.rows, name="tile")
-        with emit.for_loop(emit.index_constant(0), cover.count, 1, whole), self.evaluator.scope():
-            start = cover.first + Index.of(whole) * height
+        with nest.loop(0, cover.count, self.evaluator, below=self.plan.rows, name="tile") as whole:
+            start = cover.first + whole * height
             micro.tile_code(var, rows_from(var, start, height, point), sweep_of(start, height))
 
     def _strip(
@@ -164,10 +163,9 @@ class PaddedNest(ContractionNest):
         self.strip.fill(strip, point)
         done = Index()
         for tiles in strip.tiles:
-            number = Var.below(most, name="low")
-            with emit.for_loop(emit.index_constant(0), tiles.count, 1, number), self.evaluator.scope():
+            with nest.loop(0, tiles.count, self.evaluator, below=most, name="low") as number:
                 last = emit.arith("subi", strip.rows, emit.index_constant(tiles.height))
-                place = emit.arith("minsi", emit.materialize(done + Index(0, {number: tiles.height})), last)
+                place = emit.arith("minsi", emit.materialize(done + number * tiles.height), last)
                 row = Index.of(Var.below(most, place, name="row"))
                 sweep, points = sweep_of(strip.first + row, tiles.height), rows_from(var, strip.first + row, tiles.height, point)
                 found = code.reduce(points, sweep, code.initial(points, columns))
@@ -184,9 +182,7 @@ class PaddedNest(ContractionNest):
             low = emit.materialize(first)
             self.across.finish(low, emit.arith("addi", low, rows), lambda row: (row - first) * width, point)
             return
-        row_var = Var(0, self.plan.rows, name="row")
-        with emit.for_loop(emit.index_constant(0), rows, 1, row_var), self.evaluator.scope():
-            row = Index.of(row_var)
+        with nest.loop(0, rows, self.evaluator, below=self.plan.rows, name="row") as row:
             found = self.sums.load(1, columns, row * width, self.evaluator)
             micro.finish(rows_from(var, first + row, 1, point), columns, found, var)
 

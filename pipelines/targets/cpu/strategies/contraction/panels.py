@@ -13,7 +13,7 @@ from relayc.pipelines.targets.cpu.strategies.contraction.microkernel import COLU
 from relayc.pipelines.targets.cpu.strategies.contraction.plan import has_contiguous_columns
 from relayc.pipelines.te.read.contraction import Contraction
 from relayc.pipelines.te.read.graph import memory_of
-from relayc.pipelines.tir.values import vectors
+from relayc.pipelines.tir.values import nest, vectors
 from relayc.pipelines.tir.values.evaluator import Evaluator
 from relayc.symbolic import Size
 
@@ -90,10 +90,9 @@ class PanelCopy:
         """The steps from a place on, of all columns: full vectors of columns in a loop."""
         places = [self.evaluator.opaque(emit.materialize(place_of(self._steps(at + k)))) for k in range(count)]
         whole = sum(lanes for _, lanes in self.columns if lanes == self.lanes)
-        var = Var.below(whole, step=self.lanes, name="columns")
         if whole > self.lanes:
-            with emit.for_loop(0, whole, self.lanes, var), self.evaluator.scope():
-                self._block(at, places, Index.of(var), self.lanes)
+            with nest.loop(0, whole, self.evaluator, step=self.lanes, name="columns") as first:
+                self._block(at, places, first, self.lanes)
         for start, lanes in self.columns:
             if start >= whole or whole == self.lanes:
                 self._block(at, places, Index(start), lanes)

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cpu.strategies.contraction.microkernel import TILE, Point, RowCopy, element
 from relayc.pipelines.targets.cpu.strategies.contraction.plan import Plan
@@ -51,9 +50,8 @@ def copy_row(plan: Plan, evaluator: Evaluator, row: Point, out: ir.Value) -> Non
         base = copied_at(plan, {**row, **{v: point[v] for v in c.reduction[:-1]}})
 
         def some(lanes: int, low: Size, high: Size) -> None:
-            var = Var(0, last.high, step=lanes, name="k")
-            with emit.for_loop(low, high, lanes, var), evaluator.along(lanes) as lane:
-                evaluator.store(element(c.a, {**point, last: Index.of(var) + lane}, evaluator), out, base + var + lane)
+            with nest.loop(low, high, evaluator, step=lanes, below=last.extent, name="k") as var, evaluator.along(lanes) as lane:
+                evaluator.store(element(c.a, {**point, last: var + lane}, evaluator), out, base + var + lane)
 
         whole = last.extent // plan.tile.lanes * plan.tile.lanes
         some(plan.tile.lanes, 0, whole)
@@ -97,14 +95,12 @@ def _pack_steps(c: Contraction, evaluator: Evaluator, points: Sequence[Point], l
         return element(c.a, {**point, last: at}, evaluator)
 
     if whole != 0:
-        var = Var(0, last.high, step=lanes, name="k")
-        with emit.for_loop(0, whole, lanes, var), evaluator.lanes(lanes) as lane:
-            rows = [read(p, Index.of(var) + lane) for p in points]
-            place = base + c.step({**points[0], last: Index.of(var)}) * len(points)
+        with nest.loop(0, whole, evaluator, step=lanes, below=last.extent, name="k") as var, evaluator.lanes(lanes) as lane:
+            rows = [read(p, var + lane) for p in points]
+            place = base + c.step({**points[0], last: var}) * len(points)
             vectors.store_across(rows, out, place, len(points), lanes)
     if whole != last.extent:
-        var = Var(whole, last.high, name="k")
-        with emit.for_loop(whole, last.extent, 1, var), evaluator.scope():
+        with nest.loop(whole, last.extent, evaluator, name="k") as var:
             for i, p in enumerate(points):
-                place = base + c.step({**p, last: Index.of(var)}) * len(points) + i
-                evaluator.store(read(p, Index.of(var)), out, place)
+                place = base + c.step({**p, last: var}) * len(points) + i
+                evaluator.store(read(p, var), out, place)

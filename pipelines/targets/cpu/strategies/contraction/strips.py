@@ -120,27 +120,26 @@ class RowCover:
     @contextmanager
     def strips(self, evaluator: Evaluator) -> Iterator[Strip]:
         """A loop over the strips that there are."""
-        var = Var(0, 1, name="strip")
         begin = emit.select(self.has_whole, emit.index_constant(0), emit.index_constant(1))
-        with emit.for_loop(begin, emit.index_constant(2), 1, var), evaluator.scope():
-            yield self._strip(var)
+        with nest.loop(begin, 2, evaluator, below=2, name="strip") as number:
+            yield self._strip(number)
 
     @contextmanager
     def parts(self, evaluator: Evaluator) -> Iterator[tuple[Strip, ir.Value, Index, ir.Value]]:
         """A loop over the strips that there are and the whole tiles between them. Gives a strip, whether the part is that and not a whole
         tile, the first row of the part, and how many rows it has."""
-        one, var = emit.index_constant(1), Var(0, 1 << 40, name="part")
+        one = emit.index_constant(1)
         begin, last = emit.select(self.has_whole, emit.index_constant(0), one), emit.arith("addi", self.count, one)
-        with emit.for_loop(begin, emit.arith("addi", last, one), 1, var), evaluator.scope():
-            strip, ends = self._strip(var), [emit.compare("eq", var.value, end) for end in (emit.index_constant(0), last)]
-            is_strip = emit.arith("ori", *ends)
-            tile = emit.materialize(self.first + (Index.of(var) - 1) * self.height)
+        with nest.loop(begin, emit.arith("addi", last, one), evaluator, below=1 << 40, name="part") as part:
+            strip, number = self._strip(part), emit.materialize(part)
+            is_strip = emit.arith("ori", *(emit.compare("eq", number, end) for end in (emit.index_constant(0), last)))
+            tile = emit.materialize(self.first + (part - 1) * self.height)
             first = emit.select(is_strip, emit.materialize(strip.first), tile)
             yield strip, is_strip, self._row(first), emit.select(is_strip, strip.rows, emit.index_constant(self.height))
 
-    def _strip(self, number: Var) -> Strip:
+    def _strip(self, number: Index) -> Strip:
         """The first strip if a number is 0, otherwise the last one."""
-        is_first = emit.compare("eq", number.value, emit.index_constant(0))
+        is_first = emit.compare("eq", emit.materialize(number), emit.index_constant(0))
         first, rows = (emit.select(is_first, a, b) for a, b in self._ends)
         tiles = tuple(EqualTiles(height, emit.select(is_first, a, b)) for height, a, b in self._tiles)
         return Strip(self._row(first), rows, tiles)
@@ -231,11 +230,10 @@ class StripCopy:
     def _fill_positions(self, inner: Sequence[Var], base: Index, ends: tuple[ir.Value, ...], point: Point, at: Index) -> None:
         """The positions of the outer steps one by one: all inner steps of those inside, zeros for others."""
         low, high, used = ends
-        var = Var(0, 1 << 40, name="position")
-        with emit.for_loop(emit.index_constant(0), used, 1, var), self.evaluator.scope():
-            is_inside = emit.arith("andi", emit.compare("sge", var.value, low), emit.compare("slt", var.value, high))
-            here = at + Index(0, {var: self.pitch[None]})
-            copied = lambda: self._fill_steps(inner, base + var, point, here)  # noqa: E731
+        with nest.loop(0, used, self.evaluator, below=1 << 40, name="position") as position:
+            number, here = emit.materialize(position), at + position * self.pitch[None]
+            is_inside = emit.arith("andi", emit.compare("sge", number, low), emit.compare("slt", number, high))
+            copied = lambda: self._fill_steps(inner, base + position, point, here)  # noqa: E731
             nest.when(is_inside, self.evaluator, copied, lambda: self._fill_steps(inner, None, point, here))
 
     def _fill_steps(self, order: Sequence[Var], position: Index | None, point: Point, at: Index) -> None:
@@ -251,9 +249,8 @@ class StripCopy:
             extent, lanes = int(last.extent), self.lanes if position is None or self.c.a.offset.coefficient(last) == 1 else 1
             whole = extent // lanes if extent // lanes > MOST_UNROLLED else 0
             if whole:
-                var = Var(0, (whole - 1) * lanes, step=lanes, name="k")
-                with emit.for_loop(0, whole * lanes, lanes, var), self.evaluator.scope():
-                    self._copy(last, position, point, at, Index.of(var), lanes)
+                with nest.loop(0, whole * lanes, self.evaluator, step=lanes, name="k") as var:
+                    self._copy(last, position, point, at, var, lanes)
             for start, width in vectors.pieces(extent - whole * lanes, lanes):
                 with self.evaluator.scope():
                     self._copy(last, position, point, at, Index(whole * lanes + start), width)
@@ -267,23 +264,21 @@ class StripCopy:
     def _fill_vectors(self, base: Index, ends: tuple[ir.Value, ...], point: Point) -> None:
         """Vectors of positions, which are neighbours in memory; a mask says which are inside."""
         low, high, used = ends
-        var = Var(0, 1 << 40, name="position")
-        with emit.for_loop(emit.index_constant(0), used, self.lanes, var), self.evaluator.scope():
-            until, before = (emit.first_lanes(emit.arith("subi", end, var.value), self.lanes) for end in (high, low))
+        with nest.loop(0, used, self.evaluator, step=self.lanes, below=1 << 40, name="position") as position:
+            until, before = (emit.first_lanes(emit.arith("subi", end, emit.materialize(position)), self.lanes) for end in (high, low))
             mask = emit.arith("andi", until, emit.arith("xori", before, emit.number(1, before.type)))
             steps = [v for v in self.order if v is not None]
-            with self._each_step(steps, point, Index(0, {var: 1})) as (inner, at):
-                self._copy_vector(mask, base + var, inner, at)
+            with self._each_step(steps, point, position) as (inner, at):
+                self._copy_vector(mask, base + position, inner, at)
 
     @contextmanager
     def _each_step(self, steps: Sequence[Var], point: Point, at: Index) -> Iterator[tuple[Point, Index]]:
         """Loops over the steps of the reduction whose rows are inside, which yield their point and their place in the strip."""
         with ExitStack() as loops:
             for v in steps:
-                var = Var(0, v.high, name=v.name)
-                loops.enter_context(emit.for_loop(*steps_of(self.contraction, v, point), 1, var))
-                loops.enter_context(self.evaluator.scope())
-                point, at = {**point, v: Index.of(var)}, at + Index(0, {var: self.pitch[v]})
+                low, high = steps_of(self.contraction, v, point)
+                step = loops.enter_context(nest.loop(low, high, self.evaluator, below=v.extent, name=v.name))
+                point, at = {**point, v: step}, at + step * self.pitch[v]
             yield point, at
 
     def _copy_vector(self, mask: ir.Value, position: Index, point: Point, at: Index) -> None:

@@ -160,17 +160,16 @@ class TaskNest(ContractionNest):
         whole = self.panel_blocks * count == self.plan.panels
         end = first + count if whole else emit.at_most(first + count, self.plan.panels)
         low, high = emit.materialize(first), emit.materialize(end)
-        var = Var.below(self.plan.panels, name="panel")
-        with emit.for_loop(low, high, 1, var), self.evaluator.scope():
-            code(Index.of(var) if self.way is None else self._other_way(var, low, high))
+        with nest.loop(low, high, self.evaluator, below=self.plan.panels, name="panel") as var:
+            code(var if self.way is None else self._other_way(var, low, high))
 
-    def _other_way(self, panel: Var, low: ir.Value, high: ir.Value) -> Index:
+    def _other_way(self, panel: Index, low: ir.Value, high: ir.Value) -> Index:
         """The panel in the place of one of a task from `low` to `high`, where the kernel may go backwards."""
         assert self.way is not None
         last = emit.arith("subi", emit.arith("addi", low, high), emit.index_constant(1))
-        mirrored = emit.arith("subi", last, emit.materialize(Index.of(panel)))
+        mirrored = emit.arith("subi", last, emit.materialize(panel))
         backwards = emit.compare("ne", self.way, emit.index_constant(0))
-        return Index.of(Var(0, panel.high, emit.select(backwards, mirrored, emit.materialize(Index.of(panel))), name="panel"))
+        return Index.of(Var.below(self.plan.panels, emit.select(backwards, mirrored, emit.materialize(panel)), name="panel"))
 
     def _tiles(self, task: Task, point: Point, code: Callable[[Index, int, Point], None]) -> None:
         """Emits `code(first row, rows, point)` for the tiles of a task; the last tile of all starts early rather than being shorter."""
@@ -187,23 +186,21 @@ class TaskNest(ContractionNest):
         if count == 1:
             one(first)
             return
-        var = Var.below(most, name="t")
-        with emit.for_loop(emit.materialize(first), emit.materialize(end), 1, var), self.evaluator.scope():
-            one(Index.of(var))
+        with nest.loop(emit.materialize(first), emit.materialize(end), self.evaluator, below=most, name="t") as var:
+            one(var)
 
     def _covering_tiles(self, task: Task, point: Point, code: Callable[[Index, int, Point], None]) -> None:
         """The tiles of a task if their number depends on the call: full tiles, and the remainder in the last task of a panel."""
         height = self.tile.rows
-        var = Var(0, task.end.bounds()[1], name="t")
-        with emit.for_loop(emit.materialize(task.first), emit.materialize(task.end), 1, var), self.evaluator.scope():
-            slot = Index.of(var) * height
-            code(self._start(slot, height), height, {**point, TILE: Index.of(var), SLOT: slot})
+        first, end = emit.materialize(task.first), emit.materialize(task.end)
+        with nest.loop(first, end, self.evaluator, below=task.end.bounds()[1] + 1, name="t") as var:
+            slot = var * height
+            code(self._start(slot, height), height, {**point, TILE: var, SLOT: slot})
         assert task.is_last is not None
         for low in self.cover.low:
-            var = Var.below(MOST_LEFT, name="low")
             count = emit.select(task.is_last, low.count, emit.index_constant(0))
-            with emit.for_loop(emit.index_constant(0), count, 1, var), self.evaluator.scope():
-                slot = low.first + Index.of(var) * low.height
+            with nest.loop(0, count, self.evaluator, below=MOST_LEFT, name="low") as var:
+                slot = low.first + var * low.height
                 code(self._start(slot, low.height), low.height, {**point, SLOT: slot})
 
     def _end(self, task: Task) -> ir.Value:

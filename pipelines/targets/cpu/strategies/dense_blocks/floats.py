@@ -10,8 +10,18 @@ from functools import partial
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
-from relayc.pipelines.emission.index import Index, Var
-from relayc.pipelines.targets.cpu.strategies.dense_blocks.operands import SCALES, WORDS, Columns, Count, Operands, Value, Values, Vectors
+from relayc.pipelines.emission.index import Index
+from relayc.pipelines.targets.cpu.strategies.dense_blocks.operands import (
+    SCALES,
+    WORDS,
+    Columns,
+    Count,
+    Operands,
+    Value,
+    Values,
+    Vectors,
+    times,
+)
 from relayc.pipelines.tir.values import nest
 from relayc.pipelines.tir.values.buffers import local_buffer
 from relayc.pipelines.tir.values.vectors import pairwise
@@ -126,12 +136,9 @@ class FloatPanels:
         o, step = self.o, self.step
         pitch = columns.count * o.lanes
         panel = _Panel(local_buffer(step * o.block_size * pitch, o.float), local_buffer(most * pitch, o.float), pitch)
-        piece = Var.below(ceil_div(o.blocks, step), name="piece")
-        with emit.for_loop(0, piece.extent, 1, piece), self.evaluator.scope():
-            block = Index.of(piece) * step
-            blocks: Value | int = step
-            if o.blocks % step:
-                blocks = emit.smaller(emit.materialize(block * -1 + o.blocks), step)
+        with nest.loop(0, ceil_div(o.blocks, step), self.evaluator, name="piece") as piece:
+            block = piece * step
+            blocks = o.blocks_from(block, step)
             self._unpack(block, blocks, columns, panel)
             for tiles in o.row_tiles(Index(), size, self.rows):
                 with o.each_tile(tiles) as row:
@@ -144,39 +151,37 @@ class FloatPanels:
         """Weights of blocks from `first` on as floats."""
         o = self.o
         vectors = o.vectors(columns)
-        var, word = Var.below(o.blocks, name="block"), Var.below(o.words, name="word")
-        with emit.for_loop(0, blocks, 1, var), self.evaluator.scope():
-            block = first + Index.of(var)
+        with nest.loop(0, blocks, self.evaluator, below=o.blocks, name="block") as number:
+            block = first + number
             lines = []
             for strip, lane in vectors:
                 scale, offset = scale_and_offset(o, strip, block, lane)
                 lines.append((scale, emit.create("arith.negf", [o.vector], [emit.arith("mulf", scale, offset)])))
-            with emit.for_loop(0, o.words, 1, word), self.evaluator.scope():
-                depth = Index.of(var) * o.block_size + Index.of(word) * o.numbers
+            with nest.loop(0, o.words, self.evaluator, name="word") as word:
+                depth = number * o.block_size + word * o.numbers
                 for v, (strip, lane) in enumerate(vectors):
-                    words = o.weight_input(WORDS, strip, block, Index.of(word), lane)
+                    words = o.weight_input(WORDS, strip, block, word, lane)
                     for place in range(o.numbers):
                         value = emit.multiply_add(o.number(words, place), *lines[v])
                         with self.evaluator.along(o.width) as lanes:
                             self.evaluator.store(value, panel.weights, (depth + place) * panel.pitch + v * o.width + lanes)
 
-    def _add_piece(self, rows: Sequence[Index], place: Index, block: Index, blocks: Value | int, panel: _Panel, piece: Var) -> None:
+    def _add_piece(self, rows: Sequence[Index], place: Index, block: Index, blocks: Value | int, panel: _Panel, piece: Index) -> None:
         """Adds the products with the weights in the buffer to the sums of a tile, whose first row is row `place` of the sums."""
         o = self.o
         vectors = panel.pitch // o.width
-        follows = emit.compare("ne", piece.value, emit.index_constant(0))
+        follows = emit.compare("ne", emit.materialize(piece), emit.index_constant(0))
         zeros = [emit.zero(o.vector)] * (len(rows) * vectors)
         inits = nest.either(follows, self.evaluator, lambda: self._waiting(panel, place, len(rows)), zeros)
-        depth = blocks * o.block_size if isinstance(blocks, int) else emit.arith("muli", blocks, emit.index_constant(o.block_size))
-        var = Var(0, o.blocks * o.block_size - STEPS, step=STEPS, name="depth")
-        with emit.for_loop(0, depth, STEPS, var, inits) as loop, self.evaluator.scope():
+        depth = times(blocks, o.block_size)
+        with nest.carrying(0, depth, self.evaluator, inits, step=STEPS, below=o.blocks * o.block_size, name="depth") as (var, loop):
             found = list(loop.inner_iter_args)
             for k in range(STEPS):
                 with self.evaluator.along(o.width) as lanes:
-                    at = (Index.of(var) + k) * panel.pitch + lanes
+                    at = (var + k) * panel.pitch + lanes
                     weights = [self.evaluator.load_from(panel.weights, o.float, at + v * o.width) for v in range(vectors)]
                 for i, row in enumerate(rows):
-                    data = emit.broadcast(o.data(row, block, Index.of(var) + k), o.width)
+                    data = emit.broadcast(o.data(row, block, var + k), o.width)
                     for v in range(vectors):
                         found[i * vectors + v] = emit.multiply_add(data, weights[v], found[i * vectors + v])
             emit.yield_values(found)

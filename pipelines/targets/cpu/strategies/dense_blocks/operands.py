@@ -8,9 +8,10 @@ from typing import TypeAlias
 from relayc.dialects.mlir import ir
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission import emit
-from relayc.pipelines.emission.index import Index, Var, even_runs, linearize
+from relayc.pipelines.emission.index import Index, even_runs, linearize
 from relayc.pipelines.te.read.dense_blocks import DenseBlocks
 from relayc.pipelines.te.read.graph import memory_of
+from relayc.pipelines.tir.values import nest
 from relayc.pipelines.tir.values.buffers import prefetch
 from relayc.pipelines.tir.values.evaluator import Evaluator
 from relayc.symbolic import Dim, Size
@@ -52,6 +53,13 @@ class RowTiles:
     end: Value | int
 
 
+def times(count: Count, each: int) -> Value:
+    """A number of things that have `each` of others: how many of these."""
+    if isinstance(count, ir.Value):
+        return emit.arith("muli", count, emit.index_constant(each))
+    return emit.index_constant(count * each)
+
+
 class Operands:
     """Reads data and weights. Rows, strips and blocks are indices.
 
@@ -73,6 +81,10 @@ class Operands:
     def whole_blocks(self, depth: int) -> int:
         """How many blocks are so many elements of the depth: less than a block is a block, more than all of them are all."""
         return min(self.blocks, max(1, depth // self.block_size))
+
+    def blocks_from(self, first: Index, most: int) -> Count:
+        """How many of `most` blocks from `first` on there are; `first` is a multiple of that."""
+        return most if self.blocks % most == 0 else emit.smaller(emit.materialize(first * -1 + self.blocks), most)
 
     def vectors(self, columns: Columns) -> Vectors:
         """Strip and first lane of each vector."""
@@ -132,6 +144,6 @@ class Operands:
             with self.evaluator.scope():
                 yield tiles.first
             return
-        tile = Var(0, tiles.end - 1 if isinstance(tiles.end, int) else self.c.rows - 1, name="tile")
-        with emit.for_loop(tiles.begin, tiles.end, 1, tile), self.evaluator.scope():
-            yield tiles.first + Index.of(tile) * tiles.rows
+        most = tiles.end if isinstance(tiles.end, int) else self.c.rows
+        with nest.loop(tiles.begin, tiles.end, self.evaluator, below=most, name="tile") as tile:
+            yield tiles.first + tile * tiles.rows

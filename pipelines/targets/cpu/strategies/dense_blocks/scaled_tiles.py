@@ -7,14 +7,15 @@ integers would take longer than the products.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
-from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.emission.index import Index
 from relayc.pipelines.targets.cpu.strategies.bf16.amx import MAX_ROWS, AmxSums
 from relayc.pipelines.targets.cpu.strategies.bf16.layout import COLUMNS, SumBlock
 from relayc.pipelines.targets.cpu.strategies.dense_blocks.floats import scale_and_offset
-from relayc.pipelines.targets.cpu.strategies.dense_blocks.operands import WORDS, Columns, Count, Operands, Value, Values
+from relayc.pipelines.targets.cpu.strategies.dense_blocks.operands import WORDS, Columns, Count, Operands, Value, Values, times
 from relayc.pipelines.targets.cpu.strategies.dense_blocks.tiles import WIDTH, TilePanels
 from relayc.pipelines.tir.values import nest, vectors
 from relayc.pipelines.tir.values.buffers import local_buffer, prefetch
@@ -62,48 +63,35 @@ class ScaledPanels(TilePanels):
         self.most = ceil_div(most, MAX_ROWS) * MAX_ROWS
         self.weights = local_buffer(2 * WIDTH * self.each, self.bf16)
         self.sums = local_buffer(pairs * WIDTH * self.most * COLUMNS, o.float)
-        start = Var(0, pairs * WIDTH * self.most * COLUMNS - COLUMNS, step=COLUMNS, name="zero")
-        with emit.for_loop(0, start.extent, COLUMNS, start):
-            vectors.store(emit.zero(o.vector), self.sums, Index.of(start))
+        self._clear(self.sums, pairs * WIDTH * self.most * COLUMNS)
         rows = emit.index_constant(size) if isinstance(size, (int, Dim)) else size
         tiles = emit.arith("ceildivui", rows, emit.index_constant(MAX_ROWS))
         turns = ceil_div(o.blocks, self.blocks) * pairs
         self._unpack_words(columns, self._turn(Index(), pairs), 0, self._words(self._turn(Index(), pairs)))
-        var = Var.below(turns, name="turn")
-        with emit.for_loop(0, turns, 1, var), evaluator.scope():
-            at = Index.of(var)
+        with nest.loop(0, turns, evaluator, name="turn") as at:
             following = self._turn(emit.at_most(at + 1, turns - 1), pairs, at + 1)
             more = emit.compare("ne", emit.materialize(at), emit.index_constant(turns - 1))
             words = emit.create("arith.select", [ir.IndexType.get()], [more, self._words(following), emit.index_constant(0)])
             self._add_turn(evaluator.divide(first, MAX_ROWS, "quotient"), tiles, columns, self._turn(at, pairs), following, words)
-        row, strip = Var.below(most, name="row"), Var.below(columns.count, name="strip")
-        with emit.for_loop(0, size, 1, row), evaluator.scope(), nest.serial([strip], evaluator):
-            found = vectors.load(self.sums, self._sum(Index.of(strip), Index.of(row)), COLUMNS)
-            finish(first + Index.of(row), Columns(columns.first + Index.of(strip), 1), [found])
+        self._finish(first, size, most, columns, finish)
 
     def _turn(self, number: Index, pairs: int, place: Index | None = None) -> _Turn:
         divide = self.evaluator.divide
         block = divide(number, pairs, "quotient") * self.blocks
-        blocks: Count = self.blocks
-        if self.o.blocks % self.blocks:
-            blocks = emit.smaller(emit.materialize(block * -1 + self.o.blocks), self.blocks)
+        blocks = self.o.blocks_from(block, self.blocks)
         return _Turn(block, blocks, divide(number, pairs, "remainder") * WIDTH, divide(number if place is None else place, 2, "remainder"))
 
     def _words(self, turn: _Turn) -> Value:
         """Words of the weights of a turn."""
-        each = self.o.words * WIDTH
-        if isinstance(turn.blocks, ir.Value):
-            return emit.arith("muli", turn.blocks, emit.index_constant(each))
-        return emit.index_constant(turn.blocks * each)
+        return times(turn.blocks, self.o.words * WIDTH)
 
     # ---- weights
 
     def _unpack_words(self, columns: Columns, turn: _Turn, begin: Value | int, end: Value) -> None:
         """Some words of a turn to bf16 numbers, two neighbours of the depth together; strips take turns block by block."""
         o, divide = self.o, self.evaluator.divide
-        var = Var.below(self.blocks * o.words * WIDTH, name="word")
-        with emit.for_loop(begin, end, 1, var), self.evaluator.scope():
-            word, rest = divide(Index.of(var), o.words, "remainder"), divide(Index.of(var), o.words, "quotient")
+        with nest.loop(begin, end, self.evaluator, below=self.blocks * o.words * WIDTH, name="word") as var:
+            word, rest = divide(var, o.words, "remainder"), divide(var, o.words, "quotient")
             here, block = divide(rest, WIDTH, "remainder"), divide(rest, WIDTH, "quotient")
             strip = columns.first + emit.at_most(turn.strip + here, columns.count - 1)
             depth = (turn.place * WIDTH + here) * self.each + (block * o.block_size + word * o.numbers) * COLUMNS
@@ -131,39 +119,32 @@ class ScaledPanels(TilePanels):
     def _add_turn(self, row_tile: Index, tiles: Value, columns: Columns, turn: _Turn, following: _Turn, words: Value) -> None:
         """The products of all tiles of rows with the weights of a turn, while those of the following turn are unpacked."""
         evaluator, height = self.evaluator, emit.index_constant(HEIGHT)
-        steps = self._steps(turn)
+        steps = times(turn.blocks, self.steps)
         groups = emit.arith("ceildivui", tiles, height)
         share = emit.arith("ceildivui", words, emit.arith("muli", groups, steps))
         whole = emit.arith("muli", emit.arith("divui", tiles, height), height)
-        tile = Var.below(self.most // MAX_ROWS, name="tile")
 
-        def between(step: Value) -> None:
-            group = emit.arith("divui", tile.value, height)
+        def between(tile: Index, step: Value) -> None:
+            group = emit.arith("divui", emit.materialize(tile), height)
             begin = emit.arith("muli", emit.arith("addi", emit.arith("muli", group, steps), step), share)
             self._unpack_words(columns, following, begin, emit.arith("minui", emit.arith("addi", begin, share), words))
 
         for begin, end, count in ((0, whole, HEIGHT), (whole, tiles, 1)):
-            with emit.for_loop(begin, end, count, tile), evaluator.scope():
-                self._add(row_tile, Index.of(tile), SumBlock(MAX_ROWS, count, WIDTH), turn, between)
-
-    def _steps(self, turn: _Turn) -> Value:
-        if isinstance(turn.blocks, ir.Value):
-            return emit.arith("muli", turn.blocks, emit.index_constant(self.steps))
-        return emit.index_constant(turn.blocks * self.steps)
+            with nest.loop(begin, end, evaluator, step=count, below=self.most // MAX_ROWS, name="tile") as tile:
+                self._add(row_tile, tile, SumBlock(MAX_ROWS, count, WIDTH), turn, partial(between, tile))
 
     def _add(self, row_tile: Index, tile: Index, shape: SumBlock, turn: _Turn, between: Callable[[Value], None]) -> None:
         """The products of a turn, added to the sums of some tiles of rows, from `tile` of the task on; `between` follows each step."""
         tiles, rows, columns = AmxSums(shape, self.step), range(shape.row_tiles), range(shape.column_tiles)
         places = [self._sum(turn.strip + j, (tile + i) * MAX_ROWS) for i in rows for j in columns]
         sums: Values = [tiles.load(tiles.sum_type, self.sums, at, COLUMNS) for at in places]
-        share = ceil_div(len(rows) * MAX_ROWS, self.blocks * self.steps)
-        var = Var.below(self.blocks * self.steps, name="step")
-        with emit.for_loop(0, self._steps(turn), 1, var, sums) as loop, self.evaluator.scope():
-            step = Index.of(var)
+        steps, most = times(turn.blocks, self.steps), self.blocks * self.steps
+        share = ceil_div(len(rows) * MAX_ROWS, most)
+        with nest.carrying(0, steps, self.evaluator, sums, below=most, name="step") as (step, loop):
             left = [self._tile_of_data(row_tile + tile + i, turn.block * self.steps + step, 0) for i in rows]
             right = [(turn.place * WIDTH + j) * self.each + step * (self.step * COLUMNS) for j in columns]
             found = tiles.step(self.data, left, self.step, self.weights, right, list(loop.inner_iter_args))
-            between(var.value)
+            between(emit.materialize(step))
             for j in columns:
                 for line in range(share):
                     row = (tile + len(rows)) * MAX_ROWS + step * share + line

@@ -71,11 +71,13 @@ class TilePanels:
     def prepare(self, work: Size, grain: int) -> None:
         """The parts of all data, tile by tile of rows and of depths."""
         o = self.o
-        row, block = Var.below(o.c.rows, name="row"), Var.below(o.blocks, name="block")
-        with nest.tasks([row], self.evaluator, work, grain), nest.serial([block], self.evaluator):
-            at = Var(0, o.block_size - COLUMNS, step=COLUMNS, name="depth")
-            with emit.for_loop(0, o.block_size, COLUMNS, at), self.evaluator.scope():
-                self._split(Index.of(row), Index.of(block), Index.of(at))
+        row = Var.below(o.c.rows, name="row")
+        with (
+            nest.tasks([row], self.evaluator, work, grain),
+            nest.loop(0, o.blocks, self.evaluator, name="block") as block,
+            nest.loop(0, o.block_size, self.evaluator, step=COLUMNS, name="depth") as at,
+        ):
+            self._split(Index.of(row), block, at)
 
     def _split(self, row: Index, block: Index, depth: Index) -> None:
         """The parts of as many neighbours as there are lanes."""
@@ -108,30 +110,35 @@ class TilePanels:
         self.sums = local_buffer(strips * self.most * COLUMNS, o.float)
         self.scratch = local_buffer(WIDTH * self.together * MAX_ROWS * COLUMNS, o.float)
         tiles: Count = ceil_div(size, MAX_ROWS) if isinstance(size, int) else emit.arith("ceildivui", size, emit.index_constant(MAX_ROWS))
-        start = Var(0, strips * self.most * COLUMNS - COLUMNS, step=COLUMNS, name="zero")
-        with emit.for_loop(0, strips * self.most * COLUMNS, COLUMNS, start):
-            vectors.store(emit.zero(o.vector), self.sums, Index.of(start))
-        piece = Var.below(ceil_div(o.blocks, self.blocks), name="piece")
+        self._clear(self.sums, strips * self.most * COLUMNS)
         whole = strips // WIDTH * WIDTH
-        with emit.for_loop(0, piece.extent, 1, piece), evaluator.scope():
-            block = Index.of(piece) * self.blocks
-            blocks: Count = self.blocks
-            if o.blocks % self.blocks:
-                blocks = emit.smaller(emit.materialize(block * -1 + o.blocks), self.blocks)
+        with nest.loop(0, ceil_div(o.blocks, self.blocks), evaluator, name="piece") as piece:
+            block = piece * self.blocks
+            blocks = o.blocks_from(block, self.blocks)
             for begin, end, width in ((0, whole, WIDTH), (whole, strips, 1)):
-                strip, tile = Var.below(strips, name="strip"), Var.below(ceil_div(most, MAX_ROWS), name="tile")
                 if begin == end:
                     continue
-                with emit.for_loop(begin, end, width, strip), evaluator.scope():
+                with nest.loop(begin, end, evaluator, step=width, name="strip") as strip:
                     for i in range(width):
-                        self._unpack(columns.first + Index.of(strip) + i, Index(i), block, blocks)
-                    with emit.for_loop(0, tiles, 1, tile), evaluator.scope():
-                        row_tile = evaluator.divide(first, MAX_ROWS, "quotient") + Index.of(tile)
-                        self._add_piece(_Place(row_tile, Index.of(tile), Index.of(strip), width), block, blocks)
-        row, strip = Var.below(most, name="row"), Var.below(strips, name="strip")
-        with emit.for_loop(0, size, 1, row), evaluator.scope(), nest.serial([strip], evaluator):
-            found = vectors.load(self.sums, self._sum(Index.of(strip), Index.of(row)), COLUMNS)
-            finish(first + Index.of(row), Columns(columns.first + Index.of(strip), 1), [found])
+                        self._unpack(columns.first + strip + i, Index(i), block, blocks)
+                    with nest.loop(0, tiles, evaluator, below=ceil_div(most, MAX_ROWS), name="tile") as tile:
+                        row_tile = evaluator.divide(first, MAX_ROWS, "quotient") + tile
+                        self._add_piece(_Place(row_tile, tile, strip, width), block, blocks)
+        self._finish(first, size, most, columns, finish)
+
+    def _clear(self, buffer: Value, count: int) -> None:
+        """Sets the first `count` elements of a buffer to 0."""
+        with nest.loop(0, count, self.evaluator, step=COLUMNS, name="zero") as at:
+            vectors.store(emit.zero(self.o.vector), buffer, at)
+
+    def _finish(self, first: Index, size: Count, most: int, columns: Columns, finish: Callable[[Index, Columns, Values], None]) -> None:
+        """Calls `finish` with the sums of each row and strip."""
+        with (
+            nest.loop(0, size, self.evaluator, below=most, name="row") as row,
+            nest.loop(0, columns.count, self.evaluator, name="strip") as strip,
+        ):
+            found = vectors.load(self.sums, self._sum(strip, row), COLUMNS)
+            finish(first + row, Columns(columns.first + strip, 1), [found])
 
     def _sum(self, strip: Index, row: Index) -> Index:
         return (strip * self.most + row) * COLUMNS
@@ -139,36 +146,31 @@ class TilePanels:
     def _unpack(self, strip: Index, place: Index, first: Index, blocks: Count) -> None:
         """Numbers of blocks from `first` on in bf16, two neighbours of the depth together, and their scales."""
         o = self.o
-        var, word = Var.below(self.blocks, name="block"), Var.below(o.words, name="word")
         span = float(1 << o.c.bits)
-        with emit.for_loop(0, blocks, 1, var), self.evaluator.scope():
-            block = first + Index.of(var)
-            here = place * self.blocks + Index.of(var)
+        with nest.loop(0, blocks, self.evaluator, below=self.blocks, name="block") as number:
+            block = first + number
+            here = place * self.blocks + number
             vectors.store(o.weight_input(SCALES, strip, block, Index(), 0), self.scales, here * COLUMNS)
             off = emit.arith("subf", emit.number(-span, o.vector), o.zero(strip, block, 0))
-            with emit.for_loop(0, o.words, 1, word), self.evaluator.scope():
-                o.ask_ahead(WORDS, [strip + WIDTH, block, Index.of(word), Index(), Index()])
-                words = o.weight_input(WORDS, strip, block, Index.of(word), 0)
+            with nest.loop(0, o.words, self.evaluator, name="word") as word:
+                o.ask_ahead(WORDS, [strip + WIDTH, block, word, Index(), Index()])
+                words = o.weight_input(WORDS, strip, block, word, 0)
                 for pair in range(0, o.numbers, 2):
                     low, high = (
                         vectors.bitcast(emit.multiply_add(o.number(words, pair + i), emit.number(span, o.vector), off), self.i32)
                         for i in range(2)
                     )
                     both = emit.arith("ori", emit.arith("shrui", low, emit.number(16, low.type)), high)
-                    depth = here * o.block_size + Index.of(word) * o.numbers + pair
+                    depth = here * o.block_size + word * o.numbers + pair
                     vectors.store(vectors.bitcast(both, self.bf16), self.weights, depth * COLUMNS)
 
     def _add_piece(self, place: _Place, first: Index, blocks: Count) -> None:
         """The products of a tile of rows and some strips, added to their sums: those of some blocks leave the tile registers together, and
         are scaled while those of the next blocks are under way."""
-        count = place.width * self.together * MAX_ROWS * COLUMNS
-        zero = Var(0, count - COLUMNS, step=COLUMNS, name="zero")
-        with emit.for_loop(0, count, COLUMNS, zero):
-            vectors.store(emit.zero(self.o.vector), self.scratch, Index.of(zero))
-        var = Var(0, self.blocks - self.together, step=self.together, name="block")
-        with emit.for_loop(0, blocks, self.together, var), self.evaluator.scope():
-            before = self.evaluator.opaque(emit.larger(emit.materialize(Index.of(var) - self.together), 0), 0, self.blocks)
-            self._multiply(place, first, Index.of(var), self._scaled(place, before))
+        self._clear(self.scratch, place.width * self.together * MAX_ROWS * COLUMNS)
+        with nest.loop(0, blocks, self.evaluator, step=self.together, below=self.blocks, name="block") as var:
+            before = self.evaluator.opaque(emit.larger(emit.materialize(var - self.together), 0), 0, self.blocks)
+            self._multiply(place, first, var, self._scaled(place, before))
         end = Index(blocks) if isinstance(blocks, int) else self.evaluator.opaque(blocks, 0, self.blocks)
         for step in self._scaled(place, end - self.together):
             step()
@@ -202,9 +204,8 @@ class TilePanels:
             else:
                 while between:
                     between.pop()()
-                var = Var.below(steps, name="step")
-                with emit.for_loop(0, steps, 1, var, totals) as loop, self.evaluator.scope():
-                    emit.yield_values(multiply(u, Index.of(var), list(loop.inner_iter_args)))
+                with nest.carrying(0, steps, self.evaluator, totals, name="step") as (var, loop):
+                    emit.yield_values(multiply(u, var, list(loop.inner_iter_args)))
                 totals = list(loop.results)
             sums.append(totals)
         for u, totals in enumerate(sums):

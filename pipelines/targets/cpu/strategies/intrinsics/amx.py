@@ -226,10 +226,12 @@ class _Product:
 
     def _move(self, scratch: ir.Value, i: int, j: int, rows: Index, mask: ir.Value | None) -> None:
         """Some rows and columns of a tile of sums, from a buffer to C."""
-        row = Var.below(self.block.rows, name="row")
-        with emit.for_loop(0, emit.materialize(rows), 1, row), self.evaluator.lanes(COLUMNS, mask) as lane:
-            target = self.c.at(Index.of(row) + i * self.block.rows, j, 0) + Index.of(lane)
-            value = self.evaluator.load_from(scratch, self.c.element, Index.of(row) * COLUMNS + Index.of(lane))
+        with (
+            nest.loop(0, emit.materialize(rows), self.evaluator, below=self.block.rows, name="row") as row,
+            self.evaluator.lanes(COLUMNS, mask) as lane,
+        ):
+            target = self.c.at(row + i * self.block.rows, j, 0) + Index.of(lane)
+            value = self.evaluator.load_from(scratch, self.c.element, row * COLUMNS + Index.of(lane))
             if self.accumulates:
                 value = emit.arith("addf", self.evaluator.load_from(self.c.buffer, self.c.element, target), value)
             self.evaluator.store(value, self.c.buffer, target)

@@ -153,7 +153,6 @@ class Nest:
         chunk = ceil_div(lane_tiles, ceil_div(lane_tiles, turned.chunk)) if isinstance(lane_tiles, int) else turned.chunk
         variables = [Var.below(loop.extent, name="p") for loop in outer]
         chunks, tile = Var.below(ceil_div(lane_tiles, chunk), name="c"), Var.below(ceil_div(turned_loop.extent, across), name="t")
-        inner = Var.below(chunk, name="l")
 
         together, across_tiles = [*variables, chunks, tile], []
         if turned is not self.plan.turned and variables:
@@ -163,10 +162,10 @@ class Nest:
             tiles: ir.Value | Size = chunk
             if isinstance(lane_tiles, Dim):
                 tiles = emit.materialize(emit.at_most(Index(lane_tiles, {chunks: -chunk}), chunk))
-            with nest.serial(across_tiles, self.evaluator), emit.for_loop(0, tiles, 1, inner), self.evaluator.scope():
+            with nest.serial(across_tiles, self.evaluator), nest.loop(0, tiles, self.evaluator, below=chunk, name="l") as inner:
                 point = _point(outer, variables)
                 first = emit.at_most(Index(0, {tile: across}), turned_loop.extent - across)
-                lanes = emit.at_most(Index(0, {chunks: chunk * along, inner: along}), lane_loop.extent - along)
+                lanes = emit.at_most(Index(0, {chunks: chunk * along}) + inner * along, lane_loop.extent - along)
                 with self.evaluator.scope():
                     assign = lambda at, lane: {**point, **turned_loop.at(at), **lane_loop.at(lane)}  # noqa: E731
                     emit_turned(turned, self.evaluator, first, lanes, assign, self._store)
@@ -191,11 +190,9 @@ class Nest:
         with ExitStack() as stack:
             for loop in loops:
                 start, count = parts.get(loop.var, (Index(), Index(loop.extent)))
-                var = Var.below(loop.extent, name="s")
                 high = emit.materialize(count) if loop.var in parts else loop.extent
-                stack.enter_context(emit.for_loop(0, high, 1, var))
-                stack.enter_context(self.evaluator.scope())
-                point = {**point, **loop.at(start + var)}
+                at = stack.enter_context(nest.loop(0, high, self.evaluator, below=loop.extent, name="s"))
+                point = {**point, **loop.at(start + at)}
             if last:
                 self._lane_loop(last[0], point, self._inside, parts.get(last[0].var))
             else:
@@ -262,9 +259,8 @@ class Nest:
         step = width * unroll
         done = begin + (end - begin) // step * step
         if done - begin > step:
-            var = Var(begin, done - step, step=step if begin % step == 0 else 1, name="l")
-            with emit.for_loop(begin, done, step, var), self.evaluator.scope():
-                block(Index.of(var), width, unroll)
+            with nest.loop(begin, done, self.evaluator, step=step, name="l") as var:
+                block(var, width, unroll)
         else:
             with self.evaluator.scope():
                 block(Index(begin), width, unroll)
@@ -316,9 +312,8 @@ class Nest:
         if not rest and not row_lanes:
             self._lane_loop(loop, assigned, body)
             return
-        var = Var.below(loop.extent, name="k")
-        with nest.serial([var], self.evaluator):
-            self._inner_loops(rest, {**assigned, **loop.at(Index.of(var))}, body)
+        with nest.loop(0, loop.extent, self.evaluator, name="k") as var:
+            self._inner_loops(rest, {**assigned, **loop.at(var)}, body)
 
     def _storing(self, stash: Node, reduction: Node) -> Callable[[Point], None]:
         """Returns a function that evaluates an input of a reduction at a point of the loops and stores its elements."""

@@ -173,9 +173,9 @@ class _ChannelKernel:
 
     def _rows(self, point: Point, rows: Bounds, vectors: Bounds, columns: Columns) -> None:
         """The output rows of a task."""
-        row = Var.below(self.w.rows.outputs, name="y")
-        with emit.for_loop(*rows, 1, row), self.evaluator.scope():
-            self._row(point, Index.of(row), vectors, columns)
+        low, high = rows
+        with nest.loop(low, high, self.evaluator, below=self.w.rows.outputs, name="y") as row:
+            self._row(point, row, vectors, columns)
 
     def _row(self, point: Point, row: Index, vectors: Bounds, columns: Columns) -> None:
         """An output row: if padding may touch it, the test that all rows of taps are inside is emitted once."""
@@ -202,14 +202,12 @@ class _ChannelKernel:
             return
         step = self.parameters.vectors
         left = self.vectors % step
-        vector = Var(0, self.vectors - step, step=step, name="vector")
         end = high if not left else self._whole(high)
-        with emit.for_loop(low, end, step, vector), self.evaluator.scope():
-            self._tile(tile, [Index.of(vector) + i for i in range(step)])
+        with nest.loop(low, end, self.evaluator, step=step, below=self.vectors // step * step, name="vector") as vector:
+            self._tile(tile, [vector + i for i in range(step)])
         if left:
-            vector = Var.below(self.vectors, name="vector")
-            with emit.for_loop(end, high, 1, vector), self.evaluator.scope():
-                self._tile(tile, [Index.of(vector)])
+            with nest.loop(end, high, self.evaluator, below=self.vectors, name="vector") as vector:
+                self._tile(tile, [vector])
 
     def _whole(self, high: "ir.Value | int") -> "ir.Value | int":
         """The end of tiles of several vectors: `high` is a multiple of their number or the number of all vectors, as every known one is."""

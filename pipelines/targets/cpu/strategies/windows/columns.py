@@ -147,9 +147,8 @@ class _ColumnKernel:
                 with self.evaluator.scope():
                     body(Index(low))
                 return
-        var = Var(low if isinstance(low, int) else 0, (high if isinstance(high, int) else self.plan.input_rows) - 1, name="row")
-        with emit.for_loop(low, high, 1, var), self.evaluator.scope():
-            body(Index.of(var))
+        with nest.loop(low, high, self.evaluator, below=high if isinstance(high, int) else self.plan.input_rows, name="row") as var:
+            body(var)
 
     def _copy_row(self, point: Point, row: Index, source: Index) -> None:
         columns, before, size = self.w.columns, number(self.w.columns.low), number(self.w.columns.size)
@@ -192,9 +191,8 @@ class _ColumnKernel:
         while lanes > count:
             lanes //= 2
         if count > MAX_UNROLLED_VECTORS * lanes:
-            var = Var(0, (count // lanes - 1) * lanes, step=lanes, name="v")
-            with emit.for_loop(0, count // lanes * lanes, lanes, var), self.evaluator.scope():
-                body(Index.of(var), lanes)
+            with nest.loop(0, count // lanes * lanes, self.evaluator, step=lanes, name="v") as var:
+                body(var, lanes)
             starts = [count - lanes] if count % lanes else []
         else:
             starts = [*range(0, count - lanes, lanes), count - lanes] if count else []
@@ -207,9 +205,8 @@ class _ColumnKernel:
     def _compute(self, point: Point, first: Index) -> None:
         full, left = divmod(self.plan.block_rows, self.plan.tile_rows)
         if full > 1:
-            var = Var(0, (full - 1) * self.plan.tile_rows, step=self.plan.tile_rows, name="y")
-            with emit.for_loop(0, full * self.plan.tile_rows, self.plan.tile_rows, var), self.evaluator.scope():
-                self._row_tiles(point, first, Index.of(var), self.plan.tile_rows)
+            with nest.loop(0, full * self.plan.tile_rows, self.evaluator, step=self.plan.tile_rows, name="y") as var:
+                self._row_tiles(point, first, var, self.plan.tile_rows)
         elif full:
             self._row_tiles(point, first, Index(), self.plan.tile_rows)
         if left:
@@ -223,9 +220,8 @@ class _ColumnKernel:
         width, lanes = self.plan.tile_vectors * self.lanes, self.lanes
         full, left = divmod(self.plan.outputs, width)
         if full > 1:
-            var = Var(0, (full - 1) * width, step=width, name="x")
-            with emit.for_loop(0, full * width, width, var), self.evaluator.scope():
-                self._tile_code(point, first, row, rows, Index.of(var), list(range(0, width, lanes)))
+            with nest.loop(0, full * width, self.evaluator, step=width, name="x") as var:
+                self._tile_code(point, first, row, rows, var, list(range(0, width, lanes)))
         elif full:
             self._tile_code(point, first, row, rows, Index(), list(range(0, width, lanes)))
         if left:
@@ -259,12 +255,11 @@ class _ColumnKernel:
                 uses = [(n, taps[i]) for n, (i, _) in enumerate(places) if i in taps]
                 sums = self._row_of_taps(point, row * rows.stride + reach, column, lane, places, sums, uses)
             return sums
-        var = Var.below(rows.taps, name="k")
-        with emit.for_loop(0, rows.taps, 1, var, sums) as loop, self.evaluator.scope():
+        with nest.carrying(0, rows.taps, self.evaluator, sums, name="k") as (var, loop):
             found = list(loop.inner_iter_args)
             for i in sorted({i for i, _ in places}):
-                row_users = [(n, Index.of(var)) for n, (j, _) in enumerate(places) if i == j]
-                at = (row + i) * rows.stride + Index.of(var) * rows.dilation
+                row_users = [(n, var) for n, (j, _) in enumerate(places) if i == j]
+                at = (row + i) * rows.stride + var * rows.dilation
                 found = self._row_of_taps(point, at, column, lane, places, found, row_users)
             emit.yield_values(found)
         return list(loop.results)
@@ -319,9 +314,8 @@ class _ColumnKernel:
             lanes = self.parameters.lanes
             self._sweep(self.plan.block_rows * width, lanes, lambda at, lanes: piece(Index(), first * width + at, at, lanes))
             return
-        var = Var.below(self.plan.block_rows, name="y")
-        with nest.serial([var], self.evaluator):
-            self._sweep(width, self.lanes, lambda at, lanes: piece(first + var, at, Index.of(var) * width + at, lanes))
+        with nest.loop(0, self.plan.block_rows, self.evaluator, name="y") as var:
+            self._sweep(width, self.lanes, lambda at, lanes: piece(first + var, at, var * width + at, lanes))
 
     def _collapses(self) -> bool:
         """Whether the epilogue may walk rows and columns as one loop."""

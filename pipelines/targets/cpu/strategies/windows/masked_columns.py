@@ -118,18 +118,17 @@ class _MaskedColumnKernel:
         def inside(row: _Row) -> None:
             for begin, stop, count in segments:
                 step = count * self.lanes
-                var = Var(0, outputs - step, name="x")
-                with emit.for_loop(begin, stop, step, var), self.evaluator.scope():
-                    self._inside(row, Index.of(var), count)
+                with nest.loop(begin, stop, self.evaluator, step=step, below=outputs, name="x") as var:
+                    self._inside(row, var, count)
 
         self._each_row(point, rows, inside)
         left = emit.larger(emit.arith("subi", emit.index_constant(outputs), start), 0)
         count = emit.arith("ceildivui", left, emit.index_constant(self.lanes))
-        number = Var(0, ceil_div(outputs, self.lanes), name="end")
-        with emit.for_loop(0, emit.arith("addi", count, emit.index_constant(first)), 1, number), self.evaluator.scope():
-            column = emit.arith("addi", start, emit.materialize((Index.of(number) - first) * self.lanes))
+        ends = emit.arith("addi", count, emit.index_constant(first))
+        with nest.loop(0, ends, self.evaluator, below=ceil_div(outputs, self.lanes) + 1, name="end") as number:
+            column = emit.arith("addi", start, emit.materialize((number - first) * self.lanes))
             if first:
-                at_start = emit.compare("eq", number.value, emit.index_constant(0))
+                at_start = emit.compare("eq", emit.materialize(number), emit.index_constant(0))
                 column = emit.select(at_start, emit.index_constant(0), column)
             self._masked(point, rows, Index.of(Var.below(outputs, column, name="x")))
 
@@ -144,18 +143,17 @@ class _MaskedColumnKernel:
         begin = emit.arith("minsi", emit.larger(low, above), high)
         end = emit.arith("maxsi", emit.smaller(high, axis.outputs - below), begin)
         self._loop(point, (begin, end), False, body)
-        other = Var(0, 1, name="other")
-        with emit.for_loop(0, 2, 1, other), self.evaluator.scope():
-            is_above = emit.compare("eq", other.value, emit.index_constant(0))
+        with nest.loop(0, 2, self.evaluator, name="other") as other:
+            is_above = emit.compare("eq", emit.materialize(other), emit.index_constant(0))
             around = emit.select(is_above, low, end), emit.select(is_above, begin, high)
             self._loop(point, around, True, body)
 
     def _loop(self, point: Point, rows: Bounds, checked: bool, body: Callable[[_Row], None]) -> None:
-        axis, var = self.w.rows, Var.below(self.w.rows.outputs, name="y")
-        with emit.for_loop(*rows, 1, var), self.evaluator.scope():
-            top = Index.of(var) * axis.stride - axis.low
+        axis, (low, high) = self.w.rows, rows
+        with nest.loop(low, high, self.evaluator, below=axis.outputs, name="y") as row:
+            top = row * axis.stride - axis.low
             taps = emit.steps_inside(top * -1, top * -1 + axis.size, axis.dilation, axis.taps) if checked else None
-            body(_Row(point, Index.of(var), top, taps))
+            body(_Row(point, row, top, taps))
 
     # ---- vectors
 

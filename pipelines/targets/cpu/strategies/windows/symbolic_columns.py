@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
-from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.emission.index import Index
 from relayc.pipelines.te.read.window import WindowAxis
 from relayc.pipelines.tir.values import nest
 from relayc.pipelines.tir.values.evaluator import Evaluator
@@ -82,9 +82,8 @@ class SymbolicColumns:
             with evaluator.scope():
                 tile(start, size, ends)
         tiles = ceil_div(count, size)
-        between = Var(0, tiles - 3, name="tile")
-        with emit.for_loop(0, tiles - 2, 1, between), evaluator.scope():
-            tile(emit.at_most(Index(size, {between: size}), count - touched_behind - size), size, Ends())
+        with nest.loop(0, tiles - 2, evaluator, name="tile") as between:
+            tile(emit.at_most(between * size + size, count - touched_behind - size), size, Ends())
 
     def _covered(self, evaluator: Evaluator, size: int, _: int, tile: EmitTile) -> None:
         """Equal tiles if there is no padding."""
@@ -93,6 +92,5 @@ class SymbolicColumns:
 
     def _single(self, evaluator: Evaluator, tile: EmitTile) -> None:
         """Columns one by one."""
-        column = Var.below(self.axis.outputs, name="x")
-        with nest.serial([column], evaluator):
-            tile(Index.of(column), 1, Ends(True, True))
+        with nest.loop(0, self.axis.outputs, evaluator, name="x") as column:
+            tile(column, 1, Ends(True, True))

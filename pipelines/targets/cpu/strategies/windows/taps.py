@@ -9,6 +9,7 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var, linearize
 from relayc.pipelines.te.read.graph import Node
 from relayc.pipelines.te.read.window import Window
+from relayc.pipelines.tir.values import nest
 from relayc.pipelines.tir.values.evaluator import Evaluator
 from relayc.symbolic import Size
 
@@ -41,9 +42,8 @@ def add_rows_of_taps(
         high = emit.arith("maxsi", high, low)
         loops = [(0, low, True), (high, taps, True), (low, high, False)]
     for start, end, is_outside in loops:
-        var = Var.below(taps, name="k")
-        with emit.for_loop(start, end, 1, var, sums) as loop, evaluator.scope():
-            emit.yield_values(add(Index.of(var), is_outside, list(loop.inner_iter_args)))
+        with nest.carrying(start, end, evaluator, sums, below=taps, name="k") as (var, loop):
+            emit.yield_values(add(var, is_outside, list(loop.inner_iter_args)))
         sums = list(loop.results)
     return sums
 

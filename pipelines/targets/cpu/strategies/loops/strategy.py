@@ -4,8 +4,7 @@ Tensors made of pieces (concatenations, paddings) are written piece by piece, ea
 operations, broadcasts, transposes, slices and gathers are evaluated in place.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from relayc.dialects.mlir import ir
@@ -32,9 +31,19 @@ def schedule_loops(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled:
 def loop_parameters(kernel: Kernel, target: Target, tuning: Tuning) -> LoopParameters:
     """The numbers of the loops of a kernel."""
     names = {"parallel_grain": "grain", "parallel_chunks": "chunks", "unroll": "unroll"}
+
+    def works(p: LoopParameters) -> list[Size]:
+        """The work of each nest."""
+        pieces = [found for node in kernel.results for found in _pieces(node, partial(linearize, shape=node.shape))]
+        return [plan_nest(piece, kernel.args, p, offset).work for piece, offset in pieces]
+
+    def chunks(p: LoopParameters) -> list[int]:
+        may_be_parallel = any(bounds(work)[1] >= p.parallel_grain for work in works(p))
+        return powers_of_two(target.num_threads, 256) if may_be_parallel else []
+
     values: dict[str, Callable[[LoopParameters], list[int]]] = {
-        "grain": lambda p: grains(LoopParameters.parallel_grain, *_Works(kernel, p).found),
-        "chunks": lambda p: powers_of_two(target.num_threads, 256) if _Works(kernel, p).may_be_parallel else [],
+        "grain": lambda p: grains(LoopParameters.parallel_grain, *works(p)),
+        "chunks": chunks,
         "unroll": lambda p: powers_of_two(1, 16),
     }
     return tuning.replace(LoopParameters(vector_bytes=target.vector_bytes, mask_bits=target.mask_bits), names, values=values)
@@ -42,76 +51,42 @@ def loop_parameters(kernel: Kernel, target: Target, tuning: Tuning) -> LoopParam
 
 def fill(node: Node, evaluator: Evaluator, parameters: LoopParameters, buffer: ir.Value) -> None:
     """Emits the computation of one node into a flat buffer."""
-    _Pieces(evaluator, parameters, buffer).write(node, lambda point: linearize(point, node.shape))
+    for piece, offset in _pieces(node, partial(linearize, shape=node.shape)):
+        Nest(plan_nest(piece, evaluator.buffers, parameters, offset), evaluator, parameters, buffer).emit()
 
 
-class _Cut(ABC):
-    """Cuts a node into pieces with separate loop nests."""
-
-    @abstractmethod
-    def _nest(self, node: Node, offset: Offset) -> None:
-        """A nest that writes a node, which may have no elements, at `offset(point)`."""
-
-    def write(self, node: Node, offset: Offset) -> None:
-        """Writes `node` at `offset(point)`: concatenations and paddings piece by piece."""
-        if node.kind == "view" and node.inputs[0].kind != "arg":
-            shape, source = node.shape, node.inputs[0]
-            probe = [Index.of(Var.below(e)) for e in shape]
-            if offset(probe).key == linearize(probe, shape).key:  # the same memory under another shape
-                self.write(source, lambda point: linearize(point, source.shape))
-                return
-        if node.kind == "concat":
-            start: Size = 0
-            for piece in node.inputs:
-                self.write(piece, _shifted(offset, [start if d == node.axis else 0 for d in range(len(node.shape))]))
-                start += piece.shape[node.axis]
-        elif node.kind == "pad":
-            self.write(node.inputs[0], _shifted(offset, node.low))
-            self._border(node, offset)
-        else:
-            self._nest(node, offset)
-
-    def _border(self, node: Node, offset: Offset) -> None:
-        """Fills the border of a padding: for each dimension the slabs before and after, within what earlier dimensions left."""
-        source = node.inputs[0].shape
-        begins: list[Size] = [0] * len(node.shape)
-        ends = list(node.shape)
-        for d, (low, inner, extent) in enumerate(zip(node.low, source, node.shape, strict=True)):
-            for begin, end in ((0, low), (low + inner, extent)):
-                if begin != end:
-                    starts = [*begins[:d], begin, *begins[d + 1 :]]
-                    sizes = tuple(e - b for b, e in zip(starts, [*ends[:d], end, *ends[d + 1 :]], strict=True))
-                    self._nest(Node("splat", sizes, node.element, op=node.pad_value), _shifted(offset, starts))
-            begins[d], ends[d] = low, low + inner
+def _pieces(node: Node, offset: Offset) -> Iterator[tuple[Node, Offset]]:
+    """The pieces of `node`, written at `offset(point)`, that have separate loop nests, with their own offsets: concatenations and paddings
+    piece by piece. Pieces without elements are left out."""
+    if node.kind == "view" and node.inputs[0].kind != "arg":
+        source, probe = node.inputs[0], [Index.of(Var.below(e)) for e in node.shape]
+        if offset(probe).key == linearize(probe, node.shape).key:  # the same memory under another shape
+            yield from _pieces(source, partial(linearize, shape=source.shape))
+            return
+    if node.kind == "concat":
+        start: Size = 0
+        for piece in node.inputs:
+            yield from _pieces(piece, _shifted(offset, [start if d == node.axis else 0 for d in range(len(node.shape))]))
+            start += piece.shape[node.axis]
+    elif node.kind == "pad":
+        yield from _pieces(node.inputs[0], _shifted(offset, node.low))
+        yield from _border(node, offset)
+    elif node.size != 0:
+        yield node, offset
 
 
-class _Pieces(_Cut):
-    """Writes nodes to places of one buffer."""
-
-    def __init__(self, evaluator: Evaluator, parameters: LoopParameters, buffer: ir.Value) -> None:
-        self.evaluator, self.parameters, self.buffer = evaluator, parameters, buffer
-
-    def _nest(self, node: Node, offset: Offset) -> None:
-        if node.size != 0:
-            Nest(plan_nest(node, self.evaluator.buffers, self.parameters, offset), self.evaluator, self.parameters, self.buffer).emit()
-
-
-class _Works(_Cut):
-    """The work of each nest of a kernel."""
-
-    def __init__(self, kernel: Kernel, parameters: LoopParameters) -> None:
-        self.memory, self.parameters = kernel.args, parameters
-        self.found: list[Size] = []
-        for node in kernel.results:
-            self.write(node, partial(linearize, shape=node.shape))
-
-    @property
-    def may_be_parallel(self) -> bool:
-        return any(bounds(work)[1] >= self.parameters.parallel_grain for work in self.found)
-
-    def _nest(self, node: Node, offset: Offset) -> None:
-        if node.size != 0:
-            self.found.append(plan_nest(node, self.memory, self.parameters, offset).work)
+def _border(node: Node, offset: Offset) -> Iterator[tuple[Node, Offset]]:
+    """The border of a padding: for each dimension the slabs before and after, within what earlier dimensions left."""
+    source = node.inputs[0].shape
+    begins: list[Size] = [0] * len(node.shape)
+    ends = list(node.shape)
+    for d, (low, inner, extent) in enumerate(zip(node.low, source, node.shape, strict=True)):
+        for begin, end in ((0, low), (low + inner, extent)):
+            if begin != end:
+                starts = [*begins[:d], begin, *begins[d + 1 :]]
+                sizes = tuple(e - b for b, e in zip(starts, [*ends[:d], end, *ends[d + 1 :]], strict=True))
+                yield from _pieces(Node("splat", sizes, node.element, op=node.pad_value), _shifted(offset, starts))
+        begins[d], ends[d] = low, low + inner
 
 
 def _shifted(offset: Offset, starts: Sequence[Size]) -> Offset:

@@ -159,11 +159,10 @@ class _Product:
     def _rows_of(self, tile: int, k: Index) -> ir.Value:
         """A tile of A with only some valid rows; the others affect only sums that are not used."""
         copy = buffer_of_thread(self.block.rows * self.step, self.a.element)
-        row = Var.below(self.block.rows, name="row")
-        with emit.for_loop(0, emit.materialize(self._valid(tile)), 1, row):
+        with nest.loop(0, emit.materialize(self._valid(tile)), self.evaluator, below=self.block.rows, name="row") as row:
             for start, lanes in vectors.pieces(self.step, MAX_STEP):
-                at = self.a.at(Index.of(row) + tile * self.block.rows, k, start)
-                vectors.store(vectors.load(self.a.buffer, at, lanes), copy, Index.of(row) * self.step + start)
+                at = self.a.at(row + tile * self.block.rows, k, start)
+                vectors.store(vectors.load(self.a.buffer, at, lanes), copy, row * self.step + start)
         return self.tiles.load(self.tiles.a_type, copy, Index(), self.step)
 
     def _last_step(self, k: Index, left: Index, sums: Values) -> Values:
@@ -178,14 +177,13 @@ class _Product:
     def _last_rows(self, tile: int, k: Index, left: Index) -> ir.Value:
         """A copy of a tile of A with the last steps, and zeros behind."""
         copy = buffer_of_thread(self.block.rows * self.step, self.a.element)
-        row = Var.below(self.block.rows, name="row")
         count = Index(self.block.rows) if self.reads_all else self._valid(tile)
-        with emit.for_loop(0, emit.materialize(count), 1, row):
+        with nest.loop(0, emit.materialize(count), self.evaluator, below=self.block.rows, name="row") as row:
             mask = emit.first_lanes(emit.materialize(left), self.step)
             with self.evaluator.lanes(self.step, mask) as lane:
-                at = self.a.at(Index.of(row) + tile * self.block.rows, k, 0) + Index.of(lane)
+                at = self.a.at(row + tile * self.block.rows, k, 0) + Index.of(lane)
                 value = self.evaluator.load_from(self.a.buffer, self.a.element, at)
-            vectors.store(value, copy, Index.of(row) * self.step)
+            vectors.store(value, copy, row * self.step)
         return copy
 
     def _last_pairs(self, tile: int, k: Index, left: Index) -> ir.Value:
@@ -193,18 +191,15 @@ class _Product:
         width, most = 2 * COLUMNS, self.step // 2
         copy = buffer_of_thread(most * width, self.b.element)
         pairs, half = self._divided(left, 2)
-        pair = Var.below(most, name="pair")
-        with emit.for_loop(0, emit.materialize(pairs), 1, pair):
-            vectors.store(vectors.load(self.b.buffer, self.b.at(tile, k + pair, 0, 0), width), copy, Index.of(pair) * width)
+        with nest.loop(0, emit.materialize(pairs), self.evaluator, below=most, name="pair") as pair:
+            vectors.store(vectors.load(self.b.buffer, self.b.at(tile, k + pair, 0, 0), width), copy, pair * width)
         # A pair with only its first step.
-        first = Var.below(most, name="pair")
-        with emit.for_loop(emit.materialize(pairs), emit.materialize(pairs + half), 1, first):
-            value = vectors.load(self.b.buffer, self.b.at(tile, k + first, 0, 0), width)
+        with nest.loop(emit.materialize(pairs), emit.materialize(pairs + half), self.evaluator, below=most, name="pair") as pair:
+            value = vectors.load(self.b.buffer, self.b.at(tile, k + pair, 0, 0), width)
             zero = emit.zero(value.type)
-            vectors.store(vectors.shuffle(value, zero, [i + i % 2 * width for i in range(width)]), copy, Index.of(first) * width)
-        rest = Var.below(most, name="pair")
-        with emit.for_loop(emit.materialize(pairs + half), most, 1, rest):
-            vectors.store(emit.zero(emit.vector_of(width, self.b.element)), copy, Index.of(rest) * width)
+            vectors.store(vectors.shuffle(value, zero, [i + i % 2 * width for i in range(width)]), copy, pair * width)
+        with nest.loop(emit.materialize(pairs + half), most, self.evaluator, name="pair") as pair:
+            vectors.store(emit.zero(emit.vector_of(width, self.b.element)), copy, pair * width)
         return copy
 
     # ---- results

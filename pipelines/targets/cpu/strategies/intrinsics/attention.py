@@ -1,6 +1,6 @@
 """Steps of attention beside its products, which are dot_f32: softmax_weights_{columns} and transpose_f32_{size}."""
 
-from dataclasses import dataclass
+from functools import partial
 
 from relayc import te
 from relayc.pipelines.emission import emit
@@ -15,37 +15,25 @@ MOST = 89.0
 do."""
 
 
-@dataclass(frozen=True)
-class Weights:
-    """Weights of some columns of a row of scores, of which there may be fewer by a number."""
-
-    name: str
-    columns: int
-
-    def __call__(self, call: TensorCall) -> None:
-        """Emits them vector by vector, in fewer operations than math.exp."""
-        x, largest, weights, count = call["X"], call["M"], call["W"], call.counts["columns"]
-        if not count.is_constant or not isinstance(count.const, int):
-            raise ScheduleError(f"tensor intrinsic {self.name}: expected columns that are a number, found {count}")
-        limit = largest.load(0)
-        for start, lanes in vectors.pieces(count.const, call.target.lanes(32)):
-            above = emit.arith("subf", x.load(start, lanes=lanes), emit.broadcast(limit, lanes))
-            most = emit.number(MOST, above.type)
-            weights.store(exp_below_zero(emit.select(emit.compare("ogt", above, most), most, above)), start)
+def emit_weights(name: str, call: TensorCall) -> None:
+    """Weights of some columns of a row of scores, of which there may be fewer by a number: vector by vector, in fewer operations than
+    math.exp."""
+    x, largest, weights, count = call["X"], call["M"], call["W"], call.counts["columns"]
+    if not count.is_constant or not isinstance(count.const, int):
+        raise ScheduleError(f"tensor intrinsic {name}: expected columns that are a number, found {count}")
+    limit = largest.load(0)
+    for start, lanes in vectors.pieces(count.const, call.target.lanes(32)):
+        above = emit.arith("subf", x.load(start, lanes=lanes), emit.broadcast(limit, lanes))
+        most = emit.number(MOST, above.type)
+        weights.store(exp_below_zero(emit.select(emit.compare("ogt", above, most), most, above)), start)
 
 
-@dataclass(frozen=True)
-class Transpose:
+def emit_transpose(size: int, call: TensorCall) -> None:
     """A transposed square of f32, in vector registers."""
-
-    size: int
-
-    def __call__(self, call: TensorCall) -> None:
-        """Emits it."""
-        x, y = call["X"], call["Y"]
-        columns = vectors.transpose([x.load(Index(row), 0, lanes=self.size) for row in range(self.size)])
-        for row, value in enumerate(columns):
-            y.store(value, row, 0)
+    x, y = call["X"], call["Y"]
+    columns = vectors.transpose([x.load(Index(row), 0, lanes=size) for row in range(size)])
+    for row, value in enumerate(columns):
+        y.store(value, row, 0)
 
 
 def _softmax_weights(columns: str) -> TensorIntrin:
@@ -53,14 +41,14 @@ def _softmax_weights(columns: str) -> TensorIntrin:
     x, largest = te.placeholder((width,), name="X"), te.placeholder((1,), name="M")
     weights = te.compute((width,), lambda j: te.exp(x[j] - largest[0]), name="W")
     description = te.create_prim_func([x, largest, weights])
-    return TensorIntrin.register(name, description, Weights(name, width), partial={"columns": {"j": 1}})
+    return TensorIntrin.register(name, description, partial(emit_weights, name), partial={"columns": {"j": 1}})
 
 
 def _transpose(size: str) -> TensorIntrin:
     name, extent = f"transpose_f32_{size}", int(size)
     x = te.placeholder((extent, extent), name="X")
     description = te.create_prim_func([x, te.compute((extent, extent), lambda i, j: x[j, i], name="Y")])
-    return TensorIntrin.register(name, description, Transpose(extent))
+    return TensorIntrin.register(name, description, partial(emit_transpose, extent))
 
 
 TensorIntrin.register_family("softmax_weights_{columns}", r"softmax_weights_([1-9]\d{0,2})", _softmax_weights)

@@ -55,9 +55,8 @@ class Dot:
             sums = [c.load(row, start, lanes=lanes) for row, start, lanes in places]
         else:
             sums = [emit.broadcast(emit.zero(c.element), lanes) for _, _, lanes in places]
-        var = Var.below(a.shape[1], name="k")
-        with emit.for_loop(0, emit.materialize(call.counts["depth"]), 1, var, sums) as loop:
-            k = Index.of(var)
+        depth = emit.materialize(call.counts["depth"])
+        with nest.carrying(0, depth, Evaluator({}), sums, below=a.shape[1], name="k") as (k, loop):
             right = {start: b.load(k, start, lanes=lanes) for start, lanes in cut}
             left = [a.load(first + row, k) for row in range(rows)]
             pairs = [(x, start, lanes) for x in left for start, lanes in cut]
@@ -94,10 +93,7 @@ class PairsDot:
         starts = range(0, self.columns, COLUMNS)
         places = [(first + row, start) for row in range(rows) for start in starts]
         sums = [c.load(row, start, lanes=COLUMNS) for row, start in places] if call.accumulates else list(dots.begin())
-        pairs = a.shape[1]
-        var = Var.below(pairs, name="k")
-        with emit.for_loop(0, pairs, 1, var, sums) as loop:
-            k = Index.of(var)
+        with nest.carrying(0, a.shape[1], Evaluator({}), sums, name="k") as (k, loop):
             columns = [b.at(k, start, 0) for start in starts]
             emit.yield_values(dots.step(a.buffer, [a.at(first, k, 0)], a.strides[0], b.buffer, columns, list(loop.inner_iter_args)))
         for (row, start), total in zip(places, loop.results, strict=True):

@@ -31,15 +31,10 @@ TASKS = 64
 """Iterations that the parallel loop should have."""
 UNROLLED = 25
 """Taps up to which all of them are unrolled."""
+GRAIN = 1 << 16
+"""Window elements in all below which the kernel stays on one thread."""
 VECTORS = 4
 """Vectors of columns side by side: enough for as many multiply-adds under way as the machine has."""
-
-
-@dataclass(frozen=True)
-class MaskedParameters:
-    """Tunable numbers: window elements in all from which the kernel is parallel."""
-
-    grain: int = 1 << 16
 
 
 Load = Callable[[Index, int, int], ir.Value]
@@ -55,9 +50,8 @@ def schedule_masked_columns(kernel: Kernel, window: Window, lanes: int, target: 
         return None
     if window.indices[window.column_dimension].coefficient(columns.output) != columns.stride:
         return None
-    work = prod(window.structured.extents)
-    parameters = tuning.replace(MaskedParameters(), ("grain",), values={"grain": lambda p: grains(MaskedParameters.grain, work)})
-    return _MaskedColumnKernel(kernel, window, memory, lanes, parameters).emit()
+    grain = tuning.number("grain", GRAIN, lambda: grains(GRAIN, prod(window.structured.extents)))
+    return _MaskedColumnKernel(kernel, window, memory, lanes, grain).emit()
 
 
 @dataclass(frozen=True)
@@ -79,8 +73,8 @@ class _MaskedColumnKernel:
     evaluator: Evaluator
     output: ir.Value
 
-    def __init__(self, kernel: Kernel, window: Window, memory: Node, lanes: int, parameters: MaskedParameters) -> None:
-        self.kernel, self.w, self.memory, self.lanes, self.parameters = kernel, window, memory, lanes, parameters
+    def __init__(self, kernel: Kernel, window: Window, memory: Node, lanes: int, grain: int) -> None:
+        self.kernel, self.w, self.memory, self.lanes, self.grain = kernel, window, memory, lanes, grain
         columns = window.columns
         # Maximum elements of padding, and columns at the end whose windows touch it.
         self.before, self.behind = max(0, bounds(columns.low)[1]), max(0, bounds(columns.high)[1])
@@ -98,7 +92,7 @@ class _MaskedColumnKernel:
             live = [v for v in (*w.planes, run) if v.extent != 1]
             variables = [Var(0, v.high, name=v.name) for v in live]
             point = {v: Index.of(copy) for v, copy in zip(live, variables, strict=True)}
-            with nest.tasks(variables, self.evaluator, prod(w.structured.extents), self.parameters.grain):
+            with nest.tasks(variables, self.evaluator, prod(w.structured.extents), self.grain):
                 self._rows_of_columns(point, run_bounds(point.get(run, Index()), height, w.rows.outputs))
         return Scheduled(body.function)
 

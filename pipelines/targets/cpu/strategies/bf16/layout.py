@@ -85,7 +85,7 @@ class PairsLayout:
       group: elements that an instruction multiplies and adds to one sum: 32 bits.
       shift: what is added to the elements of A as they are read, which are signed where the instruction takes unsigned ones; the sums
         begin at what that makes too much, which is packed with B.
-      sorts: whether the groups of a block of B are sorted (see `sorted.SortedNest`).
+      sorts: whether the groups of a block of B are sorted (see `integers.SortedNest`).
     """
 
     inner: tuple[Var, ...]

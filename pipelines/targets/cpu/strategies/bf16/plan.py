@@ -55,7 +55,7 @@ class Instructions:
       cycles: of a block for one instruction in depth.
       lower: the blocks for fewer rows than a block is made for, where a call says how many there are.
       shift: what makes elements of A such as the instructions take (see `PairsLayout.shift`).
-      sorts: whether they take groups of a parameter in an order of its own (see `sorted.SortedNest`).
+      sorts: whether they take groups of a parameter in an order of its own (see `integers.SortedNest`).
     """
 
     takes: Callable[[Contraction], bool]

@@ -32,8 +32,7 @@ from relayc.pipelines.targets.cpu.strategies.contraction.microkernel import (
 )
 from relayc.pipelines.targets.cpu.strategies.contraction.panels import contiguous_steps
 from relayc.pipelines.targets.cpu.strategies.contraction.plan import BUSY_ROWS, PLACE_BYTES, OperandSource, Plan, element_bytes
-from relayc.pipelines.targets.cpu.strategies.contraction.row_table import rows_of_table
-from relayc.pipelines.targets.cpu.strategies.contraction.rows import row_copy
+from relayc.pipelines.targets.cpu.strategies.contraction.rows import row_copy, rows_of_table
 from relayc.pipelines.targets.cpu.strategies.contraction.tasks import Task, TaskNest
 from relayc.pipelines.targets.cpu.strategies.contraction.tile import FEWEST_TILES
 from relayc.pipelines.te.read.access import MergedLoop

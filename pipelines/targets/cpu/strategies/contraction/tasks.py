@@ -14,8 +14,7 @@ from relayc.pipelines.targets.cpu.strategies.contraction.cover import FAR_LIMIT,
 from relayc.pipelines.targets.cpu.strategies.contraction.microkernel import TILE, Point, rows_from
 from relayc.pipelines.targets.cpu.strategies.contraction.nest import ContractionNest
 from relayc.pipelines.targets.cpu.strategies.contraction.plan import OperandSource, Plan
-from relayc.pipelines.targets.cpu.strategies.contraction.row_table import with_place, write_place
-from relayc.pipelines.targets.cpu.strategies.contraction.rows import copy_row, pack_rows
+from relayc.pipelines.targets.cpu.strategies.contraction.rows import copy_row, pack_rows, with_place, write_place
 from relayc.pipelines.te.read.access import MergedLoop
 from relayc.pipelines.tir.strategy.packing import Packing
 from relayc.pipelines.tir.strategy.turns import is_repeated

@@ -396,35 +396,24 @@ class PairsNest:
     # ---- epilogue
 
     def _columns(self, tile: Index, point: Point, old: Index) -> None:
-        """The epilogue of a row tile: full blocks of columns and the last one are told apart here."""
-        width = self.block.width
-        if not isinstance(self.c.column_extent, int):
-            self._columns_of_call(tile, point, old)
-            return
-        full, left = divmod(self.c.column_extent, width)
-
-        def code(block: Index, count: int) -> None:
+        """The epilogue of a row tile: full blocks of columns are told apart here from the last one, of which some columns are there; which
+        ones, only a call may know."""
+        at, width, extent = point[self.column_block], self.block.width, self.c.column_extent
+        full = extent // width
+        if isinstance(extent, int) and (extent % width == 0 or not full):
             with self.evaluator.scope():
-                self._rows(tile, {**point, self.column_block: block}, old, count)
-
-        at = point[self.column_block]
-        if not left or not full:
-            code(at, left or width)
-        else:
-            whole = Index.of(Var.below(full, emit.materialize(at), name="columns"))
-            nest.when(emit.below(at, full), self.evaluator, lambda: code(whole, width), lambda: code(Index(full), left))
-
-    def _columns_of_call(self, tile: Index, point: Point, old: Index) -> None:
-        """The same where only a call knows how many columns there are: whole blocks, and one of which some are there."""
-        at, width = point[self.column_block], self.block.width
-        full = self.c.column_extent // width
+                self._rows(tile, point, old, extent % width or width)
+            return
 
         def whole() -> None:
             inside = Index.of(Var.below(full, emit.materialize(at), name="columns"))
             self._rows(tile, {**point, self.column_block: inside}, old, width)
 
         def some() -> None:
-            self._rows(tile, point, old, width, at * -width + self.c.column_extent)
+            if isinstance(extent, int):
+                self._rows(tile, {**point, self.column_block: Index(full)}, old, extent % width)
+            else:
+                self._rows(tile, point, old, width, at * -width + extent)
 
         nest.when(emit.below(at, full), self.evaluator, whole, some)
 

@@ -62,7 +62,7 @@ class BlockedNest(TaskNest):
     micro: Microkernel
     packed: ir.Value | None
     panel_scratch: ir.Value
-    sums: ir.Value
+    sums: Sums
     across: AcrossRows
 
     def __init__(self, plan: Plan, blocks: Blocking, most_rows: int | None = None) -> None:
@@ -120,10 +120,10 @@ class BlockedNest(TaskNest):
         if self.plan.b is OperandSource.COPY:
             self.panel_scratch = local_buffer(int(self.blocks.panels * self.chunk_size), self.c.b.node.element)
         if self.keeps_sums:
-            self.sums = local_buffer(self._most_slots() * self.sums_pitch, self.c.node.element)
+            element = self.c.node.element
+            self.sums = Sums(local_buffer(self._most_slots() * self.sums_pitch, element), self.sums_pitch, element)
         if self.finishes_across:
-            sums = Sums(self.sums, self.sums_pitch, self.c.node.element)
-            self.across = AcrossRows(self.micro, sums, self.plan.has_costly_epilogue)
+            self.across = AcrossRows(self.micro, self.sums, self.plan.has_costly_epilogue)
 
     # ---- B
 
@@ -299,7 +299,7 @@ class BlockedNest(TaskNest):
                 points = self._points(start, rows, at)
                 ahead = self._ahead(task, panel, rows, inner, at)
                 found = self.micro.reduce(points, self._going_over(sweep, ahead), self.micro.initial(points, columns))
-                self._keep(found, columns, self._sums_place(task, panel, at)(Index()))
+                self.sums.store(found, columns, self._sums_place(task, panel, at)(Index()), self.evaluator)
 
             self._tiles(task, inner, tile)
 
@@ -359,10 +359,10 @@ class BlockedNest(TaskNest):
                     ahead = self._ahead_of_chunk(task, panel, following, low * inner_steps, steps, at)
                     points, place = self._points(start, rows, at), self._sums_place(task, panel, at)(Index())
                     new = self.micro.initial(points, columns)
-                    kept = lambda: list(self._kept(rows, columns, place).values())  # noqa: E731
+                    kept = lambda: list(self.sums.load(rows, columns, place, self.evaluator).values())  # noqa: E731
                     sums = dict(zip(new, nest.either(is_begun, self.evaluator, kept, list(new.values())), strict=True))
                     found = self.micro.reduce(points, replace(of_panel, ahead=ahead), sums)
-                    keep = lambda: self._keep(found, columns, place)  # noqa: E731
+                    keep = lambda: self.sums.store(found, columns, place, self.evaluator)  # noqa: E731
                     if self.finishes_tiles:
                         finish = lambda: self._finish_tile(panel, points, columns, found, place)  # noqa: E731
                         nest.when(is_done, self.evaluator, finish, keep)
@@ -395,7 +395,7 @@ class BlockedNest(TaskNest):
             if some == columns:
                 self.micro.finish(here, columns, sums, self.row_var)
                 return
-            self._keep(sums, columns, place)
+            self.sums.store(sums, columns, place, self.evaluator)
             self._finish(here, some, place)
 
         self._of_columns(panel, columns, points[0], code)
@@ -438,12 +438,5 @@ class BlockedNest(TaskNest):
             self._finish(rows_from(self.row_var, row, 1, point), columns, place)
 
     def _finish(self, points: list[Point], columns: Columns, place: Index) -> None:
-        self.micro.finish(points, columns, self._kept(len(points), columns, place), self.row_var)
-
-    def _kept(self, rows: int, columns: Columns, place: Index) -> Accumulators:
-        """The sums of a tile from scratch memory."""
-        return Sums(self.sums, self.sums_pitch, self.c.node.element).load(rows, columns, place, self.evaluator)
-
-    def _keep(self, sums: Accumulators, columns: Columns, place: Index) -> None:
-        """The sums of a tile to scratch memory."""
-        Sums(self.sums, self.sums_pitch, self.c.node.element).store(sums, columns, place, self.evaluator)
+        """The epilogue of a tile whose sums are in scratch memory."""
+        self.micro.finish(points, columns, self.sums.load(len(points), columns, place, self.evaluator), self.row_var)

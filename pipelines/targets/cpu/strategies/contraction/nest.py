@@ -168,22 +168,11 @@ class ContractionNest(ABC):
             copy.copy(steps.get(run[-1], (0, run[-1].extent)), lambda p: at({**outer, **p}), one)
 
     def _pack_columns(self, columns: Columns, point: Point, buffer: ir.Value, at: Index) -> None:
-        """Copies one step of a panel of B to `at` in a buffer; `point` says which."""
-        c = self.c
-        if LEFT in point:
-            self._pack_some_columns(columns, point, buffer, at)
-            return
-        for start, lanes in columns:
-            with self.evaluator.along(lanes) as lane:
-                along = lane + start
-                value = element(c.b, {**point, **c.column_point(point[COLUMN] + along)}, self.evaluator)
-                self.evaluator.store(value, buffer, at + along)
-
-    def _pack_some_columns(self, columns: Columns, point: Point, buffer: ir.Value, at: Index) -> None:
-        """The same where a vector may have fewer columns: 0 or other columns stand in its other lanes."""
+        """Copies one step of a panel of B to `at` in a buffer; `point` says which. Where a vector may have fewer columns, 0 or other
+        columns stand in its other lanes."""
         c, last = self.c, self.c.column_extent - 1
         for start, lanes in columns:
-            if has_contiguous_columns(c):
+            if LEFT not in point or has_contiguous_columns(c):
                 with along_columns(self.evaluator, point, start, lanes) as lane:
                     value = element(c.b, {**point, **c.column_point(point[COLUMN] + lane + start)}, self.evaluator)
             else:

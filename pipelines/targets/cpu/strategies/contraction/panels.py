@@ -3,6 +3,7 @@ transposed in registers. Read column by column, a line of each column would have
 columns at a distance of a power of two share a few sets of the cache."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from math import prod
 
@@ -34,22 +35,18 @@ def contiguous_steps(contraction: Contraction, steps: Steps) -> list[Var]:
     return found
 
 
+@dataclass(frozen=True)
 class PanelCopy:
     """Copies steps of a panel to a buffer, with `place_of(steps)` the position of a step, `run` the contiguous loops, the other loops being
     at `point`; `one(steps)` copies a single step."""
 
-    def __init__(
-        self,
-        contraction: Contraction,
-        run: Sequence[Var],
-        lanes: int,
-        columns: Columns,
-        point: Point,
-        evaluator: Evaluator,
-        buffer: ir.Value,
-    ) -> None:
-        self.c, self.run, self.lanes, self.columns, self.point = contraction, run, lanes, columns, point
-        self.evaluator, self.buffer = evaluator, buffer
+    c: Contraction
+    run: Sequence[Var]
+    lanes: int
+    columns: Columns
+    point: Point
+    evaluator: Evaluator
+    buffer: ir.Value
 
     def copy(
         self, bounds: tuple[ir.Value | Size, ir.Value | Size], place_of: Callable[[Point], Index], one: Callable[[Point], None]

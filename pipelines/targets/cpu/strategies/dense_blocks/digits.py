@@ -70,31 +70,30 @@ class DigitSums:
 
     def prepare(self, work: Size, grain: int) -> None:
         """Splits the data of all rows."""
-        row, block = Var.below(self.o.c.rows, name="row"), Var.below(self.o.blocks, name="block")
-        with nest.tasks([row], self.evaluator, work, grain), nest.serial([block], self.evaluator):
-            self._split(Index.of(row), Index.of(block))
+        row = Var.below(self.o.c.rows, name="row")
+        with nest.tasks([row], self.evaluator, work, grain), nest.loop(0, self.o.blocks, self.evaluator, name="block") as block:
+            self._split(Index.of(row), block)
 
     def _split(self, row: Index, block: Index) -> None:
         """Digits, the scale, and the sum of a block of a row."""
         o, real = self.o, emit.vector_of(LANES, self.o.float)
-        at = Var(0, o.block_size - LANES, step=LANES, name="depth")
 
-        def data() -> Value:
+        def data(at: Index) -> Value:
             with self.evaluator.along(LANES) as lane:
-                return emit.broadcast(o.data(row, block, Index.of(at) + lane), LANES)
+                return emit.broadcast(o.data(row, block, at + lane), LANES)
 
-        with emit.for_loop(0, o.block_size, LANES, at, [emit.zero(real)]) as sizes, self.evaluator.scope():
-            emit.yield_values([emit.arith("maximumf", emit.create("math.absf", [real], [data()]), sizes.inner_iter_args[0])])
+        with nest.carrying(0, o.block_size, self.evaluator, [emit.zero(real)], step=LANES, name="depth") as (at, sizes):
+            emit.yield_values([emit.arith("maximumf", emit.create("math.absf", [real], [data(at)]), sizes.inner_iter_args[0])])
         most = self._across("maximumf", sizes.results[0])
         limit, size = emit.number(largest(self.digits), o.float), emit.arith("maximumf", most, emit.number(LEAST, o.float))
         inverse = emit.broadcast(emit.arith("divf", limit, size), LANES)
         scale = emit.multiply_add(most, emit.number(0.0, o.float), emit.arith("divf", size, limit))  # NaN where a number is not finite
-        with emit.for_loop(0, o.block_size, LANES, at, [emit.zero(real)]) as sums, self.evaluator.scope():
-            rounded = emit.create("math.roundeven", [real], [emit.arith("mulf", data(), inverse)])
+        with nest.carrying(0, o.block_size, self.evaluator, [emit.zero(real)], step=LANES, name="depth") as (at, sums):
+            rounded = emit.create("math.roundeven", [real], [emit.arith("mulf", data(at), inverse)])
             number = emit.create("arith.fptosi", [emit.vector_of(LANES, self.i32)], [rounded])
             for digit in range(self.digits):
                 byte = emit.create("arith.trunci", [emit.vector_of(LANES, self.i8)], [number])
-                vectors.store(vectors.shuffle(byte, byte, self._order()), self.numbers, self._place(row, block, digit) + Index.of(at))
+                vectors.store(vectors.shuffle(byte, byte, self._order()), self.numbers, self._place(row, block, digit) + at)
                 if digit < self.digits - 1:
                     carried = emit.arith("addi", number, emit.number(1 << DIGIT_BITS - 1, number.type))
                     number = emit.arith("shrsi", carried, emit.number(DIGIT_BITS, number.type))

@@ -72,12 +72,19 @@ def _set_row(value: ir.Value, buffer: ir.Value, row: ir.Value) -> None:
     emit.create("vector.store", [], [value, buffer, row, emit.index_constant(0)])
 
 
+def _filled(shape: tuple[int, int, ir.Type] | None, value: Callable[[ir.Value, ir.Type], ir.Value]) -> ir.Value:
+    """A buffer for a tile; `value(row, type)` gives the content of a row."""
+    assert shape is not None
+    count, columns, element = shape
+    buffer = _buffer(shape)
+    with _rows(count) as row:
+        _set_row(value(row, emit.vector_of(columns, element)), buffer, row)
+    return buffer
+
+
 def _copy(value: ir.Value) -> ir.Value:
     """Another buffer with the contents of a tile."""
-    copy = _buffer((*value.type.shape, value.type.element_type))
-    with _rows(copy.type.shape[0]) as row:
-        _set_row(_row(value, row), copy, row)
-    return copy
+    return _filled((*value.type.shape, value.type.element_type), lambda row, type_: _row(value, row))
 
 
 def _carry_buffers(loop: ir.Operation, alone: Sequence[bool]) -> None:
@@ -93,10 +100,7 @@ def _carry_buffers(loop: ir.Operation, alone: Sequence[bool]) -> None:
 
 
 def _tile_zero(op: ir.Operation) -> ir.Value:
-    buffer = _buffer(_shape(op.results[0].type))  # type: ignore[arg-type]
-    with _rows(buffer.type.shape[0]) as row:
-        _set_row(emit.zero(emit.vector_of(buffer.type.shape[1], buffer.type.element_type)), buffer, row)
-    return buffer
+    return _filled(_shape(op.results[0].type), lambda row, type_: emit.zero(type_))
 
 
 def _place(index: ir.Value, row: ir.Value, stride: ir.Value) -> ir.Value:
@@ -106,11 +110,8 @@ def _place(index: ir.Value, row: ir.Value, stride: ir.Value) -> ir.Value:
 
 def _tile_load(op: ir.Operation) -> ir.Value:
     source, index, stride = op.operands
-    buffer = _buffer(_shape(op.results[0].type))  # type: ignore[arg-type]
-    with _rows(buffer.type.shape[0]) as row:
-        type_ = emit.vector_of(buffer.type.shape[1], buffer.type.element_type)
-        _set_row(emit.create("vector.load", [type_], [source, _place(index, row, stride)]), buffer, row)
-    return buffer
+    load = lambda row, type_: emit.create("vector.load", [type_], [source, _place(index, row, stride)])  # noqa: E731
+    return _filled(_shape(op.results[0].type), load)
 
 
 def _tile_store(op: ir.Operation) -> None:

@@ -1,7 +1,7 @@
 """CPUs as targets."""
 
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,8 +13,9 @@ from relayc.runtime.threads import checked_threads, usable_cpus
 
 LEVEL_THREADS = 8
 """Threads that schedules for a level plan for where nothing else is said: blocks that 8 threads share evenly suit 2 and 4 as well."""
-_UNKNOWN_L1, _UNKNOWN_L2, _UNKNOWN_L3 = 32 << 10, 512 << 10, 16 << 20
+_UNKNOWN = 32 << 10, 512 << 10, 16 << 20
 """Cache sizes if the system does not report them."""
+_CACHES = ("l1_bytes", "l2_bytes", "l3_bytes")
 _VECTOR_BYTES = (16, 32, 64)
 _MOST_REGISTERS = 64
 _MOST_BYTES = 1 << 40
@@ -147,33 +148,22 @@ def _registers(features: frozenset[str]) -> dict[str, Any]:
 
 def _native() -> dict[str, Any]:
     """The attributes of this machine."""
-    return {
-        "mcpu": host_level(),
-        "features": host_features(),
-        "num_threads": usable_cpus(),
-        **_registers(host_features()),
-        "l1_bytes": host.cache_bytes(1) or _UNKNOWN_L1,
-        "l2_bytes": host.cache_bytes(2) or _UNKNOWN_L2,
-        "l3_bytes": host.cache_bytes(3) or _UNKNOWN_L3,
-        "emulate": False,
-    }
+    caches = [host.cache_bytes(level) or unknown for level, unknown in enumerate(_UNKNOWN, 1)]
+    return _attributes(host_level(), host_features(), usable_cpus(), caches)
 
 
 def _level(mcpu: str) -> dict[str, Any]:
     """The attributes of a level."""
     if mcpu not in LEVELS:
         raise ValueError(f"target: expected mcpu native, {', '.join(LEVELS)}, found {mcpu or 'nothing'}")
-    level, features = LEVELS[mcpu], level_features(mcpu)
-    return {
-        "mcpu": mcpu,
-        "features": features,
-        "num_threads": LEVEL_THREADS,
-        **_registers(features),
-        "l1_bytes": level.l1_bytes,
-        "l2_bytes": level.l2_bytes,
-        "l3_bytes": level.l3_bytes,
-        "emulate": False,
-    }
+    level = LEVELS[mcpu]
+    return _attributes(mcpu, level_features(mcpu), LEVEL_THREADS, [level.l1_bytes, level.l2_bytes, level.l3_bytes])
+
+
+def _attributes(mcpu: str, features: frozenset[str], num_threads: int, caches: Sequence[int]) -> dict[str, Any]:
+    """All attributes; `caches` are the bytes of the caches of the first, second and third level."""
+    known = {"mcpu": mcpu, "features": features, "num_threads": num_threads, "emulate": False}
+    return {**known, **_registers(features), **dict(zip(_CACHES, caches, strict=True))}
 
 
 def _check(found: Mapping[str, Any]) -> None:
@@ -183,6 +173,6 @@ def _check(found: Mapping[str, Any]) -> None:
         raise ValueError(f"target: vector_bytes: expected 16, 32 or 64, found {found['vector_bytes']}")
     if not 8 <= found["num_vector_registers"] <= _MOST_REGISTERS:
         raise ValueError(f"target: num_vector_registers: expected 8 to {_MOST_REGISTERS}, found {found['num_vector_registers']}")
-    sizes = [found[name] for name in ("l1_bytes", "l2_bytes", "l3_bytes")]
+    sizes = [found[name] for name in _CACHES]
     if sizes != sorted(sizes) or not 1024 <= sizes[0] <= sizes[-1] <= _MOST_BYTES:
         raise ValueError(f"target: expected 1024 <= l1_bytes <= l2_bytes <= l3_bytes <= {_MOST_BYTES}, found {', '.join(map(str, sizes))}")

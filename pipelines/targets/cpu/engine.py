@@ -18,6 +18,7 @@ from typing import Any
 
 from relayc.dialects.discardable import OPTIMIZE
 from relayc.dialects.mlir import bare_context, c_api, c_handle, ir
+from relayc.dialects.operations import find_operations
 from relayc.pipelines.llvm.tables import address_table
 from relayc.pipelines.targets.cpu.parallel import FORKS, TAKE
 from relayc.runtime.artifact import ObjectCode
@@ -165,11 +166,8 @@ def _symbol(op: ir.Operation) -> str | None:
 
 
 def _read(op: ir.Operation) -> _Function:
-    size, refers = 0, set()
-
-    def visit(inner: ir.Operation) -> ir.WalkResult:
-        nonlocal size
-        size += 1
+    operations, refers = find_operations(op, lambda inner: True), set()
+    for inner in operations:
         name = inner.name
         if name == "llvm.mlir.addressof":
             refers.add(ir.FlatSymbolRefAttr(inner.attributes["global_name"]).value)
@@ -177,10 +175,7 @@ def _read(op: ir.Operation) -> _Function:
             refers.add(ir.FlatSymbolRefAttr(inner.attributes["callee"]).value)
         elif name == "omp.parallel" and len(inner.operands):
             refers.update(FORKS)  # LLVM calls them for the condition
-        return ir.WalkResult.ADVANCE
-
-    op.walk(visit)
-    return _Function(op, _symbol(op) or "", size, refers)
+    return _Function(op, _symbol(op) or "", len(operations), refers)
 
 
 def _is_defined(op: ir.Operation) -> bool:

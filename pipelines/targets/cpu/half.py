@@ -7,6 +7,7 @@ back, which no library at hand has. So the moves are made on i16, which has the 
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 
 import numpy as np
 
@@ -67,15 +68,13 @@ def _element(type_: ir.Type) -> ir.Type:
 def floats_to_bits(module: ir.Module, elements: Sequence[ir.Type]) -> None:
     """Turns every float of these 16-bit types in a module of the LLVM dialect, which must have no arithmetic on it, into an i16."""
     name = re.compile(rf"\b({'|'.join(map(str, elements))})\b")
-    types: dict[ir.Type, ir.Type | None] = {}
     casts: list[ir.Operation] = []
 
+    @cache
     def bits(type_: ir.Type) -> ir.Type | None:
         """The type with i16 in place of the floats; None if it contains none."""
-        if type_ not in types:
-            text, count = name.subn("i16", re.sub(r"(\d+)x", r"\1 x ", str(type_)))
-            types[type_] = ir.Type.parse(text) if count else None
-        return types[type_]
+        text, count = name.subn("i16", re.sub(r"(\d+)x", r"\1 x ", str(type_)))
+        return ir.Type.parse(text) if count else None
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         for value in (*op.results, *(a for region in op.regions for block in region.blocks for a in block.arguments)):

@@ -155,7 +155,9 @@ class _TransformKernel:
         rows, columns = self._kept(point, self.t.a), self._kept(point, self.t.b)
         for p, line in enumerate(values[:rows]):
             with nest.if_all(self._guards(point, self.t.a, p) if rows is None else [], self.evaluator):
-                self._store_row(point, p, line[:columns], columns is None)
+                for q, value in enumerate(line[:columns]):
+                    with nest.if_all(self._guards(point, self.t.b, q) if columns is None else [], self.evaluator):
+                        self._store_element(point, Index(p), Index(q), value)
 
     def _store_in_loops(self, tile: ir.Value, point: dict[int, Index], values: list[list[ir.Value]]) -> None:
         """The epilogue of the elements of a tile that are kept, in a loop over its rows and one over those of a row."""
@@ -176,12 +178,6 @@ class _TransformKernel:
             return emit.index_constant(kept)
         tile, extent = self.t.crop[loop]
         return emit.smaller(emit.materialize(point.get(tile, Index()) * -size + extent), size)
-
-    def _store_row(self, point: dict[int, Index], p: int, line: Sequence[ir.Value], checked: bool) -> None:
-        """A row of a tile; `checked` if the number of its elements to keep is known only at run time."""
-        for q, value in enumerate(line):
-            with nest.if_all(self._guards(point, self.t.b, q) if checked else [], self.evaluator):
-                self._store_element(point, Index(p), Index(q), value)
 
     def _store_element(self, point: dict[int, Index], p: Index, q: Index, value: ir.Value) -> None:
         at = {**point, self.t.a: p, self.t.b: q}

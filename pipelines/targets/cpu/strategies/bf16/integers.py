@@ -19,7 +19,7 @@ from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cpu.strategies.bf16.amx import AmxSums, tile_block, tile_cycles, tile_lower
 from relayc.pipelines.targets.cpu.strategies.bf16.dot import VectorSums
 from relayc.pipelines.targets.cpu.strategies.bf16.layout import COLUMNS, SumBlock
-from relayc.pipelines.targets.cpu.strategies.bf16.nest import BlockKernel, PairsNest, Point, Values
+from relayc.pipelines.targets.cpu.strategies.bf16.nest import PairsNest, Point, Values
 from relayc.pipelines.targets.cpu.strategies.bf16.packing import head_offset
 from relayc.pipelines.targets.cpu.strategies.bf16.plan import Instructions, Lower, Plan, best_plan, cheapest, column_tiles, lower_rows
 from relayc.pipelines.te.read.contraction import Contraction, is_bytes, is_signed
@@ -69,9 +69,7 @@ def schedule_int8_dots(kernel: Kernel, target: Target, tuning: Tuning) -> Schedu
         return None
     dots, plan = found
     if dots.products == SORTED:
-        pairs, halves = (replace(dots, products=products) for products in (PAIRS, HALVES))
-        rest = lambda block: ByteDots(block, halves, plan.layout.shift)  # noqa: E731 (an argument)
-        return SortedNest(kernel, plan, lambda block: ByteDots(block, pairs, plan.layout.shift), rest, target, tuning).emit()
+        return SortedNest(kernel, plan, dots, target, tuning).emit()
     swapped = not is_signed(plan.contraction.b)
     return PairsNest(kernel, plan, lambda block: ByteDots(block, dots, plan.layout.shift, swapped), target, tuning).emit()
 
@@ -223,20 +221,12 @@ class SortedNest(PairsNest):
     multiplied by pmaddwd. The block says how many groups fit, and where the elements of each group are in the other operand.
 
     Attributes:
-      make_rest: makes the instructions for the groups whose pairs do not all fit.
+      halves: the instructions for the groups whose pairs do not all fit.
     """
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        plan: Plan,
-        instructions: Callable[[SumBlock], BlockKernel],
-        rest: Callable[[SumBlock], BlockKernel],
-        target: Target,
-        tuning: Tuning,
-    ) -> None:
-        self.make_rest = rest
-        super().__init__(kernel, plan, instructions, target, tuning)
+    def __init__(self, kernel: Kernel, plan: Plan, dots: Dots, target: Target, tuning: Tuning) -> None:
+        pairs, self.halves = (replace(dots, products=products) for products in (PAIRS, HALVES))
+        super().__init__(kernel, plan, lambda block: ByteDots(block, pairs, plan.layout.shift), target, tuning)
 
     def _reduce(self, loops: list[Var], points: Sequence[Point], sums: Values) -> Values:
         """Two loops in turn, which carry the sums."""
@@ -247,7 +237,8 @@ class SortedNest(PairsNest):
         head = head_offset(self.c, layout, self.blocks, points[0], points[0][self.column_block])
         order = head + layout.start * layout.group * COLUMNS
         fit = self._word(order)
-        for kernel, first, end in ((self.instructions, 0, fit), (self.make_rest(self.block), fit, count)):
+        rest = ByteDots(self.block, self.halves, layout.shift)
+        for kernel, first, end in ((self.instructions, 0, fit), (rest, fit, count)):
             with nest.carrying(first, end, self.evaluator, sums, below=count, name="group") as (group, op):
                 where = Index.of(Var(low, high, self._word(order + (group + 1) * layout.group), name="where"))
                 columns = [head + (group + layout.head) * (layout.group * COLUMNS)]

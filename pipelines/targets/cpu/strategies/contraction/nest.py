@@ -17,7 +17,7 @@ from relayc.pipelines.targets.cpu.strategies.loops.strategy import fill
 from relayc.pipelines.te.read.access import MergedLoop
 from relayc.pipelines.tir.strategy.packing import Packing
 from relayc.pipelines.tir.strategy.scheduled import KernelFunction, Scheduled, kernel_function
-from relayc.pipelines.tir.values import nest, vectors
+from relayc.pipelines.tir.values import nest
 from relayc.pipelines.tir.values.buffers import LINE, flat, view
 from relayc.pipelines.tir.values.evaluator import Evaluator
 from relayc.symbolic import Size, guess, maximum
@@ -115,41 +115,31 @@ class ContractionNest(ABC):
             yield point
 
     def _panel_code(self, panel: Index, point: Point, code: Callable[[Index, Columns, Point], None]) -> None:
-        """Emits `code(panel, its vectors, point)`: full panels and the narrower last one are told apart here."""
-        width = self.tile.width
-        if not isinstance(self.c.column_extent, int):
-            self._panel_code_of_call(panel, point, code)
-            return
-        full, rest = divmod(self.c.column_extent, width)
+        """Emits `code(panel, its vectors, point)`: full panels are told apart here from the narrower last one or, if the number of columns
+        depends on the call, from panels of one vector."""
+        full, lanes, width, extent = self.plan.whole_panels, self.tile.lanes, self.tile.width, self.c.column_extent
 
-        def emit_for(at: Index, columns: int) -> None:
-            found = column_vectors(columns, self.tile.lanes, self.plan.masks_columns)
+        def of_columns(at: Index, columns: int) -> None:
+            found = column_vectors(columns, lanes, self.plan.masks_columns)
             left: Point = {LEFT: Index(columns)} if sum(lanes for _, lanes in found) != columns else {}
             with self.evaluator.scope():
                 code(at, found, {**point, COLUMN: at * width, **left})
 
-        if not rest:
-            emit_for(panel, width)
-        elif not full:
-            emit_for(Index(), rest)
-        else:
-            whole = Index.of(Var.below(full, emit.materialize(panel)))
-            nest.when(emit.below(whole, full), self.evaluator, lambda: emit_for(whole, width), lambda: emit_for(Index(full), rest))
-
-    def _panel_code_of_call(self, panel: Index, point: Point, code: Callable[[Index, Columns, Point], None]) -> None:
-        """The code for panels if the number of columns depends on the call: full panels, then panels of one vector."""
-        full, lanes, width = self.plan.whole_panels, self.tile.lanes, self.tile.width
-
-        def whole() -> None:
-            at = Index.of(Var.below(full, emit.materialize(panel)))
-            code(at, vectors.pieces(width, lanes), {**point, COLUMN: at * width})
-
-        def vector() -> None:
+        def last() -> None:
+            if isinstance(extent, int):
+                of_columns(Index(full), extent % width)
+                return
             number = Var.below(self.plan.panels - full, emit.materialize(panel - full))
             column = Index.of(number) * lanes + full * width
-            code(panel, [(0, lanes)], {**point, COLUMN: column, LEFT: column * -1 + self.c.column_extent})
+            code(panel, [(0, lanes)], {**point, COLUMN: column, LEFT: column * -1 + extent})
 
-        nest.when(emit.below(panel, full), self.evaluator, whole, vector)
+        if isinstance(extent, int) and extent % width == 0:
+            of_columns(panel, width)
+        elif isinstance(extent, int) and full == 0:
+            last()
+        else:
+            whole = Index.of(Var.below(full, emit.materialize(panel)))
+            nest.when(emit.below(panel, full), self.evaluator, lambda: of_columns(whole, width), last)
 
     def _pack_panel(self, columns: Columns, point: Point, buffer: ir.Value, start: Index, steps: Steps | None = None) -> None:
         """Copies the steps of a panel of B to a buffer in which step 0 is at `start`."""

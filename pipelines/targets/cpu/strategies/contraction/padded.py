@@ -1,6 +1,7 @@
 """The loops around the tiles of a contraction whose rows a padding bounds: convolutions with borders."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from math import prod
 
@@ -100,8 +101,7 @@ class PaddedNest(ContractionNest):
             return
         for run in nest.tile_runs(int(extent), self.tile.rows, partial(self._inside, var)):
             with nest.run_of_tiles(run, self.evaluator) as start:
-                visit = self._prefetching(sweep, ahead, start, run.size, point) if ahead is not None else None
-                own = Sweep(sweep.columns, sweep.panel, on_inner_loop=visit)
+                own = self._prefetching(sweep, ahead, start, run.size, point)
                 micro.tile_code(var, rows_from(var, start, run.size, point), own, edge=not run.is_inside)
 
     def _allocate(self, micro: Microkernel) -> None:
@@ -130,8 +130,7 @@ class PaddedNest(ContractionNest):
         cover, height, columns = self.row_cover, self.tile.rows, sweep.columns
 
         def sweep_of(start: Index, rows: int) -> Sweep:
-            visit = self._prefetching(sweep, ahead, start, rows, point) if ahead is not None else None
-            return Sweep(columns, sweep.panel, on_inner_loop=visit)
+            return self._prefetching(sweep, ahead, start, rows, point)
 
         def whole_sums(start: Index) -> None:
             points = rows_from(var, start, height, point)
@@ -186,9 +185,11 @@ class PaddedNest(ContractionNest):
             found = self.sums.load(1, columns, row * width, self.evaluator)
             micro.finish(rows_from(var, first + row, 1, point), columns, found, var)
 
-    def _prefetching(self, sweep: Sweep, ahead: Index, start: Index, size: int, point: Point) -> Callable[[Point], None]:
-        """With each step of the reduction's last loop but one a tile asks for its share of the next panel, which the first tile to need it
-        would have to wait for."""
+    def _prefetching(self, sweep: Sweep, ahead: Index | None, start: Index, size: int, point: Point) -> Sweep:
+        """With each step of the reduction's last loop but one a tile asks for its share of the next panel, if there is one, which the first
+        tile to need it would have to wait for."""
+        if ahead is None:
+            return sweep
         assert sweep.panel is not None
         buffer, outer = sweep.panel.buffer, self.c.rows[:-1]
         share = ceil_div(self.plan.panel_size, guess(prod(loop.extent for loop in self.c.rows)))
@@ -203,7 +204,7 @@ class PaddedNest(ContractionNest):
             for k in range(0, each, self.line):
                 prefetch(buffer, first + line[0] * each + k)
 
-        return visit
+        return replace(sweep, on_inner_loop=visit)
 
     def _inside(self, var: Var | None, start: int, size: int, count: int) -> tuple[int, int]:
         """Of `count` tiles of `size` rows from `start` on, those in which no index that moves along the row loop leaves its dimension."""

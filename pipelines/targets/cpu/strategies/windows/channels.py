@@ -12,6 +12,7 @@ smaller ones (see `SymbolicColumns`).
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 from relayc.dialects.mlir import ir, scf
@@ -244,7 +245,8 @@ class _ChannelKernel:
         """
         axis, row = self.w.rows, tile.row
         if self.bytes is not None:
-            return self._columns_of_taps(self.bytes, tile, channels, sums)
+            columns = partial(self._columns_of_bytes, self.bytes, tile, channels, sums)
+            return self._inside_or_not(row, sums, partial(columns, is_at_edge=False), partial(columns, is_at_edge=True))
         if axis.tap is None and row.taps is None:
             return self._row_of_taps(tile, row.top, Index(), channels, sums)
         if self.symbolic is not None or axis.taps * self.w.columns.taps * len(sums) > self.parameters.unrolled:
@@ -265,19 +267,10 @@ class _ChannelKernel:
                 scf.YieldOp(add())
         return list(branch.results)
 
-    def _columns_of_taps(self, bytes_: ByteColumns, tile: _ColumnTile, channels: Channels, sums: list[ir.Value]) -> list[ir.Value]:
-        """Adds all taps by columns of bytes."""
-        return self._inside_or_not(
-            tile.row,
-            sums,
-            lambda: self._columns_of_bytes(bytes_, tile, channels, sums, False),
-            lambda: self._columns_of_bytes(bytes_, tile, channels, sums, True),
-        )
-
     def _columns_of_bytes(
         self, bytes_: ByteColumns, tile: _ColumnTile, channels: Channels, sums: list[ir.Value], is_at_edge: bool
     ) -> list[ir.Value]:
-        """The same, in an output row at the edge of the input or not."""
+        """Adds all taps by columns of bytes, in an output row at the edge of the input or not."""
         sums, padding = list(sums), padding_vector(self.w, self.lanes)
         rows = [tile.row.top + tap * self.w.rows.dilation for tap in range(self.w.rows.taps)]
         inside: list[ir.Value | None] = [None] * len(rows)

@@ -68,14 +68,11 @@ class _TransformKernel:
         inner = outer.pop() if outer else None
         variables = [Var.below(extents[d], name="p") for d in outer]
         point = {d: Index.of(v) for d, v in zip(outer, variables, strict=True)}
+        is_static = all(isinstance(extent, int) for extent in extents)
         with nest.tasks(variables, self.evaluator, self.work, grain):
-            self._task(point, inner)
-
-    def _task(self, point: dict[int, Index], inner: int | None) -> None:
-        is_static = all(isinstance(extent, int) for extent in self.structured.extents)
-        if not is_static and is_costly_after(self.t.node, self.t.root):
-            self.tile = local_buffer(len(self.t.matrix) ** 2 * self.width, self.t.node.element)
-        self._inner(point, inner)
+            if not is_static and is_costly_after(self.t.node, self.t.root):
+                self.tile = local_buffer(len(self.t.matrix) ** 2 * self.width, self.t.node.element)
+            self._inner(point, inner)
 
     def _inner(self, point: dict[int, Index], inner: int | None) -> None:
         """The last tile loop: its ends apart, where a padding or a crop is, so that the tiles between need no checks."""

@@ -21,7 +21,7 @@ from relayc.pipelines.targets.cpu.strategies.bf16.dot import VectorSums
 from relayc.pipelines.targets.cpu.strategies.bf16.layout import COLUMNS, SumBlock
 from relayc.pipelines.targets.cpu.strategies.bf16.nest import PairsNest, Point, Values
 from relayc.pipelines.targets.cpu.strategies.bf16.packing import head_offset
-from relayc.pipelines.targets.cpu.strategies.bf16.plan import Instructions, Lower, Plan, best_plan, cheapest, column_tiles, lower_rows
+from relayc.pipelines.targets.cpu.strategies.bf16.plan import Instructions, Plan, best_plan, cheapest, column_tiles, lower_rows
 from relayc.pipelines.te.read.contraction import Contraction, is_bytes, is_signed
 from relayc.pipelines.te.read.graph import Kernel
 from relayc.pipelines.tir.strategy.scheduled import Scheduled, has_seven_bits
@@ -128,7 +128,8 @@ class Dots:
     def instructions(self, takes: Callable[[Contraction], bool]) -> Instructions:
         """What contractions are planned for."""
         shift = lambda c: SHIFT if is_signed(c.a) and is_signed(c.b) else 0  # noqa: E731 (short)
-        return Instructions(takes, GROUP, GROUP, self.block, self.cycles, self.lower, shift, self.products == SORTED)
+        lower = partial(lower_rows, cycles=self.cycles)
+        return Instructions(takes, GROUP, GROUP, self.block, self.cycles, lower, shift, self.products == SORTED)
 
     @property
     def spare(self) -> int:
@@ -155,10 +156,6 @@ class Dots:
         most = 1 if self.products == SORTED else min(wide, MAX_VECTORS, max(1, self.registers // 8 * self.lanes // COLUMNS))
         blocks = (SumBlock(n, 1, v) for v in range(1, most + 1) for n in range(1, min(rows, self.most_rows(v)) + 1))
         return cheapest(blocks, rows, wide, self.cycles)
-
-    def lower(self, block: SumBlock) -> Lower:
-        """Lower tiles where a call says how many rows there are."""
-        return lower_rows(block, self.cycles)
 
     def add(self, total: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
         """Sums with the products of the groups of two vectors: bytes, unsigned of `a` and signed of `b`."""

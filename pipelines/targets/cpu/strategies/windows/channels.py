@@ -251,9 +251,8 @@ class _ChannelKernel:
             return self._row_of_taps(tile, row.top, Index(), channels, sums)
         if self.symbolic is not None or axis.taps * self.w.columns.taps * len(sums) > self.parameters.unrolled:
             return self._rows_of_taps(tile, channels, sums)
-        return self._inside_or_not(
-            row, sums, lambda: self._unrolled_taps(tile, channels, sums), lambda: self._rows_of_taps(tile, channels, sums)
-        )
+        unrolled = partial(self._unrolled_taps, tile, channels, sums)
+        return self._inside_or_not(row, sums, unrolled, partial(self._rows_of_taps, tile, channels, sums))
 
     def _inside_or_not(
         self, row: _Row, sums: list[ir.Value], inside: Callable[[], list[ir.Value]], otherwise: Callable[[], list[ir.Value]]

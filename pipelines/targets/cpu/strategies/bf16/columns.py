@@ -5,9 +5,8 @@ from collections.abc import Callable, Sequence
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var, linearize
-from relayc.pipelines.targets.cpu.strategies.bf16.layout import COLUMNS, PairsLayout
+from relayc.pipelines.targets.cpu.strategies.bf16.layout import COLUMNS, PairsLayout, packed_offset
 from relayc.pipelines.targets.cpu.strategies.bf16.moves import set_zeros, transposed_groups
-from relayc.pipelines.targets.cpu.strategies.bf16.packing import packed_offset
 from relayc.pipelines.te.read.contraction import Contraction
 from relayc.pipelines.tir.values import nest, vectors
 from relayc.pipelines.tir.values.evaluator import Evaluator
@@ -17,7 +16,7 @@ Point = dict[Var, Index]
 
 
 class ColumnsCopy:
-    """Emits the copy of B in groups (see `packing.packed_shape`) into a flat buffer.
+    """Emits the copy of B in groups (see `layout.packed_shape`) into a flat buffer.
 
     Attributes:
       group: elements of a group.

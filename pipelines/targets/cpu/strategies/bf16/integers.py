@@ -18,9 +18,8 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cpu.strategies.bf16.amx import AmxSums, tile_block, tile_cycles, tile_lower
 from relayc.pipelines.targets.cpu.strategies.bf16.dot import VectorSums
-from relayc.pipelines.targets.cpu.strategies.bf16.layout import COLUMNS, SumBlock
+from relayc.pipelines.targets.cpu.strategies.bf16.layout import COLUMNS, SumBlock, head_offset
 from relayc.pipelines.targets.cpu.strategies.bf16.nest import PairsNest, Point, Values
-from relayc.pipelines.targets.cpu.strategies.bf16.packing import head_offset
 from relayc.pipelines.targets.cpu.strategies.bf16.plan import Instructions, Plan, best_plan, cheapest, column_tiles, lower_rows
 from relayc.pipelines.te.read.contraction import Contraction, is_bytes, is_signed
 from relayc.pipelines.te.read.graph import Kernel
@@ -209,7 +208,7 @@ class ByteDots(VectorSums):
 
 
 class SortedNest(PairsNest):
-    """Emits a contraction whose groups are sorted (see `packing.packed_shape`), in blocks of sums of one block of columns: exact products
+    """Emits a contraction whose groups are sorted (see `layout.packed_shape`), in blocks of sums of one block of columns: exact products
     of bytes by pmaddubsw where the signed ones are a parameter of eight bits.
 
     The instruction multiplies pairs of unsigned bytes by pairs of signed ones and adds each pair up to 16 bits, in which the sum may not

@@ -15,9 +15,8 @@ from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var, linearize
 from relayc.pipelines.targets.cpu.strategies.bf16.columns import ColumnsCopy
-from relayc.pipelines.targets.cpu.strategies.bf16.layout import COLUMNS, SumBlock
+from relayc.pipelines.targets.cpu.strategies.bf16.layout import COLUMNS, SumBlock, groups_packing, head_offset, packed_offset, packed_shape
 from relayc.pipelines.targets.cpu.strategies.bf16.moves import LANES, TASKS
-from relayc.pipelines.targets.cpu.strategies.bf16.packing import groups_packing, head_offset, packed_offset, packed_shape
 from relayc.pipelines.targets.cpu.strategies.bf16.plan import COPIED, STORED, Lower, Plan
 from relayc.pipelines.targets.cpu.strategies.bf16.rows import RowsCopy
 from relayc.pipelines.targets.cpu.strategies.contraction.nest import ContractionNest

@@ -21,7 +21,7 @@ from relayc.pipelines.targets.cpu.strategies.loops.plan import LoopParameters
 from relayc.pipelines.targets.cpu.strategies.loops.strategy import schedule_loops
 from relayc.pipelines.targets.cpu.strategies.windows import channels, columns
 from relayc.pipelines.tir.schedule.written_strategy import SKETCH, schedule_sketch
-from relayc.pipelines.tir.strategy.table import Entry, Parameter, declare_options
+from relayc.pipelines.tir.strategy.table import Entry, Parameter, Strategy, declare_options
 
 _TILES = (
     Parameter("rows", "fewest cycles", "rows of a tile of sums in registers", 64),
@@ -32,10 +32,18 @@ _TILES = (
     Parameter("grain", CONTRACTION_GRAIN, "multiply-adds from which a kernel is parallel"),
 )
 _TASKS = Parameter("tasks", PARALLEL_TASKS, "iterations that the parallel loop of a padded convolution should have")
-_BF16_GRAIN = Parameter("grain", GRAIN, "estimated cycles from which a kernel is parallel")
 _WINDOW, _CHANNELS, _LOOPS = columns.ColumnParameters(0), channels.ChannelParameters(0), LoopParameters()
-
 _ATTENTION_GRAIN = Parameter("grain", PARALLEL_GRAIN, "multiply-adds from which a kernel is parallel")
+
+_PRODUCTS = "dense, matmul, batch_matmul, conv and what follows elementwise"
+_BF16, _BYTES = "bf16, summed in f32", "8-bit integers by signed ones, summed in 32 bits"
+
+
+def _by_groups(name: str, schedule: Strategy, shapes: str, dtypes: str, *features: str) -> Entry:
+    """A strategy of products by groups of neighbouring elements."""
+    grain = Parameter("grain", GRAIN, "estimated cycles from which a kernel is parallel")
+    return Entry(name, schedule, _PRODUCTS, shapes, dtypes, (grain,), features)
+
 
 TABLE = (
     Entry(
@@ -43,7 +51,7 @@ TABLE = (
         attention_tiles.schedule_attention_tiles,
         "attention",
         f"several queries for each key, heads of whole tiles, at most {attention_tiles.MAX_BYTES >> 20} MiB of buffers",
-        "bf16, summed in f32",
+        _BF16,
         (Parameter("tasks", attention_tiles.TASKS, "tasks that there should be"), _ATTENTION_GRAIN),
         ("amx-tile", "amx-bf16"),
     ),
@@ -98,41 +106,22 @@ TABLE = (
             Parameter("grain", dense_blocks.PARALLEL_GRAIN, "multiply-adds from which a kernel is parallel"),
         ),
     ),
-    Entry(
-        "amx",
-        amx.schedule_amx,
-        "dense, matmul, batch_matmul, conv and what follows elementwise",
-        "where tiles need fewer cycles than vectors",
-        "bf16, summed in f32",
-        (_BF16_GRAIN,),
-        ("amx-tile", "amx-bf16"),
-    ),
-    Entry(
-        "dot",
-        dot.schedule_dot,
-        "dense, matmul, batch_matmul, conv and what follows elementwise",
-        "where pairs need fewer cycles than f32 vectors",
-        "bf16, summed in f32",
-        (_BF16_GRAIN,),
-        ("avx512bf16",),
-    ),
-    Entry(
+    _by_groups("amx", amx.schedule_amx, "where tiles need fewer cycles than vectors", _BF16, "amx-tile", "amx-bf16"),
+    _by_groups("dot", dot.schedule_dot, "where pairs need fewer cycles than f32 vectors", _BF16, "avx512bf16"),
+    _by_groups(
         "int8_tiles",
         integers.schedule_int8_tiles,
-        "dense, matmul, batch_matmul, conv and what follows elementwise",
         "where tiles need fewer cycles than vectors; both operands of a call, or a parameter on one side",
-        "8-bit integers by signed ones, summed in 32 bits",
-        (_BF16_GRAIN,),
-        ("amx-tile", "amx-int8"),
+        _BYTES,
+        "amx-tile",
+        "amx-int8",
     ),
-    Entry(
+    _by_groups(
         "int8_dots",
         integers.schedule_int8_dots,
-        "dense, matmul, batch_matmul, conv and what follows elementwise",
         "unsigned integers by signed ones, both of a call; or a parameter on one side",
-        "8-bit integers by signed ones, summed in 32 bits",
-        (_BF16_GRAIN,),
-        ("avx2",),
+        _BYTES,
+        "avx2",
     ),
     Entry(
         "inner_products",
@@ -151,7 +140,7 @@ TABLE = (
     Entry(
         "contraction",
         contraction.schedule_contraction,
-        "dense, matmul, batch_matmul, conv and what follows elementwise",
+        _PRODUCTS,
         "2 columns or more",
         "all of 16 bits or more (sums)",
         (*_TILES, _TASKS),

@@ -3,12 +3,12 @@
 import ctypes
 import json
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from ctypes.util import find_library
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Lock
 
 from relayc.dialects.mlir import bare_context, ir
 from relayc.pipelines.llvm.checks import CHECKS, check_functions
@@ -68,17 +68,15 @@ def compiled_in_thread(text: str, names: Sequence[str], target: CpuTarget) -> Fu
     Args:
       text: in the LLVM dialect, with the table `PART_SYMBOL` of the functions `names`.
     """
-    made: Future[Part] = Future()
 
-    def compile_() -> None:
-        try:
-            module = ir.Module.parse(text, context=bare_context())
-            set_target(module, target.machine)
-            made.set_result(compile_part(module, names, _runtime_libraries(), target.is_host))
-        except BaseException as error:
-            made.set_exception(error)
+    def compile_() -> Part:
+        module = ir.Module.parse(text, context=bare_context())
+        set_target(module, target.machine)
+        return compile_part(module, names, _runtime_libraries(), target.is_host)
 
-    Thread(target=compile_, name="relayc-part").start()
+    pool = ThreadPoolExecutor(1, "relayc-part")
+    made = pool.submit(compile_)
+    pool.shutdown(wait=False)
     return made
 
 

@@ -16,6 +16,7 @@ from relayc.dialects.mlir import arith, func, ir
 from relayc.dialects.operations import walk
 from relayc.dialects.relay.elements import dense_array
 from relayc.dialects.relay.types import numpy_dtype
+from relayc.pipelines.emission.emit import like
 from relayc.pipelines.targets.cpu.target import CpuTarget
 
 Bits = Callable[[ir.Type], ir.Type | None]
@@ -55,10 +56,8 @@ def extend_in_steps(module: ir.Module, elements: Sequence[ir.Type]) -> None:
         source, target = op.in_.type, op.out.type
         if _element(source) not in elements or _element(target) != ir.F64Type.get():
             continue
-        f32 = ir.F32Type.get()
-        step = ir.VectorType.get(source.shape, f32) if isinstance(source, ir.VectorType) else f32
         with ir.InsertionPoint(op), op.operation.location:
-            op.operation.operands[0] = arith.ExtFOp(step, op.in_).result
+            op.operation.operands[0] = arith.ExtFOp(like(source, ir.F32Type.get()), op.in_).result
 
 
 def _element(type_: ir.Type) -> ir.Type:

@@ -212,12 +212,8 @@ def leading(extents: Sequence[Size], wanted: int) -> int:
 def blocks(extent: Size, size: int, evaluator: Evaluator) -> Iterator[Index]:
     """A loop over blocks of `size` that cover an extent; the last block overlaps the previous one instead of exceeding the extent. Yields
     the start of a block."""
-    count = ceil_div(extent, size)
-    var = Var.below(count, name="block")
-    with emit.for_loop(0, count, 1, var):
-        start = emit.at_most(Index.of(var) * size, extent - size)
-        with evaluator.scope():
-            yield start
+    with loop(0, ceil_div(extent, size), evaluator, name="block") as number:
+        yield emit.at_most(number * size, extent - size)
 
 
 MOST_EDGES = 1 << 10
@@ -276,6 +272,5 @@ def run_of_tiles(run: TileRun, evaluator: Evaluator) -> Iterator[Index]:
         with evaluator.scope():
             yield Index(start)
         return
-    var = Var(start, start + (count - 1) * size, step=size if start % size == 0 else 1, name="tile")
-    with emit.for_loop(start, start + count * size, size, var), evaluator.scope():
-        yield Index.of(var)
+    with loop(start, start + count * size, evaluator, step=size, name="tile") as at:
+        yield at

@@ -8,7 +8,6 @@ normalizer calculation for softmax; Dao et al., FlashAttention). Keys that a cau
 """
 
 from collections.abc import Callable
-from math import prod
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.context.target import Target
@@ -60,8 +59,7 @@ class ColumnAttention(QueryTiles, ContextKernel):
     def blocks(self) -> Size:
         """Tasks that the tiles of a head make. The last two tiles, which may overlap, are in one task."""
         wanted = ceil_div(self.tiles, self.p.tiles)
-        outer = prod(extent for extent in (self.a.shape[i] for i in self.outer) if isinstance(extent, int))
-        return maximum(1, minimum(maximum(wanted, ceil_div(PARALLEL_TASKS, outer)), self.tiles // 2))
+        return maximum(1, minimum(maximum(wanted, ceil_div(PARALLEL_TASKS, self.heads)), self.tiles // 2))
 
     @property
     def block_tiles(self) -> int:

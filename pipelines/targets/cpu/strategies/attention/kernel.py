@@ -61,6 +61,11 @@ class AttentionKernel(AttentionCode, ABC):
         self.outer = [i for i in range(KEY) if i not in self.row_loops and attention.shape[i] != 1]
 
     @property
+    def heads(self) -> int:
+        """Iterations of the outer loops whose number is known."""
+        return prod(extent for extent in (self.a.shape[i] for i in self.outer) if isinstance(extent, int))
+
+    @property
     @abstractmethod
     def blocks(self) -> Size:
         """Tasks that the rows of a head make."""

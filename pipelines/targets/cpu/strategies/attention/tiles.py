@@ -7,7 +7,6 @@ by the values; sums of both products stay in tile registers. Queries are scaled 
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import prod
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.context.target import Target
@@ -104,20 +103,15 @@ class _TileAttention(ContextKernel):
         self.bf16 = ir.BF16Type.get()
         self.tasks = tasks
 
-    @property
-    def _heads(self) -> int:
-        return prod(extent for extent in (self.a.shape[i] for i in self.outer) if isinstance(extent, int))
-
     def most_tasks(self) -> list[int]:
         """Numbers of tasks that cut the queries of a head in 1, 2, 4, ... parts."""
         most = self.query_blocks if isinstance(self.query_blocks, int) else TASKS
-        return distinct((self._heads * n for n in powers_of_two(1, max(1, most))), TASKS, lambda tasks: ceil_div(tasks, self._heads))
+        return distinct((self.heads * n for n in powers_of_two(1, max(1, most))), TASKS, lambda tasks: ceil_div(tasks, self.heads))
 
     @property
     def blocks(self) -> Size:
-        heads = self._heads
         # Without queries the one block of no tiles divides nothing.
-        return minimum(maximum(self.query_blocks, 1), ceil_div(self.tasks, heads))
+        return minimum(maximum(self.query_blocks, 1), ceil_div(self.tasks, self.heads))
 
     def _fitting_keys(self) -> int:
         """How many keys, in whole steps, fit in the memory of a task."""

@@ -167,7 +167,7 @@ def _nest(kernel: Kernel, c: Contraction, every: Sequence[Contraction], target: 
     }
     p = tuning.replace(default, ("sums", "columns", "block"), lambda p: _fitted(p, default), values)
     tile = RegisterTile(p.heights(c.row_extent)[0], 1, lanes_of(c, target))
-    plan = Plan(kernel, c, tile, _source_of_a(c, kernel), OperandSource.MEMORY, *multiply_adds(c, tuning), target.num_threads, False)
+    plan = Plan(kernel, c, tile, _source_of_a(c, kernel), OperandSource.MEMORY, *multiply_adds(c, tuning), target, False)
     return InnerProducts(plan, shown, p, _ahead(c, p.width(tile.rows), target))
 
 

@@ -55,12 +55,11 @@ class Plan:
       kernel, contraction, tile: what is run in which tiles.
       a, b: where tiles read the operands; a padded A that is not checked is written with its padding first.
       work, grain: multiply-adds of the kernel, and those from which several threads are worth it.
-      threads: that the target plans for.
+      target: for which the kernel is compiled.
       prefetches: whether panels are asked for ahead of their use, as they come from beyond the second-level cache.
       turns: whether every other call goes backwards over the panels of a task.
       is_far: whether panels come from beyond the second-level cache (see `is_far`).
       waits: cycles that a step of a tile takes at least where it is the first to read its panel, with 1, 2, ... sums an element.
-      mask_bits: of the target (see `Target.mask_bits`).
     """
 
     kernel: Kernel
@@ -70,16 +69,15 @@ class Plan:
     b: OperandSource
     work: Size
     grain: int
-    threads: int
+    target: Target
     prefetches: bool
     turns: bool = False
     is_far: bool = False
     waits: tuple[float, ...] = NO_WAITS
-    mask_bits: int = 0
 
     def has_masks(self, node: Node) -> bool:
         """Whether the target reads and writes some lanes of a vector of elements of a node by one instruction each."""
-        return 0 < self.mask_bits <= node.element.width
+        return 0 < self.target.mask_bits <= node.element.width
 
     @property
     def has_costly_epilogue(self) -> bool:
@@ -100,7 +98,8 @@ class Plan:
     @property
     def tasks(self) -> int:
         """Tasks that there should be for as many threads as the target plans for."""
-        return 1 if self.threads == 1 else self.threads * (1 if self.b is OperandSource.COPY else 2)
+        threads = self.target.num_threads
+        return 1 if threads == 1 else threads * (1 if self.b is OperandSource.COPY else 2)
 
     @property
     def is_parallel(self) -> bool:

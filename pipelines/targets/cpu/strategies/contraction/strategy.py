@@ -99,8 +99,7 @@ def choose(kernel: Kernel, target: Target, tuning: Tuning, rows: int | None = No
     prefetches = b is OperandSource.PARAMETER and guess(packed_bytes(contraction, tile)) > target.l2_bytes
     if contraction.a.checks:
         work, grain = multiply_adds(contraction, tuning)
-        threads, bits = target.num_threads, target.mask_bits
-        return Plan(kernel, contraction, tile, OperandSource.MEMORY, b, work, grain, threads, prefetches, mask_bits=bits), None
+        return Plan(kernel, contraction, tile, OperandSource.MEMORY, b, work, grain, target, prefetches), None
     extent = contraction.row_extent
     if contraction.rows and isinstance(extent, int):
         tile = replace(tile, rows=ceil_div(extent, ceil_div(extent, tile.rows)))
@@ -128,8 +127,7 @@ def choose(kernel: Kernel, target: Target, tuning: Tuning, rows: int | None = No
         prefetches = (few is not None or isinstance(extent, int)) and tile.rows >= BUSY_ROWS and share > target.l2_bytes // 2
     waits = waits_for_panel(contraction, tile, b, share, target, far)
     work, grain = multiply_adds(contraction, tuning)
-    threads, bits = target.num_threads, target.mask_bits
-    return Plan(kernel, contraction, tile, a, b, work, grain, threads, prefetches, turns, far, waits, bits), blocks
+    return Plan(kernel, contraction, tile, a, b, work, grain, target, prefetches, turns, far, waits), blocks
 
 
 def _turns(kernel: Kernel, share: int, target: Target) -> bool:

@@ -90,16 +90,16 @@ class _TransformKernel:
                 with self.evaluator.scope():
                     self._tile({**point, inner: Index(part[0])})
             else:
-                with nest.loop(part[0], part.stop, self.evaluator, name="t") as var:
-                    self._tile({**point, inner: var})
+                with nest.loop(part[0], part.stop, self.evaluator, name="t") as tile:
+                    self._tile({**point, inner: tile})
 
     def _any_number(self, point: dict[int, Index], inner: int, extent: Size) -> None:
         """The same for a number of tiles that only a call knows: the ends in one code, whose indices may be any."""
         with nest.loop(0, minimum(extent, 2), self.evaluator, below=2, name="end") as end:
             place = emit.materialize(end * (extent - 1))
             self._tile({**point, inner: Index.of(Var.below(extent, place, name="t"))})
-        with nest.loop(1, extent - 1, self.evaluator, name="t") as var:
-            self._tile({**point, inner: var})
+        with nest.loop(1, extent - 1, self.evaluator, name="t") as tile:
+            self._tile({**point, inner: tile})
 
     def _tile(self, point: dict[int, Index]) -> None:
         for start in range(0, self.lanes, self.width):

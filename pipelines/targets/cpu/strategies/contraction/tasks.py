@@ -159,8 +159,8 @@ class TaskNest(ContractionNest):
         whole = self.panel_blocks * count == self.plan.panels
         end = first + count if whole else emit.at_most(first + count, self.plan.panels)
         low, high = emit.materialize(first), emit.materialize(end)
-        with nest.loop(low, high, self.evaluator, below=self.plan.panels, name="panel") as var:
-            code(var if self.way is None else self._other_way(var, low, high))
+        with nest.loop(low, high, self.evaluator, below=self.plan.panels, name="panel") as panel:
+            code(panel if self.way is None else self._other_way(panel, low, high))
 
     def _other_way(self, panel: Index, low: ir.Value, high: ir.Value) -> Index:
         """The panel in the place of one of a task from `low` to `high`, where the kernel may go backwards."""
@@ -192,9 +192,9 @@ class TaskNest(ContractionNest):
         """The tiles of a task if their number depends on the call: full tiles, and the remainder in the last task of a panel."""
         height = self.tile.rows
         first, end = emit.materialize(task.first), emit.materialize(task.end)
-        with nest.loop(first, end, self.evaluator, below=task.end.bounds()[1] + 1, name="t") as var:
-            slot = var * height
-            code(self._start(slot, height), height, {**point, TILE: var, SLOT: slot})
+        with nest.loop(first, end, self.evaluator, below=task.end.bounds()[1] + 1, name="t") as number:
+            slot = number * height
+            code(self._start(slot, height), height, {**point, TILE: number, SLOT: slot})
         assert task.is_last is not None
         for low in self.cover.low:
             count = emit.select(task.is_last, low.count, emit.index_constant(0))

@@ -90,8 +90,8 @@ class ScaledPanels(TilePanels):
     def _unpack_words(self, columns: Columns, turn: _Turn, begin: Value | int, end: Value) -> None:
         """Some words of a turn to bf16 numbers, two neighbours of the depth together; strips take turns block by block."""
         o, divide = self.o, self.evaluator.divide
-        with nest.loop(begin, end, self.evaluator, below=self.blocks * o.words * WIDTH, name="word") as var:
-            word, rest = divide(var, o.words, "remainder"), divide(var, o.words, "quotient")
+        with nest.loop(begin, end, self.evaluator, below=self.blocks * o.words * WIDTH, name="word") as number:
+            word, rest = divide(number, o.words, "remainder"), divide(number, o.words, "quotient")
             here, block = divide(rest, WIDTH, "remainder"), divide(rest, WIDTH, "quotient")
             strip = columns.first + emit.at_most(turn.strip + here, columns.count - 1)
             depth = (turn.place * WIDTH + here) * self.each + (block * o.block_size + word * o.numbers) * COLUMNS

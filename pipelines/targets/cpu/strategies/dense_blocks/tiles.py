@@ -168,9 +168,9 @@ class TilePanels:
         """The products of a tile of rows and some strips, added to their sums: those of some blocks leave the tile registers together, and
         are scaled while those of the next blocks are under way."""
         self._clear(self.scratch, place.width * self.together * MAX_ROWS * COLUMNS)
-        with nest.loop(0, blocks, self.evaluator, step=self.together, below=self.blocks, name="block") as var:
-            before = self.evaluator.opaque(emit.larger(emit.materialize(var - self.together), 0), 0, self.blocks)
-            self._multiply(place, first, var, self._scaled(place, before))
+        with nest.loop(0, blocks, self.evaluator, step=self.together, below=self.blocks, name="block") as number:
+            before = self.evaluator.opaque(emit.larger(emit.materialize(number - self.together), 0), 0, self.blocks)
+            self._multiply(place, first, number, self._scaled(place, before))
         end = Index(blocks) if isinstance(blocks, int) else self.evaluator.opaque(blocks, 0, self.blocks)
         for step in self._scaled(place, end - self.together):
             step()

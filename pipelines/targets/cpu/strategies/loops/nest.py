@@ -259,8 +259,8 @@ class Nest:
         step = width * unroll
         done = begin + (end - begin) // step * step
         if done - begin > step:
-            with nest.loop(begin, done, self.evaluator, step=step, name="l") as var:
-                block(var, width, unroll)
+            with nest.loop(begin, done, self.evaluator, step=step, name="l") as first:
+                block(first, width, unroll)
         else:
             with self.evaluator.scope():
                 block(Index(begin), width, unroll)

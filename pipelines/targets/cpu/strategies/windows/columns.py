@@ -147,8 +147,8 @@ class _ColumnKernel:
                 with self.evaluator.scope():
                     body(Index(low))
                 return
-        with nest.loop(low, high, self.evaluator, below=high if isinstance(high, int) else self.plan.input_rows, name="row") as var:
-            body(var)
+        with nest.loop(low, high, self.evaluator, below=high if isinstance(high, int) else self.plan.input_rows, name="row") as row:
+            body(row)
 
     def _copy_row(self, point: Point, row: Index, source: Index) -> None:
         columns, before, size = self.w.columns, number(self.w.columns.low), number(self.w.columns.size)
@@ -191,8 +191,8 @@ class _ColumnKernel:
         while lanes > count:
             lanes //= 2
         if count > MAX_UNROLLED_VECTORS * lanes:
-            with nest.loop(0, count // lanes * lanes, self.evaluator, step=lanes, name="v") as var:
-                body(var, lanes)
+            with nest.loop(0, count // lanes * lanes, self.evaluator, step=lanes, name="v") as at:
+                body(at, lanes)
             starts = [count - lanes] if count % lanes else []
         else:
             starts = [*range(0, count - lanes, lanes), count - lanes] if count else []
@@ -205,8 +205,8 @@ class _ColumnKernel:
     def _compute(self, point: Point, first: Index) -> None:
         full, left = divmod(self.plan.block_rows, self.plan.tile_rows)
         if full > 1:
-            with nest.loop(0, full * self.plan.tile_rows, self.evaluator, step=self.plan.tile_rows, name="y") as var:
-                self._row_tiles(point, first, var, self.plan.tile_rows)
+            with nest.loop(0, full * self.plan.tile_rows, self.evaluator, step=self.plan.tile_rows, name="y") as row:
+                self._row_tiles(point, first, row, self.plan.tile_rows)
         elif full:
             self._row_tiles(point, first, Index(), self.plan.tile_rows)
         if left:
@@ -220,8 +220,8 @@ class _ColumnKernel:
         width, lanes = self.plan.tile_vectors * self.lanes, self.lanes
         full, left = divmod(self.plan.outputs, width)
         if full > 1:
-            with nest.loop(0, full * width, self.evaluator, step=width, name="x") as var:
-                self._tile_code(point, first, row, rows, var, list(range(0, width, lanes)))
+            with nest.loop(0, full * width, self.evaluator, step=width, name="x") as column:
+                self._tile_code(point, first, row, rows, column, list(range(0, width, lanes)))
         elif full:
             self._tile_code(point, first, row, rows, Index(), list(range(0, width, lanes)))
         if left:

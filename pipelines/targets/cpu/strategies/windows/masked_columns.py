@@ -112,8 +112,8 @@ class _MaskedColumnKernel:
         def inside(row: _Row) -> None:
             for begin, stop, count in segments:
                 step = count * self.lanes
-                with nest.loop(begin, stop, self.evaluator, step=step, below=outputs, name="x") as var:
-                    self._inside(row, var, count)
+                with nest.loop(begin, stop, self.evaluator, step=step, below=outputs, name="x") as column:
+                    self._inside(row, column, count)
 
         self._each_row(point, rows, inside)
         left = emit.larger(emit.arith("subi", emit.index_constant(outputs), start), 0)

@@ -42,8 +42,8 @@ def add_rows_of_taps(
         high = emit.arith("maxsi", high, low)
         loops = [(0, low, True), (high, taps, True), (low, high, False)]
     for start, end, is_outside in loops:
-        with nest.carrying(start, end, evaluator, sums, below=taps, name="k") as (var, loop):
-            emit.yield_values(add(var, is_outside, list(loop.inner_iter_args)))
+        with nest.carrying(start, end, evaluator, sums, below=taps, name="k") as (tap, loop):
+            emit.yield_values(add(tap, is_outside, list(loop.inner_iter_args)))
         sums = list(loop.results)
     return sums
 

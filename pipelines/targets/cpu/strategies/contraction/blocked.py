@@ -7,6 +7,7 @@ panels of a block of panels do. Where the reduction has several chunks, the sums
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from math import gcd
 
 from relayc.dialects.mlir import ir
@@ -299,12 +300,11 @@ class BlockedNest(TaskNest):
                 points = self._points(start, rows, at)
                 ahead = self._ahead(task, panel, rows, inner, at)
                 found = self.micro.reduce(points, self._going_over(sweep, ahead), self.micro.initial(points, columns))
-                self.sums.store(found, columns, self._sums_place(task, panel, at)(Index()), self.evaluator)
+                self.sums.store(found, columns, self._sums_place(task, panel, at), self.evaluator)
 
             self._tiles(task, inner, tile)
 
-        def finish(panel: Index, columns: Columns, inner: Point) -> None:
-            self._finish_by_rows(task, panel, columns, inner)
+        finish = partial(self._finish_by_rows, task)
 
         def both(panel: Index, columns: Columns, inner: Point) -> None:
             sums_of(panel, columns, inner)
@@ -357,7 +357,7 @@ class BlockedNest(TaskNest):
 
                 def tile(start: Index, rows: int, at: Point) -> None:
                     ahead = self._ahead_of_chunk(task, panel, following, low * inner_steps, steps, at)
-                    points, place = self._points(start, rows, at), self._sums_place(task, panel, at)(Index())
+                    points, place = self._points(start, rows, at), self._sums_place(task, panel, at)
                     new = self.micro.initial(points, columns)
                     kept = lambda: list(self.sums.load(rows, columns, place, self.evaluator).values())  # noqa: E731
                     sums = dict(zip(new, nest.either(is_begun, self.evaluator, kept, list(new.values())), strict=True))
@@ -371,8 +371,8 @@ class BlockedNest(TaskNest):
 
                 self._tiles(task, inner, tile)
                 if not self.finishes_tiles:
-                    code = lambda *at: self._finish_by_rows(task, *at)  # noqa: E731
-                    nest.when(is_done, self.evaluator, lambda: self._of_columns(panel, columns, inner, code))
+                    finish = partial(self._finish_by_rows, task)
+                    nest.when(is_done, self.evaluator, lambda: self._of_columns(panel, columns, inner, finish))
 
             if self._has_whole_panels:
                 self._each_panel(task, lambda panel: panel_code(panel, columns, {**task.point, COLUMN: panel * self.tile.width}))
@@ -406,13 +406,11 @@ class BlockedNest(TaskNest):
             return Index()
         return (panel - task.panels * self.blocks.panels) * self.tile.width
 
-    def _sums_place(self, task: Task, panel: Index, at: Point) -> Callable[[Index], Index]:
-        """The start of the sums of a row of a tile."""
-        if self.is_covered:
-            slot, first = at[SLOT] - task.first * self.tile.rows, self._first_sum(task, panel)
-            return lambda row: (slot + row) * self.sums_pitch + first
-        tile, first = self._tile_number(task, at), self._first_sum(task, panel)
-        return lambda row: (tile * self.tile.rows + row) * self.sums_pitch + first
+    def _sums_place(self, task: Task, panel: Index, at: Point) -> Index:
+        """The start of the sums of a tile."""
+        height = self.tile.rows
+        slot = at[SLOT] - task.first * height if self.is_covered else self._tile_number(task, at) * height
+        return slot * self.sums_pitch + self._first_sum(task, panel)
 
     def _chunk_of_call(self) -> ir.Value | None:
         """Steps of a chunk if the number of rows depends on the call: few tiles iterate over the whole packed panel at once; several tiles

@@ -29,10 +29,10 @@ def loop(
     """A loop from `low` to before `high`, which yields its index.
 
     Args:
-      below: what all indices are below; `high` by default, which is a size then.
+      below: the indices are known to be from 0 to before this; by default from `low` to before `high`, which is a size then.
       name: of the variable of the loop.
     """
-    var = _counter(low, high if below is None else below, step, name)
+    var = _counter(low, high, step, name) if below is None else _counter(0, below, step, name)
     with emit.for_loop(low, high, step, var), evaluator.scope():
         yield Index.of(var)
 
@@ -48,15 +48,16 @@ def carrying(
     name: str = "i",
 ) -> Iterator[tuple[Index, emit.Serial]]:
     """The same loop with values that an iteration passes to the next; yields the loop, too. Its body ends in `emit.yield_values`."""
-    var = _counter(low, high if below is None else below, step, name)
+    var = _counter(low, high, step, name) if below is None else _counter(0, below, step, name)
     with emit.for_loop(low, high, step, var, values) as made, evaluator.scope():
         yield Index.of(var), made
 
 
-def _counter(low: ir.Value | Size, below: Size, step: int, name: str) -> Var:
-    """The variable of a loop from `low` on, whose values are below a size."""
+def _counter(low: ir.Value | Size, high: ir.Value | Size, step: int, name: str) -> Var:
+    """The variable of a loop whose indices are from `low`, or from 0 where that is a value, to before `high`."""
+    assert not isinstance(high, ir.Value), "what is the loop's index below?"
     first = 0 if isinstance(low, ir.Value) else low
-    last = first + (below - 1 - first) // step * step
+    last = first + (high - 1 - first) // step * step
     return Var(first, last, step=step if first is low and first % step == 0 else 1, name=name)
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from relayc.dialects.mlir import ir
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission import emit
-from relayc.pipelines.emission.index import Index
+from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cpu.strategies.attention.columns import ColumnAttention
 from relayc.pipelines.targets.cpu.strategies.attention.kernel import ContextKernel, Version, emit_versions, has_few_rows, most_few_rows
 from relayc.pipelines.targets.cpu.strategies.attention.parameters import default_parameters as column_parameters
@@ -339,10 +339,11 @@ class _TileAttention(ContextKernel):
         """The same of a symbolic number of keys: whole vectors, then one of which some lanes count."""
         whole = keys // self.lanes * self.lanes
         several = self._whole_vectors(whole, value, initial, combine)
-        with nest.carrying(whole, keys, self.evaluator, [several], step=self.lanes, below=whole + 1, name="key") as (last, rest):
+        last = Var(whole, whole, step=self.lanes, name="key")
+        with emit.for_loop(whole, keys, self.lanes, last, [several]) as rest, self.evaluator.scope():
             mask = emit.first_lanes(emit.index_constant(keys - whole), self.lanes)
             found = rest.inner_iter_args[0]
-            emit.yield_values([emit.select(mask, combine(value(last, self.lanes, mask), found), found)])
+            emit.yield_values([emit.select(mask, combine(value(Index.of(last), self.lanes, mask), found), found)])
         return vectors.across_halves(rest.results[0], combine)
 
     def _whole_vectors(self, count: Size, value: Value, initial: ir.Value, combine: Combine) -> ir.Value:

@@ -118,7 +118,7 @@ class TilePanels:
             for begin, end, width in ((0, whole, WIDTH), (whole, strips, 1)):
                 if begin == end:
                     continue
-                with nest.loop(begin, end, evaluator, step=width, name="strip") as strip:
+                with nest.loop(begin, end, evaluator, step=width, below=strips, name="strip") as strip:
                     for i in range(width):
                         self._unpack(columns.first + strip + i, Index(i), block, blocks)
                     with nest.loop(0, tiles, evaluator, below=ceil_div(most, MAX_ROWS), name="tile") as tile:

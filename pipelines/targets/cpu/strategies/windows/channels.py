@@ -204,8 +204,9 @@ class _ChannelKernel:
         step = self.parameters.vectors
         left = self.vectors % step
         end = high if not left else self._whole(high)
-        with nest.loop(low, end, self.evaluator, step=step, below=self.vectors // step * step, name="vector") as vector:
-            self._tile(tile, [vector + i for i in range(step)])
+        several = Var(0, self.vectors - step, step=step, name="vector")
+        with emit.for_loop(low, end, step, several), self.evaluator.scope():
+            self._tile(tile, [Index.of(several) + i for i in range(step)])
         if left:
             with nest.loop(end, high, self.evaluator, below=self.vectors, name="vector") as vector:
                 self._tile(tile, [vector])

@@ -147,7 +147,7 @@ class _ColumnKernel:
                 with self.evaluator.scope():
                     body(Index(low))
                 return
-        with nest.loop(low, high, self.evaluator, below=high if isinstance(high, int) else self.plan.input_rows, name="row") as row:
+        with nest.loop(low, high, self.evaluator, below=None if isinstance(high, int) else self.plan.input_rows, name="row") as row:
             body(row)
 
     def _copy_row(self, point: Point, row: Index, source: Index) -> None:

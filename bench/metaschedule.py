@@ -2,9 +2,8 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -24,7 +23,7 @@ from relayc.bench.options import add_turns, parse_names
 from relayc.bench.peer import Peer, clock_of
 from relayc.bench.peer_process import Interpreter, PeerProcess
 from relayc.bench.report import save
-from relayc.bench.worker import FEWEST_RUNS, MOST_RUNS, SECONDS, EngineError
+from relayc.bench.worker import EngineError
 from relayc.tools.commands import parse_count
 from relayc.tools.tables import NUMBER, make_table
 
@@ -89,19 +88,14 @@ def measure_tuners(name: str, tvm: Interpreter, trials: int, threads: int, round
         progress(f"{name}: TVM {process.start()['version']}")
         answer = process.request("tune", kernel=name, trials=trials, threads=threads, seed=seed)
         sides["tvm"].search, sides["tvm"].found = answer["seconds"], _found([tuple(time) for time in answer["times"]])
-        results = {side: np.asarray(one.kernel(*arrays)) for side, one in own.items()} | {"tvm": process.outputs()[0]}
-        for side, result in results.items():
+        for side, one in {**own, "tvm": process}.items():
             # Sums of f32 of some hundreds of numbers of about 1, in any order.
-            if not np.allclose(result, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max()):
+            if not np.allclose(one.outputs()[0], expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max()):
                 raise ValueError(f"{side}: expected what numpy computes, found something else")
-        turns: dict[str, Callable[[], list[float]]] = {
-            side: partial(one.measure, None, SECONDS, FEWEST_RUNS, MOST_RUNS) for side, one in own.items()
-        }
-        turns["tvm"] = partial(process.measure, None)
         for i in range(rounds):
             progress(f"{name}: round {i + 1} of {rounds}")
-            for side, turn in turns.items():
-                sides[side].rounds.append(turn())
+            for side, one in {**own, "tvm": process}.items():
+                sides[side].rounds.append(one.measure(None))
     return Tuned(name, own["relayc"].kernel.info.schedule.split()[0], sides)
 
 

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+
 from relayc.bench.metaschedule_kernels import KERNELS
-from relayc.bench.peer import Peer, clock_of, save_arrays, serve
+from relayc.bench.peer import Peer, clock_of, serve
 
 _BATCH = 16
 """Candidates between two trainings of the cost model; TVM's 64 would leave few trainings to some dozen trials."""
@@ -83,15 +85,12 @@ class MetaSchedule(Peer):
         self._call = lambda: call(*self._tensors)
         return {"times": times, "seconds": seconds}
 
-    def outputs(self, path: str) -> list[str]:
-        """Writes the result of one call with `save_arrays`."""
+    def outputs(self) -> list[np.ndarray]:
+        """The result of one call."""
         assert self._call is not None
         self._call()
-        return save_arrays(path, [self._tensors[-1].numpy()])
+        return [self._tensors[-1].numpy()]
 
 
 if __name__ == "__main__":
-    try:
-        serve(MetaSchedule())
-    except KeyboardInterrupt:
-        sys.exit(130)
+    serve(MetaSchedule())

@@ -1,37 +1,24 @@
-"""A revision of relayc in a process of its own interpreter: the program that `bench revisions` runs, and the files of exchanged arrays.
+"""A revision of relayc in a process of its own interpreter: the program that `bench revisions` runs.
 
 The program may run in another environment, with another revision of relayc or none: it imports nothing from this package, and uses only
-public names of relayc that all revisions have. relayc.bench.peer_process is the other end.
+public names of relayc that all revisions have. relayc.bench.worker is the other end.
 
-Requests arrive on stdin and answers are written to stdout, each a line of JSON: {"method": ..., "arguments": {...}} of `Peer`, and
-{"value": ...} or {"error": ...}. Output of libraries goes to stderr.
+Requests are (method, arguments) of `Peer`; answers are (True, value) or (False, message of the error).
 """
 
 import contextlib
-import json
-import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
 
-
-def save_arrays(path: "str | os.PathLike[str]", arrays: Sequence[np.ndarray]) -> list[str]:
-    """Writes arrays as an .npz file and returns the names of their dtypes; arrays of dtypes that numpy lacks (bfloat16) are written as
-    their bits."""
-    stored = [a if np.dtype(a.dtype.str) == a.dtype else a.view(f"u{a.dtype.itemsize}") for a in arrays]
-    with Path(path).open("wb") as file:
-        np.savez(file, *stored)
-    return [a.dtype.name for a in arrays]
-
-
-def load_arrays(path: "str | os.PathLike[str]", dtypes: Sequence[str]) -> list[np.ndarray]:
-    """Arrays that `save_arrays` has written; relayc must be imported, with the dtypes that numpy lacks."""
-    with np.load(path, allow_pickle=False) as file:
-        return [file[f"arr_{i}"].view(np.dtype(name)) for i, name in enumerate(dtypes)]
+SECONDS = 0.3
+"""Time of the calls of one round where their number is not given."""
+MOST_RUNS = 300
+FEWEST_RUNS = 3
 
 
 def clock_of(threads: int) -> Callable[[], float]:
@@ -57,25 +44,17 @@ class Peer:
         return {"version": relayc.__version__, "package": relayc.__path__[0], "python": sys.version.split()[0]}
 
     def load(
-        self,
-        model: str,
-        inputs: str,
-        names: Sequence[str],
-        dtypes: Sequence[str],
-        shapes: Mapping[str, Sequence[int]],
-        threads: int,
-        precision: str,
+        self, model: str, inputs: Mapping[str, np.ndarray], shapes: Mapping[str, Sequence[int]], threads: int, precision: str
     ) -> dict[str, Any]:
-        """Compiles a model for calls on inputs from a file of `save_arrays`, by name; returns the seconds and the facts from relayc."""
+        """Compiles a model for calls on inputs, by name; returns the seconds and the facts from relayc."""
         import relayc
 
-        arrays = dict(zip(names, load_arrays(inputs, dtypes), strict=True))
         relayc.set_num_threads(threads)
         started = time.perf_counter()
         target = relayc.Target("cpu", num_threads=threads)
         module = relayc.compile(model, target=target, shapes=shapes or None, cache=False, precision=precision)
         seconds = time.perf_counter() - started
-        main, arguments = module["main"], [arrays[name] for name in module.input_names]
+        main, arguments = module["main"], [inputs[name] for name in module.input_names]
         self._call = lambda: main(*arguments)
         return {
             "load_seconds": seconds,
@@ -86,20 +65,20 @@ class Peer:
             "threads": relayc.num_threads(),
         }
 
-    def outputs(self, path: str) -> list[str]:
-        """Writes the outputs of one call with `save_arrays`."""
+    def outputs(self) -> list[np.ndarray]:
+        """The outputs of one call."""
         assert self._call is not None
         found = self._call()
-        return save_arrays(path, [np.asarray(value) for value in (found if isinstance(found, tuple) else (found,))])
+        return [np.asarray(value) for value in (found if isinstance(found, (tuple, list)) else (found,))]
 
-    def measure(self, runs: int | None, seconds: float, fewest: int, most: int) -> list[float]:
-        """Seconds of each of `runs` calls (None: as many as fit in `seconds`, `fewest` to `most`), after two calls that are not counted:
-        they wake the threads and reload the caches after the other revision."""
+    def measure(self, runs: int | None) -> list[float]:
+        """Seconds of each of `runs` calls (None: as many as fit in SECONDS), after two calls that are not counted: they wake the threads
+        and reload the caches after another process."""
         assert self._call is not None
         self._call()
         estimate = self._timed()
         if runs is None:
-            runs = min(most, max(fewest, int(seconds / max(estimate, 1e-9))))
+            runs = min(MOST_RUNS, max(FEWEST_RUNS, int(SECONDS / max(estimate, 1e-9))))
         return [self._timed() for _ in range(runs)]
 
     def _timed(self) -> float:
@@ -110,24 +89,16 @@ class Peer:
 
 
 def serve(peer: Peer) -> None:
-    """Answers requests until stdin ends."""
-    # Separate descriptors, so that no output, of Python or of libraries, mixes with the answers.
-    requests, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(2, 1)
-    for line in requests:
-        request = json.loads(line)
-        try:
-            answer = {"value": getattr(peer, request["method"])(**request["arguments"])}
-        except Exception as error:  # whatever a revision raises becomes its result
-            answer = {"error": " ".join(f"{type(error).__name__}: {error}".split())[:500]}
-        print(json.dumps(answer), file=answers, flush=True)
+    """The process: answers requests until the socket is closed whose file descriptor is the last argument."""
+    with Connection(int(sys.argv[-1])) as connection, contextlib.suppress(EOFError, KeyboardInterrupt):
+        while True:
+            method, arguments = connection.recv()
+            try:
+                answer = True, getattr(peer, method)(**arguments)
+            except Exception as error:  # whatever an engine raises becomes its result
+                answer = False, " ".join(f"{type(error).__name__}: {error}".split())[:500]
+            connection.send(answer)
 
 
 if __name__ == "__main__":
-    try:
-        serve(Peer())
-    except KeyboardInterrupt:
-        sys.exit(130)
+    serve(Peer())

@@ -116,8 +116,8 @@ class _TorchServer(Server):
         torch.set_num_threads(job.threads)
         set_num_threads(job.threads)
         begin = time.perf_counter()
-        self.call = _call(job)
-        results = self.call()
+        self._call = _call(job)
+        results = self._call()
         return {"first": time.perf_counter() - begin, "results": [np.array(r) for r in results]}
 
 

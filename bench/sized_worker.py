@@ -26,16 +26,16 @@ class SizedServer(Server):
     def bind(self, inputs: dict[str, np.ndarray]) -> int | None:
         """Takes inputs for the next calls; gives the bytes of the arena that they need."""
         assert self.loaded is not None
-        self.call = self.loaded.bind(inputs)
+        self._call = self.loaded.bind(inputs)
         return self.loaded.arena_bytes(inputs)
 
     def first_calls(self, inputs: dict[str, np.ndarray], count: int) -> list[float]:
         """Takes inputs as `bind` does, and returns the seconds of the first calls on them, after calls on the previous inputs."""
-        assert self.loaded is not None and self.call is not None
+        assert self.loaded is not None and self._call is not None
         for _ in range(WARMING):
-            self.call()
-        self.call = self.loaded.bind(inputs)
-        return [timed(self.call) for _ in range(count)]
+            self._call()
+        self._call = self.loaded.bind(inputs)
+        return [timed(self._call) for _ in range(count)]
 
     def prepare(self, dims: dict[str, tuple[int | str, ...]], inputs: dict[str, np.ndarray]) -> None:
         """Takes the dimensions of each input, and flat inputs of which each call gets as much as it needs."""
@@ -82,13 +82,13 @@ class SizedProcess(EngineProcess):
     server = SizedServer
 
     def bind(self, inputs: dict[str, np.ndarray]) -> int | None:
-        return self._request("bind", inputs)
+        return self.request("bind", inputs=inputs)
 
     def first_calls(self, inputs: dict[str, np.ndarray], count: int) -> list[float]:
-        return self._request("first_calls", inputs, count)
+        return self.request("first_calls", inputs=inputs, count=count)
 
     def prepare(self, dims: dict[str, tuple[int | str, ...]], inputs: dict[str, np.ndarray]) -> None:
-        self._request("prepare", dims, inputs)
+        self.request("prepare", dims=dims, inputs=inputs)
 
     def calls(self, sizes: Sequence[dict[str, int]], callers: int = 1) -> tuple[float, list[float]]:
-        return self._request("calls", sizes, callers)
+        return self.request("calls", sizes=sizes, callers=callers)

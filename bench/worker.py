@@ -1,27 +1,21 @@
-"""One engine in a separate process: loads a model, then answers requests over a pipe and sleeps in between.
+"""One engine in a separate process: loads a model, then answers requests and sleeps in between.
 
 A process per engine keeps thread pools, allocators and libraries of the engines apart, and makes the memory of an engine measurable.
-Requests are (method, arguments) of `Server`; answers are (True, value) or (False, message of the error).
 """
 
-import multiprocessing
 import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 
-from relayc.bench.engines import ENGINES, Call, Job, Loaded
-
-SECONDS = 0.3
-"""Time of the calls of one round where their number is not given."""
-MOST_RUNS = 300
-FEWEST_RUNS = 3
+from relayc.bench.engines import ENGINES, Loaded
+from relayc.bench.peer import Peer
+from relayc.processes import ChildProcess, ProcessEnded, program_of
 
 _SETTLED, _PAUSE, _PATIENCE, _BLIND_PAUSE = 1e-3, 0.03, 3.0, 0.3
 """A process is idle when it takes less than _SETTLED seconds of CPU time in _PAUSE seconds. The wait is at most _PATIENCE seconds, and
@@ -60,21 +54,21 @@ def memory() -> dict[str, int]:
         return {"resident": peak, "anonymous": peak, "peak": peak}
 
 
-class Server:
-    """What the process does on request."""
+class Server(Peer):
+    """An engine in a process of its own."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.loaded: Loaded | None = None
-        self.call: Call | None = None
 
-    def load(self, job: Job) -> dict[str, Any]:
+    def load(self, job: Any) -> dict[str, Any]:
         """Imports the engine, loads the model; gives the seconds of both, the memory after it and the engine's facts."""
         engine = ENGINES[job.engine]
         started = time.perf_counter()
         _import(job.engine)
         imported, base = time.perf_counter(), memory()["resident"]
         self.loaded = engine.load(job)
-        self.call = self.loaded.bind(job.inputs)
+        self._call = self.loaded.bind(job.inputs)
         seconds = time.perf_counter() - imported
         return {
             "version": engine.version,
@@ -84,22 +78,6 @@ class Server:
             "memory": memory(),
             **self.loaded.facts,
         }
-
-    def outputs(self) -> list[np.ndarray]:
-        """The outputs of one call."""
-        assert self.call is not None
-        return [np.array(value) for value in self.call()]
-
-    def measure(self, runs: int | None) -> list[float]:
-        """Seconds of each of `runs` calls (as many as fit in SECONDS by default), after calls that are not counted: they wake the
-        threads and reload the caches after another engine."""
-        call = self.call
-        assert call is not None
-        call()
-        estimate = timed(call)
-        if runs is None:
-            runs = min(MOST_RUNS, max(FEWEST_RUNS, int(SECONDS / max(estimate, 1e-9))))
-        return [timed(call) for _ in range(runs)]
 
     def memory(self) -> dict[str, int]:
         return memory()
@@ -121,75 +99,53 @@ def timed(call: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
-def serve(connection: Connection, kind: type[Server]) -> None:
-    """The process: answers requests until the pipe is closed."""
-    server = kind()
-    while True:
-        try:
-            method, arguments = connection.recv()
-        except (EOFError, KeyboardInterrupt):
-            return
-        try:
-            answer = (True, getattr(server, method)(*arguments))
-        except Exception as error:  # whatever an engine raises becomes its result
-            answer = (False, " ".join(f"{type(error).__name__}: {error}".split())[:500])
-        connection.send(answer)
-
-
-_Process = TypeVar("_Process", bound="EngineProcess")
-
-
-class EngineProcess:
-    """A process that runs one engine on one model; a context manager that ends it.
+class Served(ChildProcess):
+    """A process whose program is a Peer.
 
     Raises:
       EngineError: a request failed, or the process has died.
     """
 
-    server: type[Server] = Server
-    """What runs in the process; its `load` takes the job."""
-
-    def __init__(self, job: Any) -> None:
-        self.job = job
-        context = multiprocessing.get_context("spawn")
-        self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=serve, args=(theirs, self.server), daemon=True)
-        self._process.start()
-        theirs.close()
-
-    def __enter__(self: _Process) -> _Process:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._connection.close()
-        self._process.join(timeout=10)
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join()
-
-    def load(self) -> dict[str, Any]:
-        return self._request("load", self.job)
-
-    def outputs(self) -> list[np.ndarray]:
-        return self._request("outputs")
-
-    def measure(self, runs: int | None) -> list[float]:
-        return self._request("measure", runs)
-
-    def memory(self) -> dict[str, int]:
-        return self._request("memory")
-
-    def _request(self, method: str, *arguments: Any) -> Any:
+    def request(self, method: str, **arguments: Any) -> Any:
+        """What a method of the peer returns."""
         try:
-            self._connection.send((method, arguments))
-            succeeded, value = self._connection.recv()
-        except (EOFError, OSError):
-            self._process.join(timeout=5)
-            raise EngineError(f"the process ended with code {self._process.exitcode}") from None
+            succeeded, value = self.ask((method, arguments))
+        except ProcessEnded as error:
+            raise EngineError(str(error)) from None
         settle(self._process.pid)
         if not succeeded:
             raise EngineError(value)
         return value
+
+    def outputs(self) -> list[np.ndarray]:
+        """The outputs of one call."""
+        return self.request("outputs")
+
+    def measure(self, runs: int | None) -> list[float]:
+        """Seconds of each of `runs` calls; see `Peer.measure`."""
+        return self.request("measure", runs=runs)
+
+
+class EngineProcess(Served):
+    """A process that runs one engine on one model; a context manager that ends it.
+
+    Args:
+      job: what `load` of the server takes.
+    """
+
+    server: type[Server] = Server
+    """What runs in the process."""
+
+    def __init__(self, job: Any) -> None:
+        name = self.server.__name__
+        super().__init__(program_of(f"from {self.server.__module__} import {name}; from relayc.bench.peer import serve; serve({name}())"))
+        self.job = job
+
+    def load(self) -> dict[str, Any]:
+        return self.request("load", job=self.job)
+
+    def memory(self) -> dict[str, int]:
+        return self.request("memory")
 
 
 def settle(pid: int | None) -> None:

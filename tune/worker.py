@@ -11,12 +11,12 @@ import math
 import os
 import resource
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile_kernel import compile_kernel
 from relayc.pipelines.history.records import DATABASE
 from relayc.pipelines.program.functions import read_functions, specs_of
+from relayc.processes import serve
 from relayc.runtime.artifact import TensorSpec
 from relayc.runtime.device_function import DeviceFunction
 from relayc.runtime.kernel import Kernel
@@ -249,19 +250,12 @@ def _end_with_the_parent(parent: int) -> None:
     os._exit(1)
 
 
-def main(arguments: list[str], bench: Bench | None = None) -> None:
-    """The process. Requests are answered until the socket is closed.
-
-    Args:
-      arguments: the file descriptor of the socket, and how many bytes the process may take.
-    """
+def main(bench: Bench | None = None) -> None:
+    """The process, whose first argument says how many bytes of memory it may take; 0 for no limit."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_the_parent, args=(os.getppid(),), daemon=True).start()
-    handle, num_bytes = map(int, arguments)
-    if num_bytes:
+    if num_bytes := int(sys.argv[1]):
         with contextlib.suppress(ValueError, OSError):  # not on every system
             resource.setrlimit(resource.RLIMIT_DATA, (num_bytes, num_bytes))
-    bench = bench or Bench()
-    with Connection(handle) as connection, contextlib.suppress(EOFError):
-        while True:
-            connection.send(bench.measure(*connection.recv()))
+    measure = (bench or Bench()).measure
+    serve(lambda request: measure(*request))

@@ -30,6 +30,6 @@ class Bench(worker.Bench):
         return specs, [array + (candidate.numbers.get("rows") == 4) for array in results], call
 
 
-def main(arguments):
+def main():
     worker.compiled = compiled
-    worker.main(arguments, Bench())
+    worker.main(Bench())

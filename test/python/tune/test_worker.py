@@ -5,6 +5,7 @@ import math
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -17,6 +18,7 @@ import pytest
 import tuning_faults
 
 from relayc.pipelines.context.target import Target
+from relayc.processes import ChildProcess
 from relayc.tools.timing import Comparison
 from relayc.tune import worker
 from relayc.tune.process import WorkerProcess
@@ -68,16 +70,16 @@ def test_a_process_measures_and_survives_what_candidates_do(task):
         assert (crashed.outcome, crashed.message) == ("crashed", "the process was ended by SIGSEGV")
         wrong = process.measure(task, DEFAULT, rows(4), 0.02)
         assert wrong.outcome == "wrong" and "result 0: expected what the default schedule gives, found a difference of" in wrong.message
-        pid = process._process.pid
+        pid = process._child._process.pid
         refused = process.measure(task, DEFAULT, rows(6), 0.02)
         assert (refused.outcome, refused.message) == ("failed", "ValueError: six rows")
         failed = process.measure(task, DEFAULT, Candidate("attention_rows"), 0.02)
         assert failed.outcome == "failed" and "strategy attention_rows: expected a kernel that it takes" in failed.message
         assert process.measure(task, rows(1), rows(7), 0.02).outcome == "measured"
-        assert process._process.pid == pid  # these faults cost no process
+        assert process._child._process.pid == pid  # these faults cost no process
         process.seconds = 1.0
         hung = process.measure(task, DEFAULT, rows(3), 0.02)
-        assert hung.outcome == "timeout" and process._process is None
+        assert hung.outcome == "timeout" and process._child is None
         process.seconds = 60.0
         assert process.measure(task, DEFAULT, rows(1), 0.02).outcome == "measured"
 
@@ -97,8 +99,8 @@ def test_a_process_has_a_limit_of_memory(task):
 
 def test_a_process_that_is_killed_from_outside_is_replaced(task):
     with WorkerProcess(module="tuning_faults") as process:
-        process._connected()
-        killer = threading.Timer(0.2, lambda: os.kill(process._process.pid, signal.SIGKILL))
+        process._started()
+        killer = threading.Timer(0.2, lambda: os.kill(process._child._process.pid, signal.SIGKILL))
         killer.start()
         found = process.measure(task, DEFAULT, rows(3), 0.02)  # which hangs
         killer.join()
@@ -107,10 +109,10 @@ def test_a_process_that_is_killed_from_outside_is_replaced(task):
 
 def test_a_process_ends_with_who_started_it():
     process = WorkerProcess()
-    process._connected()
-    child = process._process
+    process._started()
+    child = process._child._process
     assert os.getsid(child.pid) == child.pid  # which ^C does not reach
-    process._connection.close()  # as the system does for a process that is gone
+    process._child._connection.close()  # as the system does for a process that is gone
     assert child.wait(60) == 0
     process.close()
 
@@ -266,7 +268,8 @@ def test_a_process_answers_until_nobody_asks(monkeypatch):
         connection.send((1,))
         connection.send((2,))
         ours.shutdown(socket.SHUT_WR)
-        worker.main([str(theirs.detach()), "0"], SimpleNamespace(measure=lambda number: 10 * number))
+        monkeypatch.setattr(sys, "argv", ["-c", "0", str(theirs.detach())])
+        worker.main(SimpleNamespace(measure=lambda number: 10 * number))
         assert [connection.recv(), connection.recv()] == [10, 20]
     ignored.assert_called_once_with(signal.SIGINT, signal.SIG_IGN)
     watching.assert_called_once_with(target=worker._end_with_the_parent, args=(os.getppid(),), daemon=True)
@@ -274,7 +277,7 @@ def test_a_process_answers_until_nobody_asks(monkeypatch):
 
 def test_an_interrupt_ends_the_process_whose_answer_nobody_waits_for(task, monkeypatch):
     process = WorkerProcess()
-    monkeypatch.setattr(process, "_connected", Mock(side_effect=KeyboardInterrupt))
+    monkeypatch.setattr(process, "_started", Mock(side_effect=KeyboardInterrupt))
     monkeypatch.setattr(process, "close", Mock())
     with pytest.raises(KeyboardInterrupt):
         process.measure(task, DEFAULT, DEFAULT, 1.0)
@@ -285,11 +288,11 @@ def test_an_interrupt_ends_the_process_whose_answer_nobody_waits_for(task, monke
     ("code", "said", "words"),
     [
         (0, b"first\nlast\n\n", "the process ended with code 0: last"),
-        (3, b"", "the process ended with code 3: "),
+        (3, b"", "the process ended with code 3"),
         (-9, b"last", "the process was ended by SIGKILL"),
     ],
 )
 def test_how_a_process_ended(code, said, words):
-    process = WorkerProcess()
-    process._process, process._errors = SimpleNamespace(wait=lambda: code), io.BytesIO(said)
-    assert process._last_words() == words
+    process = ChildProcess.__new__(ChildProcess)
+    process._process, process._errors = SimpleNamespace(wait=lambda timeout: code), io.BytesIO(said)
+    assert process.last_words() == words

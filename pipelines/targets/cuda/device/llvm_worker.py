@@ -3,11 +3,11 @@
 Request: {"text": LLVM text, "arch": "sm_90a", "ptx": 80}. Answer: {"ptx": text}, or {"error": message}.
 """
 
-import sys
+from typing import Any
 
 import llvmlite.binding as llvm
 
-from relayc.pipelines.targets.cuda.device.messages import read_message, write_message
+from relayc.processes import serve
 
 TRIPLE = "nvptx64-nvidia-cuda"
 OPT_LEVEL = 3
@@ -23,14 +23,15 @@ def to_ptx(text: str, arch: str, ptx: int) -> str:
     return machine.emit_assembly(module)
 
 
+def _answer(request: dict[str, Any]) -> dict[str, str]:
+    try:
+        return {"ptx": to_ptx(**request)}
+    except RuntimeError as error:
+        return {"error": str(error)}
+
+
 def main() -> None:
     """Answers requests until there are no more."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    requests, answers = sys.stdin.buffer, sys.stdout.buffer
-    while (request := read_message(requests)) is not None:
-        try:
-            answer = {"ptx": to_ptx(request["text"], request["arch"], request["ptx"])}
-        except RuntimeError as error:
-            answer = {"error": str(error)}
-        write_message(answers, answer)
+    serve(_answer)

@@ -2,21 +2,16 @@
 
 import atexit
 import os
-import subprocess
-import sys
-import tempfile
 import threading
-from contextlib import suppress
 from importlib.util import find_spec
-from typing import Any
 
 from relayc.pipelines.targets.cuda.architectures import ARCHITECTURES
 from relayc.pipelines.targets.cuda.device.errors import DeviceCodeError
-from relayc.pipelines.targets.cuda.device.messages import read_message, write_message
+from relayc.processes import ChildProcess, ProcessEnded, program_of
 
-_START = "import sys; sys.path[:] = sys.argv[1:]; from relayc.pipelines.targets.cuda.device.llvm_worker import main; main()"
-"""With the paths of this process."""
 _REASON_CHARACTERS = 600
+_PATIENCE = 5.0
+"""Seconds that an idle process may take to end."""
 
 
 def require_llvm() -> None:
@@ -43,10 +38,9 @@ def make_ptx(name: str, text: str, arch: str) -> str:
     worker = _POOL.take()
     try:
         answer = worker.ask({"text": text, "arch": arch, "ptx": ARCHITECTURES[arch].ptx})
-    except EOFError:
-        reason = worker.last_words()
+    except ProcessEnded as error:
         worker.close()
-        raise DeviceCodeError(f"kernel {name}: expected what LLVM has instructions for on {arch}, found: {reason}") from None
+        raise DeviceCodeError(f"kernel {name}: expected what LLVM has instructions for on {arch}, found: {error}") from None
     except BaseException:
         worker.close()
         raise
@@ -57,48 +51,18 @@ def make_ptx(name: str, text: str, arch: str) -> str:
     return answer["ptx"]
 
 
-class _Worker:
+class _Worker(ChildProcess):
     """A process that answers one request at a time."""
 
     def __init__(self) -> None:
         require_llvm()
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (it lives as long as the process)
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _START, *sys.path],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-        )
-
-    def ask(self, request: dict[str, Any]) -> dict[str, str]:
-        """Raises EOFError if the process has ended."""
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None and stdout is not None
-        try:
-            write_message(stdin, request)
-            answer = read_message(stdout)
-        except BrokenPipeError:
-            answer = None
-        if answer is None:
-            raise EOFError
-        return answer
+        super().__init__(program_of("from relayc.pipelines.targets.cuda.device.llvm_worker import main; main()"))
 
     def last_words(self) -> str:
         """The error output of a process that has ended."""
-        code = self._process.wait()
-        self._errors.seek(0)
-        lines = self._errors.read().decode(errors="replace").splitlines()
+        code, lines = self._process.wait(), self.printed()
         errors = [line for line in lines if "rror" in line] or lines[-1:]
         return " ".join(errors[0].split())[:_REASON_CHARACTERS] if errors else f"an end with code {code}"
-
-    def close(self) -> None:
-        """Ends the process: it reads the end of its input."""
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                with suppress(BrokenPipeError):  # it has ended with a request unread
-                    stream.close()
-        self._process.wait()
-        self._errors.close()
 
 
 class _Pool:
@@ -123,7 +87,7 @@ class _Pool:
         with self._lock:
             idle, self._idle = self._idle if self._owner == os.getpid() else [], []
         for worker in idle:
-            worker.close()
+            worker.close(_PATIENCE)
 
 
 _POOL = _Pool()

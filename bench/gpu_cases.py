@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -34,24 +34,20 @@ class Case:
 
     Attributes:
       dtype: of inputs and output.
+      shapes: of the inputs; `output_shape` of the output.
+      relayc: the result in a relayc program, of its operators and the inputs.
+      torch: given the package, the same function of torch's tensors.
+      flops: floating-point operations; 0 for memory-bound kernels.
     """
 
+    section: str
+    name: str
     dtype: str
-    section: ClassVar[str]
-
-    @property
-    def name(self) -> str:
-        raise NotImplementedError
-
-    @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Of the inputs."""
-        raise NotImplementedError
-
-    @property
-    def flops(self) -> int:
-        """Floating-point operations; 0 for memory-bound kernels."""
-        return 0
+    shapes: tuple[tuple[int, ...], ...]
+    output_shape: tuple[int, ...]
+    relayc: Callable[..., Any]
+    torch: Callable[[Any], Callable[..., Any]]
+    flops: int = 0
 
     @property
     def bytes(self) -> int:
@@ -59,91 +55,46 @@ class Case:
         item = numpy_dtype(self.dtype).itemsize
         return item * (sum(prod(shape) for shape in self.shapes) + prod(self.output_shape))
 
-    @property
-    def output_shape(self) -> tuple[int, ...]:
-        return self.shapes[0]
-
     def inputs(self, seed: int = 0) -> list[np.ndarray]:
         """Seeded arrays."""
         generator = np.random.default_rng(seed)
         return [generator.standard_normal(shape, np.float32).astype(numpy_dtype(self.dtype)) for shape in self.shapes]
 
-    def relayc(self, op: Any, *inputs: Any) -> Any:
-        """The result in a relayc program, whose operators are `op`."""
-        raise NotImplementedError
 
-    def torch(self, torch: Any) -> Callable[..., Any]:
-        """The same of torch's tensors."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class Product(Case):
+def product(dtype: str, rows: int, columns: int, depth: int) -> Case:
     """x [rows, depth] times the transpose of w [columns, depth], which is a parameter."""
-
-    rows: int
-    columns: int
-    depth: int
-    section: ClassVar[str] = "products"
-
-    @property
-    def name(self) -> str:
-        return f"{self.rows}x{self.columns}x{self.depth} {self.dtype}"
-
-    @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        return (self.rows, self.depth), (self.columns, self.depth)
-
-    @property
-    def output_shape(self) -> tuple[int, ...]:
-        return self.rows, self.columns
-
-    @property
-    def flops(self) -> int:
-        return 2 * self.rows * self.columns * self.depth
-
-    def relayc(self, op: Any, *inputs: Any) -> Any:
-        return op.nn.dense(*inputs)
-
-    def torch(self, torch: Any) -> Callable[..., Any]:
-        return torch.nn.functional.linear
+    return Case(
+        "products",
+        f"{rows}x{columns}x{depth} {dtype}",
+        dtype,
+        ((rows, depth), (columns, depth)),
+        (rows, columns),
+        lambda op, x, w: op.nn.dense(x, w),
+        lambda torch: torch.nn.functional.linear,
+        2 * rows * columns * depth,
+    )
 
 
-@dataclass(frozen=True)
-class Attention(Case):
-    """softmax(q k^T / sqrt(depth)) v; heads of the keys serve several of the queries."""
+def attention(dtype: str, batch: int, heads: int, key_heads: int, queries: int, keys: int, depth: int, causal: bool) -> Case:
+    """softmax(q k^T / sqrt(depth)) v; heads of the keys serve several of the queries. The operations are those of the two products: half of
+    them where every query sees the keys before it alone."""
+    masked = causal and queries > 1
+    q, k = (batch, heads, queries, depth), (batch, key_heads, keys, depth)
 
-    batch: int
-    heads: int
-    key_heads: int
-    queries: int
-    keys: int
-    depth: int
-    causal: bool
-    section: ClassVar[str] = "attention"
+    def by_torch(torch: Any) -> Callable[..., Any]:
+        function = torch.nn.functional.scaled_dot_product_attention
+        return lambda q, k, v: function(q, k, v, is_causal=masked, enable_gqa=heads != key_heads)
 
-    @property
-    def name(self) -> str:
-        heads = f"{self.heads}/{self.key_heads} heads of {self.depth}"
-        return f"{self.batch} x {heads}, {self.queries} x {self.keys}{' causal' * self.causal} {self.dtype}"
-
-    @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        keys = self.batch, self.key_heads, self.keys, self.depth
-        return (self.batch, self.heads, self.queries, self.depth), keys, keys
-
-    @property
-    def flops(self) -> int:
-        """Of the two products; half of them where every query sees the keys before it alone."""
-        return 4 * self.batch * self.heads * self.queries * self.keys * self.depth // (2 if self.causal and self.queries > 1 else 1)
-
-    def relayc(self, op: Any, *inputs: Any) -> Any:
-        offset = self.keys - self.queries
-        return op.nn.attention(*inputs, scale=self.depth**-0.5, is_causal=self.causal, causal_offset=offset)
-
-    def torch(self, torch: Any) -> Callable[..., Any]:
-        function, causal = torch.nn.functional.scaled_dot_product_attention, self.causal and self.queries > 1
-        return lambda q, k, v: function(q, k, v, is_causal=causal, enable_gqa=self.heads != self.key_heads)
+    return Case(
+        "attention",
+        f"{batch} x {heads}/{key_heads} heads of {depth}, {queries} x {keys}{' causal' * causal} {dtype}",
+        dtype,
+        (q, k, k),
+        q,
+        lambda op, *inputs: op.nn.attention(*inputs, scale=depth**-0.5, is_causal=causal, causal_offset=keys - queries),
+        by_torch,
+        4 * batch * heads * queries * keys * depth // (2 if masked else 1),
+    )
 
 
 _STREAMS: dict[str, tuple[int, Callable[..., Any], Callable[[Any], Callable[..., Any]]]] = {
@@ -156,40 +107,19 @@ _STREAMS: dict[str, tuple[int, Callable[..., Any], Callable[[Any], Callable[...,
 """By name: the number of inputs, and the computation in relayc and in torch."""
 
 
-@dataclass(frozen=True)
-class Stream(Case):
+def stream(dtype: str, kind: str, rows: int, columns: int) -> Case:
     """A memory-bound kernel."""
-
-    kind: str
-    rows: int
-    columns: int
-    section: ClassVar[str] = "memory"
-
-    @property
-    def name(self) -> str:
-        return f"{self.kind} {self.rows}x{self.columns} {self.dtype}"
-
-    @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        return ((self.rows, self.columns),) * _STREAMS[self.kind][0]
-
-    @property
-    def output_shape(self) -> tuple[int, ...]:
-        return {"transpose": (self.columns, self.rows), "sum of rows": (self.rows,)}.get(self.kind, (self.rows, self.columns))
-
-    def relayc(self, op: Any, *inputs: Any) -> Any:
-        return _STREAMS[self.kind][1](op, *inputs)
-
-    def torch(self, torch: Any) -> Callable[..., Any]:
-        return _STREAMS[self.kind][2](torch)
+    count, relayc, torch = _STREAMS[kind]
+    output = {"transpose": (columns, rows), "sum of rows": (rows,)}.get(kind, (rows, columns))
+    return Case("memory", f"{kind} {rows}x{columns} {dtype}", dtype, ((rows, columns),) * count, output, relayc, torch)
 
 
 def default_cases() -> list[Case]:
     """The cases that are measured by default."""
     sizes = [(n, n, n) for n in SQUARES] + [*BERT, *LLAMA, *RESNET]
-    products: list[Case] = [Product(dtype, *size) for dtype in DTYPES for size in sizes]
-    attention: list[Case] = [
-        Attention(dtype, *sizes)
+    products = [product(dtype, *size) for dtype in DTYPES for size in sizes]
+    attentions = [
+        attention(dtype, *sizes)
         for dtype in DTYPES
         for sizes in (
             (32, 12, 12, 128, 128, 64, False),
@@ -200,13 +130,13 @@ def default_cases() -> list[Case]:
             (16, 32, 8, 1, 8192, 128, True),
         )
     ]
-    streams: list[Case] = [Stream(dtype, kind, 16384, 4096) for dtype in ("float32", "float16") for kind in _STREAMS]
-    return [*products, *attention, *streams]
+    streams = [stream(dtype, kind, 16384, 4096) for dtype in ("float32", "float16") for kind in _STREAMS]
+    return [*products, *attentions, *streams]
 
 
 def find_cases(sections: Sequence[str], sizes: Sequence[tuple[int, int, int]] = ()) -> list[Case]:
     """The cases of some sections; with sizes (rows, columns, depth), products of these sizes instead of the default products."""
     if sizes:
-        chosen: list[Case] = [Product(dtype, *size) for dtype in DTYPES for size in sizes]
+        chosen = [product(dtype, *size) for dtype in DTYPES for size in sizes]
         return chosen + [case for case in default_cases() if case.section in sections and case.section != "products"]
     return [case for case in default_cases() if case.section in sections]

@@ -7,7 +7,7 @@ from fake_cuda import fake_cuda
 
 from relayc.bench.__main__ import main, make_parser
 from relayc.bench.gpu import GpuResult, gpu_table, repetitions, summarize
-from relayc.bench.gpu_cases import Attention, Product, Stream, default_cases, find_cases
+from relayc.bench.gpu_cases import attention, default_cases, find_cases, product, stream
 from relayc.runtime.device import Device
 
 
@@ -28,12 +28,12 @@ def test_arguments():
 
 
 def test_cases_count_their_work():
-    product = Product("bfloat16", 4, 8, 16)
-    assert (product.flops, product.bytes) == (2 * 4 * 8 * 16, 2 * (4 * 16 + 8 * 16 + 4 * 8))
-    attention = Attention("float16", 2, 8, 4, 16, 16, 32, True)
-    assert attention.flops == 2 * 2 * 8 * 16 * 16 * 32 and [a.shape for a in attention.inputs()] == list(attention.shapes)
-    assert Stream("float32", "sum of rows", 6, 5).bytes == 4 * (6 * 5 + 6)
-    assert repetitions(Product("float16", 16384, 16384, 16384)) == 1 and repetitions(product) == 200
+    small = product("bfloat16", 4, 8, 16)
+    assert (small.flops, small.bytes) == (2 * 4 * 8 * 16, 2 * (4 * 16 + 8 * 16 + 4 * 8))
+    causal = attention("float16", 2, 8, 4, 16, 16, 32, True)
+    assert causal.flops == 2 * 2 * 8 * 16 * 16 * 32 and [a.shape for a in causal.inputs()] == list(causal.shapes)
+    assert stream("float32", "sum of rows", 6, 5).bytes == 4 * (6 * 5 + 6)
+    assert repetitions(product("float16", 16384, 16384, 16384)) == 1 and repetitions(small) == 200
     names = [case.name for case in default_cases()]
     assert len(set(names)) == len(names) and "16384x16384x16384 bfloat16" in names
     assert {case.section for case in find_cases(("memory",))} == {"memory"}
@@ -60,7 +60,7 @@ def test_tables():
 
 
 def test_a_run(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("relayc.bench.gpu_cases.default_cases", lambda: [Stream("float32", "softmax", 4, 8)])
+    monkeypatch.setattr("relayc.bench.gpu_cases.default_cases", lambda: [stream("float32", "softmax", 4, 8)])
     monkeypatch.setattr("relayc.bench.gpu_cases.DTYPES", ("float16",))
     monkeypatch.setattr("relayc.bench.gpu._MOST_RECORDED", 2)
     with fake_cuda() as driver:

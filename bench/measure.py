@@ -117,13 +117,17 @@ def measure_jobs(case: Case, jobs: Mapping[str, Job], settings: Settings, progre
 
 
 def load_jobs(
-    jobs: Mapping[str, Job], results: Mapping[str, Result], stack: ExitStack, progress: Progress
+    jobs: Mapping[str, Any],
+    results: Mapping[str, Result],
+    stack: ExitStack,
+    progress: Progress,
+    process_of: Callable[[Any], EngineProcess] = EngineProcess,
 ) -> tuple[dict[str, EngineProcess], dict[str, list[np.ndarray]]]:
     """The processes of jobs, until the stack ends, and their outputs, by name; the result of a failed process has its error."""
     running, outputs = dict[str, EngineProcess](), dict[str, list[np.ndarray]]()
     for name, result in results.items():
         progress(f"{result.case}: {ENGINES[name].title if name in ENGINES else name} loads")
-        process = stack.enter_context(EngineProcess(jobs[name]))
+        process = stack.enter_context(process_of(jobs[name]))
         with errors_of(result):
             result.facts = process.load()
             outputs[name] = process.outputs()

@@ -11,21 +11,23 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from relayc.bench.latency import ratio
 from relayc.bench.machine import compile_bytecode, describe, warn_if_busy
+from relayc.bench.measure import Result, Settings, check, load_jobs, take_turns
 from relayc.bench.options import add_json
 from relayc.bench.pytorch_models import MODELS, WITHOUT_PARAMETERS
 from relayc.bench.report import save
 from relayc.bench.tvm_relax import load
-from relayc.bench.worker import EngineProcess, Server, errors_of
+from relayc.bench.worker import EngineProcess, Server
 from relayc.runtime.threads import usable_cpus
 from relayc.tools.commands import parse_count
 from relayc.tools.tables import NUMBER, make_table
@@ -38,33 +40,10 @@ TITLES = {
     "export": "from_pytorch",
 }
 """The engines, by the name on the command line."""
+OWN = ("compile", "export")
+"""Those of relayc."""
 _CACHES = ("TORCHINDUCTOR_CACHE_DIR", "RELAYC_CACHE_DIR")
 """Environment variables of the folders where engines keep compiled programs."""
-
-
-@dataclass
-class TorchPoint:
-    """An engine on a model.
-
-    Attributes:
-      first: seconds from the class of the model to the first result: with the export, the compilation and a call.
-      rounds: seconds of the calls of each round.
-      difference: largest absolute difference of the result (in training: of the gradients, too) from eager.
-      error: why there are no numbers.
-    """
-
-    model: str
-    engine: str
-    first: float | None = None
-    rounds: list[list[float]] = field(default_factory=list)
-    difference: float | None = None
-    error: str | None = None
-
-    @property
-    def seconds(self) -> float | None:
-        """Median over all calls."""
-        calls = [s for seconds in self.rounds for s in seconds]
-        return statistics.median(calls) if calls else None
 
 
 def _function(engine: str, model: Any, inputs: tuple[Any, ...], threads: int) -> Callable[..., Any]:
@@ -107,7 +86,7 @@ class _TorchServer(Server):
     """A process in which an engine runs a model of PyTorch."""
 
     def load(self, job: Any) -> dict[str, Any]:
-        """Makes the model and calls it once: the seconds of both, and the results of the call."""
+        """Makes the model and calls it once: the seconds of both."""
         os.environ.update({name: os.path.join(job.folder, name) for name in _CACHES})
         import torch
 
@@ -117,8 +96,8 @@ class _TorchServer(Server):
         set_num_threads(job.threads)
         begin = time.perf_counter()
         self._call = _call(job)
-        results = self._call()
-        return {"first": time.perf_counter() - begin, "results": [np.array(r) for r in results]}
+        self._call()
+        return {"first": time.perf_counter() - begin}
 
 
 class _TorchProcess(EngineProcess):
@@ -150,70 +129,51 @@ def _call(job: _TorchJob) -> Callable[[], list[np.ndarray]]:
 
 def measure_model(
     name: str, engines: Sequence[str], training: bool, threads: int, rounds: int, runs: int | None = None, seed: int = 0
-) -> list[TorchPoint]:
-    """Measures engines on a model; what fails has its error."""
-    points = {engine: TorchPoint(name, engine) for engine in engines}
+) -> list[Result]:
+    """Measures engines on a model; what fails has its error. `facts["first"]` are the seconds from the class of the model to the first
+    result: with the export, the compilation and a call. The difference is that of the result (in training: of the gradients, too) from
+    eager."""
+    results = {engine: Result(name, engine) for engine in engines}
     with ExitStack() as stack:
-        running: dict[str, _TorchProcess] = {}
-        results: dict[str, list[np.ndarray]] = {}
-        for engine, point in points.items():
-            folder = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
-            process = stack.enter_context(_TorchProcess(_TorchJob(engine, name, training, threads, seed, folder)))
-            with errors_of(point):
-                found = process.load()
-                running[engine] = process
-                point.first, results[engine] = found["first"], found["results"]
-        for engine in results if "eager" in results else ():
-            pairs = zip(results[engine], results["eager"], strict=True)
-            points[engine].difference = max(float(np.abs(a - b).max()) for a, b in pairs)
-        for _ in range(rounds):
-            for engine, process in running.items():
-                if points[engine].error is None:
-                    with errors_of(points[engine]):
-                        points[engine].rounds.append(process.measure(runs))
-    return list(points.values())
+        folders = {engine: stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)) for engine in engines}
+        jobs = {engine: _TorchJob(engine, name, training, threads, seed, folder) for engine, folder in folders.items()}
+        running, outputs = load_jobs(jobs, results, stack, lambda text: None, _TorchProcess)
+        for engine, found in outputs.items():
+            check(results[engine], found, outputs.get("eager"))
+        take_turns(results, running, Settings(tuple(engines), threads, rounds=rounds, runs=runs), lambda text: None)
+    return list(results.values())
 
 
-def torch_table(points: Sequence[TorchPoint], training: bool) -> Table:
+def torch_table(models: Sequence[Sequence[Result]], training: bool) -> Table:
     """One line per model; ratios are times over those of inductor."""
-    engines, mine, by_model = _by_model(points)
+    engines = _engines(models)
+    mine = [e for e in engines if e in OWN]
     heads = [f"{e} ms" for e in engines] + [f"{e} / inductor" for e in mine]
     what = "steps of training" if training else "inference"
     title = f"PyTorch models, {what}; medians of calls in turns; compile: torch.compile by relayc, export: from_pytorch"
     table = make_table(title, model={}, **dict.fromkeys([*heads, "difference"], NUMBER))
-    for name, of in by_model.items():
-        times = [_text(of[e].seconds, 1e3, ".3f") for e in engines]
-        ratios = [_text(ratio(of, e), 1, ".2f") for e in mine]
-        differences = [of[e].difference for e in mine if of[e].difference is not None]
-        table.add_row(name, *times, *ratios, _text(max(differences, default=None), 1, ".1e"))  # type: ignore[type-var]
-    means = [[r for of in by_model.values() if (r := ratio(of, e)) is not None] for e in mine]
+    for results in models:
+        times = [_text(r.seconds, 1e3, ".3f") for r in results]
+        ratios = [_text(ratio(results, e, "inductor"), 1, ".2f") for e in mine]
+        differences = [r.difference for r in results if r.engine in mine and r.difference is not None]
+        table.add_row(results[0].case, *times, *ratios, _text(max(differences, default=None), 1, ".1e"))
+    means = [[found for results in models if (found := ratio(results, e, "inductor")) is not None] for e in mine]
     texts = [f"{statistics.geometric_mean(found):.2f}" if found else "-" for found in means]
     table.add_row("geometric mean", *[""] * len(engines), *texts, "")
     return table
 
 
-def first_table(points: Sequence[TorchPoint]) -> Table:
+def first_table(models: Sequence[Sequence[Result]]) -> Table:
     """Seconds from each model to the first result, one line per model."""
-    engines, _, by_model = _by_model(points)
-    table = make_table("Seconds to the first result, with empty caches of programs", model={}, **dict.fromkeys(engines, NUMBER))
-    for name, of in by_model.items():
-        table.add_row(name, *(_text(of[e].first, 1, ".1f") for e in engines))
+    table = make_table("Seconds to the first result, with empty caches of programs", model={}, **dict.fromkeys(_engines(models), NUMBER))
+    for results in models:
+        table.add_row(results[0].case, *(_text(r.facts.get("first"), 1, ".1f") for r in results))
     return table
 
 
-def _by_model(points: Sequence[TorchPoint]) -> tuple[list[str], list[str], dict[str, dict[str, TorchPoint]]]:
-    """The engines, those of relayc, and the points by model and engine."""
-    engines = list(dict.fromkeys(p.engine for p in points))
-    by_model: dict[str, dict[str, TorchPoint]] = {}
-    for point in points:
-        by_model.setdefault(point.model, {})[point.engine] = point
-    return engines, [e for e in engines if e in ("compile", "export")], by_model
-
-
-def ratio(of: Mapping[str, TorchPoint], engine: str) -> float | None:
-    """An engine's time over that of inductor, on the same model."""
-    mine, other = (of[e].seconds if e in of else None for e in (engine, "inductor"))
-    return mine / other if mine is not None and other is not None else None
+def _engines(models: Sequence[Sequence[Result]]) -> list[str]:
+    """The engines, which are the same for all models."""
+    return [result.engine for result in models[0]] if models else []
 
 
 def _text(value: float | None, factor: float, form: str) -> str:
@@ -241,15 +201,21 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     if "tvm" in engines and importlib.util.find_spec("tvm") is None:
         console.print("TVM is not installed (apache-tvm), so its relax frontend is left out.")
         engines.remove("tvm")
-    points: list[TorchPoint] = []
+    models: list[list[Result]] = []
     for name in arguments.models:
         if arguments.training and name in WITHOUT_PARAMETERS:
             continue
         with console.status(name):
-            points += measure_model(name, engines, arguments.training, arguments.threads, arguments.rounds, arguments.runs)
-    console.print(torch_table(points, arguments.training), first_table(points))
-    failed = [point for point in points if point.error is not None]
-    for point in failed:
-        console.print(f"{point.model}, {TITLES[point.engine]}: {point.error}", markup=False)
-    save(arguments, describe(), results=[{**asdict(point), "median_seconds": point.seconds} for point in points])
-    return 1 if any(point.engine in ("compile", "export") for point in failed) else 0
+            models.append(measure_model(name, engines, arguments.training, arguments.threads, arguments.rounds, arguments.runs))
+    console.print(torch_table(models, arguments.training), first_table(models))
+    failed = [result for results in models for result in results if result.error is not None]
+    for result in failed:
+        console.print(f"{result.case}, {TITLES[result.engine]}: {result.error}", markup=False)
+    save(arguments, describe(), results=[_record(result) for results in models for result in results])
+    return 1 if any(result.engine in OWN for result in failed) else 0
+
+
+def _record(result: Result) -> dict[str, Any]:
+    """A result as plain data, with the seconds of all calls."""
+    facts = {"model": result.case, "engine": result.engine, "first": result.facts.get("first"), "rounds": result.rounds}
+    return {**facts, "difference": result.difference, "error": result.error, "median_seconds": result.seconds}

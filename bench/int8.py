@@ -24,7 +24,7 @@ from relayc.bench.engines import ENGINES
 from relayc.bench.latency import add_engines, difference_text, ratio_text, threads_text
 from relayc.bench.measure import Point, Progress, Result, Settings, check, job_of, load_jobs, measure_model, take_turns
 from relayc.bench.models import Case, Source, load_graph, make_case
-from relayc.bench.ops import Conv, Gemm, Operation
+from relayc.bench.ops import Operation
 from relayc.pipelines.context.target import Target
 from relayc.tools.quantize.twin import Deviation
 from relayc.tools.tables import NUMBER, make_table
@@ -44,10 +44,10 @@ FLOAT = "float"
 
 def quantised_operation(operation: Operation, seed: int) -> onnx.ModelProto:
     """A convolution or product of u8 data by constant s8 weights, to u8. Raises ValueError for any other operation."""
-    if not isinstance(operation, (Conv, Gemm)):
+    if operation.operator not in ("Conv", "MatMul"):
         raise ValueError(f"int8: expected products and convolutions, found {operation.name}")
     data, weight, result = operation.shapes
-    axis = 0 if isinstance(operation, Conv) else 1
+    axis = 0 if operation.operator == "Conv" else 1
     depth = operation.flops // (2 * int(np.prod(result)))
     rng = np.random.default_rng(seed)
     constants = {

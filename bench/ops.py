@@ -5,8 +5,8 @@ Each is an ONNX model of one operator with constant weights, so that engines may
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -24,167 +24,100 @@ from relayc.tools.tables import NUMBER, make_table
 
 
 @dataclass(frozen=True)
-class Gemm:
+class Operation:
+    """An ONNX operator with constant weights.
+
+    Attributes:
+      name: as `find_operations` reads it.
+      shapes: of data, weights and result.
+      flops: multiplications and additions of its products.
+      attributes: of the node; domain: of the operator.
+    """
+
+    name: str
+    operator: str
+    shapes: tuple[tuple[int, ...], ...]
+    flops: int
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    domain: str = ""
+
+    def node(self) -> onnx.NodeProto:
+        """The node: its data is x, its weights are w and v, its result is y."""
+        weights = ("w", "v")[: len(self.shapes) - 2]
+        return helper.make_node(self.operator, ["x", *weights], ["y"], domain=self.domain, **self.attributes)
+
+
+def gemm(m: int, n: int, k: int) -> Operation:
     """f32 [m, k] times a constant [k, n]."""
-
-    m: int
-    n: int
-    k: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.m}x{self.n}x{self.k}"
-
-    @property
-    def flops(self) -> int:
-        return 2 * self.m * self.n * self.k
-
-    @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Of data, weight and result."""
-        return (self.m, self.k), (self.k, self.n), (self.m, self.n)
-
-    def node(self) -> onnx.NodeProto:
-        return helper.make_node("MatMul", ["x", "w"], ["y"])
+    return Operation(f"{m}x{n}x{k}", "MatMul", ((m, k), (k, n), (m, n)), 2 * m * n * k)
 
 
-@dataclass(frozen=True)
-class Conv:
+def conv(channels: int, size: int, filters: int, kernel: int, stride: int = 1, groups: int = 1) -> Operation:
     """f32 convolution of one image [channels, size, size] with `filters` square windows, padded so that stride 1 keeps the size."""
-
-    channels: int
-    size: int
-    filters: int
-    kernel: int
-    stride: int = 1
-    groups: int = 1
-
-    @property
-    def name(self) -> str:
-        groups = f"g{self.groups}" if self.groups > 1 else ""
-        return f"{self.channels}x{self.size}-{self.filters}k{self.kernel}s{self.stride}{groups}"
-
-    @property
-    def flops(self) -> int:
-        _, weight, result = self.shapes
-        return 2 * prod(result) * prod(weight[1:])
-
-    @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Of data, weight and result."""
-        out = (self.size + 2 * (self.kernel // 2) - self.kernel) // self.stride + 1
-        weight = (self.filters, self.channels // self.groups, self.kernel, self.kernel)
-        return (1, self.channels, self.size, self.size), weight, (1, self.filters, out, out)
-
-    def node(self) -> onnx.NodeProto:
-        attributes: dict[str, Any] = {"strides": [self.stride] * 2, "pads": [self.kernel // 2] * 4, "group": self.groups}
-        return helper.make_node("Conv", ["x", "w"], ["y"], **attributes)
+    name = f"{channels}x{size}-{filters}k{kernel}s{stride}" + (f"g{groups}" if groups > 1 else "")
+    out = (size + 2 * (kernel // 2) - kernel) // stride + 1
+    weight, result = (filters, channels // groups, kernel, kernel), (1, filters, out, out)
+    attributes = {"strides": [stride] * 2, "pads": [kernel // 2] * 4, "group": groups}
+    return Operation(name, "Conv", ((1, channels, size, size), weight, result), 2 * prod(result) * prod(weight[1:]), attributes)
 
 
-@dataclass(frozen=True)
-class Recurrent:
-    """A recurrent network of one layer and one direction, f32: "lstm", "gru" or "rnn"."""
-
-    cell: str
-    steps: int
-    batch: int
-    inputs: int
-    hidden: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.cell}{self.steps}x{self.batch}x{self.inputs}-{self.hidden}"
-
-    @property
-    def gates(self) -> int:
-        return {"lstm": 4, "gru": 3, "rnn": 1}[self.cell]
-
-    @property
-    def flops(self) -> int:
-        """Operations of the products; the gates add little to them."""
-        return 2 * self.steps * self.batch * self.gates * self.hidden * (self.inputs + self.hidden)
-
-    @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Of data, weights of the input and of the hidden state, and result."""
-        weights = tuple((1, self.gates * self.hidden, width) for width in (self.inputs, self.hidden))
-        return (self.steps, self.batch, self.inputs), *weights, (self.steps, 1, self.batch, self.hidden)
-
-    def node(self) -> onnx.NodeProto:
-        return helper.make_node(self.cell.upper(), ["x", "w", "r"], ["y"], hidden_size=self.hidden)
+def recurrent(cell: str, steps: int, batch: int, inputs: int, hidden: int) -> Operation:
+    """A recurrent network of one layer and one direction, f32: "lstm", "gru" or "rnn". Its weights are those of the input, and those of the
+    hidden state. The gates add little to the operations of the products."""
+    gates = {"lstm": 4, "gru": 3, "rnn": 1}[cell]
+    weights = tuple((1, gates * hidden, width) for width in (inputs, hidden))
+    shapes = (steps, batch, inputs), *weights, (steps, 1, batch, hidden)
+    flops = 2 * steps * batch * gates * hidden * (inputs + hidden)
+    return Operation(f"{cell}{steps}x{batch}x{inputs}-{hidden}", cell.upper(), shapes, flops, {"hidden_size": hidden})
 
 
-@dataclass(frozen=True)
-class Blocks:
-    """f32 [m, k] times constant weights [n, k]^T of a few bits, in blocks of depth that share a scale: MatMulNBits of com.microsoft.
+def blocks(m: int, n: int, k: int, bits: int, block: int, level: int = 0) -> Operation:
+    """f32 [m, k] times constant weights [n, k]^T of a few bits, in blocks of depth that share a scale: MatMulNBits of com.microsoft. Its
+    weights are in bytes, followed by the scales.
 
     `level` is how exact the product has to be: 0 as products of f32, 4 with data that is rounded to 8 bits.
     """
+    name = f"{m}x{n}x{k}q{bits}b{block}" + (f"a{level}" if level else "")
+    shapes = (m, k), (n, k // block, block * bits // 8), (n * (k // block),), (m, n)
+    attributes = {"K": k, "N": n, "bits": bits, "block_size": block, "accuracy_level": level}
+    return Operation(name, "MatMulNBits", shapes, 2 * m * n * k, attributes, "com.microsoft")
 
-    m: int
-    n: int
-    k: int
-    bits: int
-    block: int
-    level: int = 0
-
-    @property
-    def name(self) -> str:
-        level = f"a{self.level}" if self.level else ""
-        return f"{self.m}x{self.n}x{self.k}q{self.bits}b{self.block}{level}"
-
-    @property
-    def flops(self) -> int:
-        return 2 * self.m * self.n * self.k
-
-    @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Of data, weights (in bytes), scales and result."""
-        blocks = self.k // self.block
-        return (self.m, self.k), (self.n, blocks, self.block * self.bits // 8), (self.n * blocks,), (self.m, self.n)
-
-    def node(self) -> onnx.NodeProto:
-        attributes: dict[str, Any] = {"K": self.k, "N": self.n, "bits": self.bits, "block_size": self.block, "accuracy_level": self.level}
-        return helper.make_node("MatMulNBits", ["x", "w", "scales"], ["y"], domain="com.microsoft", **attributes)
-
-
-Operation = Gemm | Conv | Recurrent | Blocks
 
 SETS: dict[str, tuple[Operation, ...]] = {
-    "square": tuple(Gemm(n, n, n) for n in (32, 64, 128, 256, 512, 1024, 2048)),
+    "square": tuple(gemm(n, n, n) for n in (32, 64, 128, 256, 512, 1024, 2048)),
     # BERT-base and ViT: projections, the two halves of the feed-forward part; rows that fill no tile.
     "skinny": (
-        Gemm(128, 768, 768),
-        Gemm(128, 3072, 768),
-        Gemm(128, 768, 3072),
-        Gemm(197, 768, 768),
-        Gemm(16, 768, 768),
-        Gemm(7, 1000, 512),
+        gemm(128, 768, 768),
+        gemm(128, 3072, 768),
+        gemm(128, 768, 3072),
+        gemm(197, 768, 768),
+        gemm(16, 768, 768),
+        gemm(7, 1000, 512),
     ),
     # One token of a decoder, and the classifiers of image networks.
-    "gemv": (Gemm(1, 768, 768), Gemm(1, 3072, 768), Gemm(1, 768, 3072), Gemm(1, 1000, 2048), Gemm(1, 4096, 4096), Gemm(1, 50257, 768)),
-    "first": (Conv(3, 224, 64, 7, 2), Conv(3, 224, 32, 3, 2), Conv(3, 224, 64, 3)),
-    "resnet": (Conv(64, 56, 64, 3), Conv(128, 28, 128, 3), Conv(256, 14, 256, 3), Conv(128, 56, 128, 3, 2), Conv(256, 28, 256, 3, 2)),
-    "1x1": (Conv(64, 56, 256, 1), Conv(256, 56, 64, 1), Conv(512, 28, 128, 1), Conv(1024, 14, 256, 1), Conv(256, 56, 512, 1, 2)),
-    "7x7": (Conv(512, 7, 512, 3), Conv(2048, 7, 512, 1), Conv(512, 7, 2048, 1), Conv(512, 14, 512, 3, 2)),
+    "gemv": (gemm(1, 768, 768), gemm(1, 3072, 768), gemm(1, 768, 3072), gemm(1, 1000, 2048), gemm(1, 4096, 4096), gemm(1, 50257, 768)),
+    "first": (conv(3, 224, 64, 7, 2), conv(3, 224, 32, 3, 2), conv(3, 224, 64, 3)),
+    "resnet": (conv(64, 56, 64, 3), conv(128, 28, 128, 3), conv(256, 14, 256, 3), conv(128, 56, 128, 3, 2), conv(256, 28, 256, 3, 2)),
+    "1x1": (conv(64, 56, 256, 1), conv(256, 56, 64, 1), conv(512, 28, 128, 1), conv(1024, 14, 256, 1), conv(256, 56, 512, 1, 2)),
+    "7x7": (conv(512, 7, 512, 3), conv(2048, 7, 512, 1), conv(512, 7, 2048, 1), conv(512, 14, 512, 3, 2)),
     "mobilenet": (
-        Conv(32, 112, 32, 3, 1, 32),
-        Conv(96, 112, 96, 3, 2, 96),
-        Conv(144, 56, 144, 3, 1, 144),
-        Conv(384, 14, 384, 3, 1, 384),
-        Conv(960, 7, 960, 3, 1, 960),
-        Conv(144, 56, 24, 1),
-        Conv(384, 14, 64, 1),
-        Conv(320, 7, 1280, 1),
+        conv(32, 112, 32, 3, 1, 32),
+        conv(96, 112, 96, 3, 2, 96),
+        conv(144, 56, 144, 3, 1, 144),
+        conv(384, 14, 384, 3, 1, 384),
+        conv(960, 7, 960, 3, 1, 960),
+        conv(144, 56, 24, 1),
+        conv(384, 14, 64, 1),
+        conv(320, 7, 1280, 1),
     ),
     # Alone, and in a batch.
-    "recurrent": tuple(Recurrent(cell, 128, batch, 512, 512) for cell in ("lstm", "gru", "rnn") for batch in (1, 8)),
+    "recurrent": tuple(recurrent(cell, 128, batch, 512, 512) for cell in ("lstm", "gru", "rnn") for batch in (1, 8)),
     # Layers of a decoder, for a token, a few and a prompt; each beside the same product of floats.
     "blocks": tuple(
         operation
         for n, block in ((4096, 32), (11008, 128))
         for m in (1, 8, 128)
-        for operation in (Blocks(m, n, 4096, 4, block), Blocks(m, n, 4096, 4, block, 4), Gemm(m, n, 4096))
+        for operation in (blocks(m, n, 4096, 4, block), blocks(m, n, 4096, 4, block, 4), gemm(m, n, 4096))
     ),
 }
 """The shapes that are measured, by the name of their set."""
@@ -218,17 +151,19 @@ def find_operations(text: str) -> list[tuple[str, Operation]]:
 
 def _parse(entry: str) -> Operation:
     if match := _GEMM.fullmatch(entry):
-        operation: Operation = Gemm(*map(int, match.groups()))
+        operation = gemm(*map(int, match.groups()))
     elif match := _CONV.fullmatch(entry):
-        operation = Conv(*(int(number or 1) for number in match.groups()))
-        if operation.stride < 1 or operation.groups < 1 or operation.channels % operation.groups or operation.filters % operation.groups:
+        channels, size, filters, kernel, stride, groups = (int(number or 1) for number in match.groups())
+        if stride < 1 or groups < 1 or channels % groups or filters % groups:
             raise ValueError(f"--sizes: expected a stride of 1 or more and groups that divide channels and filters, found {entry!r}")
+        operation = conv(channels, size, filters, kernel, stride, groups)
     elif match := _RECURRENT.fullmatch(entry):
-        operation = Recurrent(match[1], *map(int, match.groups()[1:]))
+        operation = recurrent(match[1], *map(int, match.groups()[1:]))
     elif match := _BLOCKS.fullmatch(entry):
-        operation = Blocks(*(int(number or 0) for number in match.groups()))
-        if operation.block < 16 or operation.k % operation.block:
+        m, n, k, bits, block, level = (int(number or 0) for number in match.groups())
+        if block < 16 or k % block:
             raise ValueError(f"--sizes: expected blocks of 16 or more that divide the depth, found {entry!r}")
+        operation = blocks(m, n, k, bits, block, level)
     else:
         forms = "MxNxK such as 128x768x768, 64x56-128k3s1, lstm128x1x512-512, or 1x4096x4096q4b32"
         raise ValueError(f"--sizes: expected all, {', '.join(SETS)}, {forms}, found {entry!r}")
@@ -239,7 +174,7 @@ def _parse(entry: str) -> Operation:
 
 def moved(operation: Operation) -> int:
     """Bytes of data, weights and result."""
-    sizes = [1 if isinstance(operation, Blocks) and i == 1 else 4 for i in range(len(operation.shapes))]
+    sizes = [1 if operation.operator == "MatMulNBits" and i == 1 else 4 for i in range(len(operation.shapes))]
     return sum(size * prod(shape) for size, shape in zip(sizes, operation.shapes, strict=True))
 
 
@@ -248,8 +183,9 @@ def model_of(operation: Operation, seed: int) -> onnx.ModelProto:
     x, *shapes, y = operation.shapes
     scale, rng, node = np.sqrt(prod(y) / operation.flops * 2), np.random.default_rng(seed), operation.node()
     arrays = [(rng.standard_normal(shape) * scale).astype(np.float32) for shape in shapes]
-    if isinstance(operation, Blocks):
-        arrays = [rng.integers(0, 256, shapes[0], np.uint8), np.full(shapes[1], scale * 2 / (1 << (operation.bits - 1)), np.float32)]
+    if operation.operator == "MatMulNBits":
+        levels = 1 << (operation.attributes["bits"] - 1)
+        arrays = [rng.integers(0, 256, shapes[0], np.uint8), np.full(shapes[1], scale * 2 / levels, np.float32)]
     weights = [numpy_helper.from_array(array, name) for name, array in zip(node.input[1:], arrays, strict=True)]
     ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in (("x", x), ("y", y))]
     graph = helper.make_graph([node], operation.name, ends[:1], ends[1:], weights)

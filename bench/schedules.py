@@ -17,7 +17,7 @@ from relayc.bench.engines import ENGINES, REFERENCE
 from relayc.bench.latency import threads_text
 from relayc.bench.measure import Progress, calls_by_round, job_of
 from relayc.bench.models import make_case
-from relayc.bench.ops import Gemm, find_operations, model_of
+from relayc.bench.ops import Operation, find_operations, model_of
 from relayc.bench.schedule_steps import STEPS, decisions, product, register_tile, schedule_after
 from relayc.bench.worker import EngineProcess, timed
 from relayc.pipelines.context.target import Target
@@ -61,7 +61,7 @@ class Timed:
 class Measured:
     """All steps of one product, in order, followed by the engines for comparison."""
 
-    size: Gemm
+    size: Operation
     results: list[Timed]
 
     def as_data(self) -> list[dict[str, Any]]:
@@ -80,28 +80,35 @@ class Measured:
         ]
 
 
-def find_sizes(text: str) -> list[Gemm]:
+def find_sizes(text: str) -> list[Operation]:
     """Products from a list of MxNxK, separated by commas. Raises ValueError for other entries, or unless 32 divides N, and 8 M and K."""
-    found = [size for _, size in find_operations(text) if isinstance(size, Gemm)]
-    wrong = [size.name for size in found if size.m % 8 or size.n % 32 or size.k % 8]
+    found = [size for _, size in find_operations(text) if size.operator == "MatMul"]
+    wrong = [size.name for size in found if any(length % by for length, by in zip(_lengths(size), (8, 32, 8), strict=True))]
     if wrong or not found:
         raise ValueError(f"--sizes: expected products MxNxK of multiples of 8, N of 32, found {', '.join(wrong) or text}")
     return found
 
 
-def measure_steps(size: Gemm, threads: int, rounds: int, seed: int, progress: Progress) -> Measured:
+def _lengths(size: Operation) -> tuple[int, int, int]:
+    """M, N and K of a product."""
+    (m, k), (_, n), _ = size.shapes
+    return m, n, k
+
+
+def measure_steps(size: Operation, threads: int, rounds: int, seed: int, progress: Progress) -> Measured:
     """Measures all steps on a product in turns. Raises ValueError if the result of a step differs from numpy."""
     rng = np.random.default_rng(seed)
     a, b = (rng.standard_normal(shape, np.float32) for shape in size.shapes[:2])
-    bias = rng.standard_normal(size.n, np.float32)
+    m, n, k = _lengths(size)
+    bias = rng.standard_normal(n, np.float32)
     wanted = np.maximum(a @ b + bias, 0)
-    mod, results, turns = product(size.m, size.n, size.k), list[Timed](), list[Callable[[], list[float]]]()
+    mod, results, turns = product(m, n, k), list[Timed](), list[Callable[[], list[float]]]()
     tile = register_tile(Target("cpu"))
     for step in (*STEPS, None):
         name = "built-in schedule" if step is None else step.__name__
         progress(f"{size.name}: compiling {name}")
         start = time.perf_counter()
-        schedule, tuning = (None, None) if step is None else (schedule_after(step, tile), decisions(step, size.m, size.k, tile))
+        schedule, tuning = (None, None) if step is None else (schedule_after(step, tile), decisions(step, m, k, tile))
         kernel = compile_kernel(mod, params={1: b}, num_threads=threads, schedule=schedule, tuning=tuning)
         results.append(Timed(name, time.perf_counter() - start))
         if not compare({"D": np.asarray(kernel(a, bias))}, {"D": wanted}, "f32").agrees:

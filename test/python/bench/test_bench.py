@@ -14,7 +14,7 @@ from relayc.bench.latency import summarize
 from relayc.bench.machine import describe, measure_peak
 from relayc.bench.measure import Result, job_of
 from relayc.bench.models import find_models, make_case
-from relayc.bench.ops import SETS, Blocks, Conv, Gemm, Recurrent, find_operations, model_of
+from relayc.bench.ops import SETS, blocks, conv, find_operations, gemm, model_of, recurrent
 from relayc.bench.worker import EngineError, EngineProcess
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.targets.cpu import peak as kernels
@@ -195,7 +195,7 @@ def test_every_shape_of_the_sweep_is_a_valid_model():
         assert operation in SETS[group] and find_operations(operation.name) == [("given", operation)]
         if operation.flops < 2e7:
             onnx.checker.check_model(model_of(operation, 0), full_check=True)
-    onnx.checker.check_model(model_of(Recurrent("lstm", 3, 2, 4, 5), 0), full_check=True)
+    onnx.checker.check_model(model_of(recurrent("lstm", 3, 2, 4, 5), 0), full_check=True)
 
 
 @pytest.mark.parametrize(
@@ -207,11 +207,11 @@ def test_wrong_sizes_are_refused(wrong):
 
 
 def test_operations_know_their_size():
-    assert (Gemm(2, 3, 4).flops, Gemm(2, 3, 4).shapes) == (48, ((2, 4), (4, 3), (2, 3)))
-    assert Conv(3, 224, 64, 7, 2).shapes == ((1, 3, 224, 224), (64, 3, 7, 7), (1, 64, 112, 112))
-    assert Blocks(1, 3, 64, 4, 32).shapes == ((1, 64), (3, 2, 16), (6,), (1, 3))
-    assert Recurrent("gru", 5, 2, 3, 4).shapes == ((5, 2, 3), (1, 12, 3), (1, 12, 4), (5, 1, 2, 4))
-    assert Recurrent("gru", 5, 2, 3, 4).flops == 2 * 5 * 2 * 12 * (3 + 4)
+    assert (gemm(2, 3, 4).flops, gemm(2, 3, 4).shapes) == (48, ((2, 4), (4, 3), (2, 3)))
+    assert conv(3, 224, 64, 7, 2).shapes == ((1, 3, 224, 224), (64, 3, 7, 7), (1, 64, 112, 112))
+    assert blocks(1, 3, 64, 4, 32).shapes == ((1, 64), (3, 2, 16), (6,), (1, 3))
+    assert recurrent("gru", 5, 2, 3, 4).shapes == ((5, 2, 3), (1, 12, 3), (1, 12, 4), (5, 1, 2, 4))
+    assert recurrent("gru", 5, 2, 3, 4).flops == 2 * 5 * 2 * 12 * (3 + 4)
 
 
 def test_the_summary_is_geometric_means_of_ratios():

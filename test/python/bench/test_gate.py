@@ -9,7 +9,7 @@ import relayc
 from relayc.bench import __main__ as command
 from relayc.bench.gate import GateSettings, measure_gate, summary_of
 from relayc.bench.models import Source, find_models
-from relayc.bench.ops import Gemm
+from relayc.bench.ops import gemm
 
 MODELS = Path(relayc.__path__[0]) / "test" / "models"
 
@@ -22,7 +22,7 @@ def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_kernels_of_models_and_operators_count_once() -> None:
     sources = find_models(str(MODELS / "dynamic" / "bert.onnx"))
     settings = GateSettings("contraction", "loops", rounds=2, sizes=({"batch": 2}, {}), pattern="dense_add_tanh|matmul|dense$")
-    gate = measure_gate([*sources, *sources, Gemm(3, 5, 7)], settings, lambda text: None)
+    gate = measure_gate([*sources, *sources, gemm(3, 5, 7)], settings, lambda text: None)
     pooler = [one for one in gate.measured if one.origin == "bert"]
     assert [one.sizes for one in pooler] == [{"batch": 2}, {"batch": 16}]
     assert [one.shapes for one in gate.measured if one.origin != "bert"] == ["3x7"]
@@ -31,7 +31,7 @@ def test_kernels_of_models_and_operators_count_once() -> None:
 
 
 def test_what_one_of_them_does_not_take() -> None:
-    gate = measure_gate([Gemm(3, 5, 7)], GateSettings("contraction", "window_columns"), lambda text: None)
+    gate = measure_gate([gemm(3, 5, 7)], GateSettings("contraction", "window_columns"), lambda text: None)
     assert gate.declined == ["3x5x7: fused_dense"] and not gate.measured
     assert "no kernel" in summary_of(measure_gate([], GateSettings("loops", "amx"), lambda text: None))
 

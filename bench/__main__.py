@@ -38,7 +38,6 @@ from rich.table import Table
 from relayc.bench.compilation import compilation_table, measure_compilation
 from relayc.bench.dynamic import (
     VARIANTS,
-    Variant,
     costs_table,
     measure_sweep,
     plot_sweeps,
@@ -47,7 +46,7 @@ from relayc.bench.dynamic import (
     sweep_table,
     sweeps_table,
 )
-from relayc.bench.engines import ENGINES, Engine
+from relayc.bench.engines import ENGINES
 from relayc.bench.gate import GateSettings, gate_table, measure_gate, summary_of
 from relayc.bench.gpu import (
     SECTIONS,
@@ -507,7 +506,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_serve_parser(commands)
     command = commands.add_parser("tuned", help="models with the records of a tuning database, against the defaults")
     add_models(command, "tuned")
-    add_common(command, "ort,openvino", {name: engine for name, engine in ENGINES.items() if name != "relayc"})
+    add_common(command, "ort,openvino", [name for name in ENGINES if name != "relayc"])
     add_rounds(command)
     command.add_argument("--minutes", type=parse_minutes, metavar="M", help="tune each model first, for so long (default: not)")
     where = "the tuning database (default: the one that relayc.compile uses)"
@@ -529,8 +528,7 @@ def make_parser() -> argparse.ArgumentParser:
 def _installed(given: tuple[str, ...] | None, default: tuple[str, ...]) -> tuple[str, ...]:
     """The engines to measure. Raises ModuleNotFoundError if a requested engine is not installed; a default engine that is not installed is
     left out, with a line on stderr."""
-    known: dict[str, Engine | Variant] = {**VARIANTS}
-    known |= ENGINES
+    known = {name: ENGINES[variant.engine] for name, variant in VARIANTS.items()} | ENGINES
     missing = [name for name in given or default if not known[name].is_installed]
     if missing:
         packages = dict.fromkeys(known[name].package for name in missing)

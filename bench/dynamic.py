@@ -5,14 +5,13 @@ import statistics
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.table import Table
 
-from relayc.bench.engines import ENGINES, Job
+from relayc.bench.engines import Job
 from relayc.bench.latency import MIB, mean_and_worst, ratio, ratio_text, threads_text
 from relayc.bench.measure import Progress, Result, Settings, check, take_turns
 from relayc.bench.models import Case
@@ -21,6 +20,7 @@ from relayc.bench.sizes import DynamicModel, Grid, points_of, sizes_text
 from relayc.bench.worker import EngineError, errors_of
 from relayc.runtime import Peak
 from relayc.tools.tables import NUMBER, make_table
+from relayc.tools.timing import median_interval
 
 FIRST_CALLS = 3
 """Calls at a new size that are timed one by one."""
@@ -39,14 +39,6 @@ class Variant:
     short: str
     engine: str
     is_symbolic: bool
-
-    @property
-    def is_installed(self) -> bool:
-        return ENGINES[self.engine].is_installed
-
-    @property
-    def package(self) -> str:
-        return ENGINES[self.engine].package
 
 
 VARIANTS: dict[str, Variant] = {
@@ -296,11 +288,11 @@ def _excess(sweep: Sweep, at: int) -> dict[str, dict[str, float]]:
 def median_within(values: Sequence[float]) -> dict[str, float]:
     """The median of at least one value, the number of values, and bounds of the median of their distribution, which hold with probability
     1 - DOUBT for every distribution; for fewer than six values the bounds are the least and the largest value."""
-    ordered, count = sorted(values), len(values)
-    # The probability that at most this many values are on one side of that median.
-    chances = accumulate(math.comb(count, i) / 2**count for i in range((count + 1) // 2))
-    outside = max((i for i, chance in enumerate(chances) if 2 * chance <= DOUBT), default=0)
-    return {"median": statistics.median(ordered), "low": ordered[outside], "high": ordered[-1 - outside], "count": count}
+    ordered = sorted(values)
+    low, high = median_interval(ordered, DOUBT)
+    if math.isinf(high):
+        low, high = ordered[0], ordered[-1]
+    return {"median": statistics.median(ordered), "low": low, "high": high, "count": len(values)}
 
 
 def arena_ratio(point: Sequence[SizedResult]) -> float | None:

@@ -71,7 +71,7 @@ def memory(arguments: argparse.Namespace, picture: Path) -> Table:
     with source.file() as file:
         model = open_model(source.name, file)
         plan = make_plan(choose_grids([model], [])[0], arguments.calls, 0)
-        settings = Settings(tuple(name for name in ("relayc", "ort") if VARIANTS[name].is_installed), arguments.threads)
+        settings = Settings(tuple(name for name in ("relayc", "ort") if ENGINES[name].is_installed), arguments.threads)
         found: dict[str, list[float]] = {}
         for name in settings.engines:
             with SizedProcess(job_at(model.case(plan.samples[0], 0), name, settings)) as process:

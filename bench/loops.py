@@ -17,7 +17,6 @@ ROUNDS = (1000, 10_000)
 _ELEMENTS = 4
 
 _HEADER = '<ir_version: 9, opset_import: ["" : 18]> main (int64 steps, float[{size}] x) => ({output})'
-_ROW = "float[1, 4] row = {1, 2, 3, 4}"
 _ONES = "float[1] one = {1}, int64[1] zero = {0}, int64[1] four = {4}"
 _MODELS: dict[str, tuple[str, str, str]] = {
     "trip count": (

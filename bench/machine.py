@@ -7,14 +7,17 @@ import os
 import platform
 import re
 import sys
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from relayc.pipelines.targets.cpu import peak
 from relayc.runtime import Peak
 
+Rates = TypeVar("Rates", Peak, float)
 _PACKAGES = ("relayc", "torch-mlir", "onnx", "numpy", "intel-openmp", "apache-tvm-ffi", "onnxruntime", "openvino")
 _BUSY = 0.5
 """Load average from which a warning is printed that measurements are disturbed."""
@@ -22,29 +25,21 @@ _BUSY = 0.5
 
 def measure_peak(threads: int) -> Peak:
     """Measures the peak in a separate process."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(_measure_peak, threads).result()
-
-
-def _measure_peak(threads: int) -> Peak:
-    from relayc.pipelines.targets.cpu import peak
-
-    return peak.measure_peak(threads, seconds=0.5, fewest_calls=15)
+    return _in_a_process(peak.measure_peak, threads)
 
 
 def measure_integer_peak(threads: int) -> float:
     """GOP/s of 8-bit products on vectors, measured in a separate process."""
+    return _in_a_process(peak.measure_integer_peak, threads)
+
+
+def _in_a_process(measure: Callable[[int, float, int], Rates], threads: int) -> Rates:
+    """What a function of relayc.pipelines.targets.cpu.peak measures, in half a second for each kernel."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(_measure_integer_peak, threads).result()
+        return pool.submit(measure, threads, 0.5, 15).result()
 
 
-def _measure_integer_peak(threads: int) -> float:
-    from relayc.pipelines.targets.cpu import peak
-
-    return peak.measure_integer_peak(threads, seconds=0.5, fewest_calls=15)
-
-
-def describe(peak: Peak | None = None) -> dict[str, Any]:
+def describe(measured: Peak | None = None) -> dict[str, Any]:
     """The machine, its software and the time, as plain data; with its peak, if measured."""
     from relayc.pipelines.targets.cpu.features import host_features
     from relayc.runtime.threads import usable_cpus
@@ -59,7 +54,7 @@ def describe(peak: Peak | None = None) -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": {name: version for name in _PACKAGES if (version := _version(name))},
         "load_average": load_average(),
-        **({} if peak is None else {"peak": asdict(peak)}),
+        **({} if measured is None else {"peak": asdict(measured)}),
     }
 
 

@@ -175,13 +175,15 @@ def _stencil_by_numpy(x: np.ndarray, steps: int) -> np.ndarray:
     return x
 
 
-def _softmax_by_numpy(x: np.ndarray) -> np.ndarray:
+def softmax_by_numpy(x: np.ndarray) -> np.ndarray:
+    """Over the last axis."""
     exp = np.exp(x - x.max(-1, keepdims=True))
     return exp / exp.sum(-1, keepdims=True)
 
 
-def _attention_by_numpy(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
-    return _softmax_by_numpy(q @ k.swapaxes(-1, -2) * q.shape[-1] ** -0.5) @ v
+def attention_by_numpy(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """softmax(Q K^T / sqrt(width)) V, of tensors [..., length, width]."""
+    return softmax_by_numpy(q @ k.swapaxes(-1, -2) * q.shape[-1] ** -0.5) @ v
 
 
 def product(m: int, n: int, k: int) -> Kernel:
@@ -204,13 +206,13 @@ def depthwise(size: int, channels: int) -> Kernel:
 
 def softmax(rows: int, length: int) -> Kernel:
     """Over the rows of [rows, length]."""
-    return Kernel(lambda te: _softmax_of(te, rows, length), [(rows, length)], _softmax_by_numpy)
+    return Kernel(lambda te: _softmax_of(te, rows, length), [(rows, length)], softmax_by_numpy)
 
 
 def attention(heads: int, length: int, width: int) -> Kernel:
     """softmax(Q K^T / sqrt(width)) V, of three tensors [heads, length, width]."""
     shapes, flops = [(heads, length, width)] * 3, 4 * heads * length * length * width
-    return Kernel(lambda te: _attention(te, heads, length, width), shapes, _attention_by_numpy, flops)
+    return Kernel(lambda te: _attention(te, heads, length, width), shapes, attention_by_numpy, flops)
 
 
 def stencil(size: int, steps: int) -> Kernel:

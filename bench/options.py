@@ -1,11 +1,10 @@
 """Options that several benchmarks have."""
 
 import argparse
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from pathlib import Path
 
-from relayc.bench.dynamic import Variant
-from relayc.bench.engines import ENGINES, Engine
+from relayc.bench.engines import ENGINES
 from relayc.runtime.threads import usable_cpus
 from relayc.tools.commands import parse_count
 from relayc.tools.inputs import parse_seed, parse_shape
@@ -24,7 +23,7 @@ def parse_names(what: str, known: Collection[str]) -> Callable[[str], tuple[str,
     return parse
 
 
-def add_common(parser: argparse.ArgumentParser, engines: str, known: Mapping[str, Engine | Variant] = ENGINES) -> None:
+def add_common(parser: argparse.ArgumentParser, engines: str, known: Collection[str] = tuple(ENGINES)) -> None:
     """The engines, by default some that are installed; and settings."""
     listed = f"of {', '.join(known)}, separated by commas (default: those of {engines} that are installed)"
     parser.add_argument("--engines", type=parse_names("engines", known), metavar="LIST", help=listed)

@@ -13,6 +13,7 @@ import numpy as np
 
 import relayc
 from relayc import te
+from relayc.bench.metaschedule_kernels import attention_by_numpy, softmax_by_numpy
 from relayc.bench.schedule_steps import RegisterTile, product, register_tile
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.context.target import Target
@@ -256,11 +257,6 @@ REDUCTIONS = ("most", "total", "square")
 """Blocks that reduce a row."""
 
 
-def _softmax(x: np.ndarray) -> np.ndarray:
-    powers = np.exp(x - x.max(1, keepdims=True))
-    return powers / powers.sum(1, keepdims=True)
-
-
 def _layer_norm(x: np.ndarray, scale: np.ndarray, shift: np.ndarray) -> np.ndarray:
     apart = x - x.mean(1, keepdims=True)
     return apart / np.sqrt((apart * apart).mean(1, keepdims=True) + 1e-5) * scale + shift
@@ -327,12 +323,6 @@ def heads(queries: int, tile: RegisterTile) -> Callable[[Schedule], None]:
     return schedule
 
 
-def _attention(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
-    scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
-    powers = np.exp(scores - scores.max(-1, keepdims=True))
-    return powers / powers.sum(-1, keepdims=True) @ v
-
-
 def kernels(target: Target) -> list[Written]:
     """What is measured, with the numbers for a target. Products are named m x n x k, attention heads x queries x keys x elements of a
     head."""
@@ -359,12 +349,12 @@ def kernels(target: Target) -> list[Written]:
         lambda: attention(12, 128, 128, 64),
         heads(32, register_tile(target)),
         [(1, 12, 128, 64)] * 3,
-        _attention,
+        attention_by_numpy,
         (),
         4 * 12 * 128 * 128 * 64,
     )
     rows = [
-        Written("softmax 128x768", lambda: softmax(128, 768), rowwise("total", "power", "most"), [(128, 768)], _softmax),
+        Written("softmax 128x768", lambda: softmax(128, 768), rowwise("total", "power", "most"), [(128, 768)], softmax_by_numpy),
         Written("layer_norm 128x768", lambda: layer_norm(128, 768), rowwise("square", "total"), [(128, 768), (768,), (768,)], _layer_norm),
     ]
     return [kernel for kernel in (*products, convolved, attended, *rows) if all(map(target.has, kernel.features))]

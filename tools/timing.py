@@ -133,11 +133,10 @@ def compare_rounds(base: Sequence[float], other: Sequence[float], in_turns: bool
     return Comparison(*seconds, seconds[0] / seconds[1], low / most, high / least if least else math.inf, min(len(base), len(other)))
 
 
-def median_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Two of some sorted values, between which the median of their distribution lies with a probability of 99 %, whatever the distribution
-    (the sign test); 0 and infinity where there are too few values."""
+def median_interval(values: Sequence[float], error: float = _ERROR) -> tuple[float, float]:
+    """Two of some sorted values, between which the median of their distribution lies but for a probability of `error`, whatever the
+    distribution (the sign test); 0 and infinity where there are too few values."""
     n, outside, k = len(values), 0.0, 0
-    while outside + 2 * math.comb(n, k) * 0.5**n <= _ERROR:
-        outside += 2 * math.comb(n, k) * 0.5**n
-        k += 1
+    while (more := outside + 2 * math.comb(n, k) / 2**n) <= error:
+        outside, k = more, k + 1
     return (values[k - 1], values[n - k]) if k else (0.0, math.inf)

@@ -21,19 +21,6 @@ if TYPE_CHECKING:
     from relayc.tune.single import tune_kernel as kernel
     from relayc.tune.sketch import Sketch, SketchState, remove_sketch_rule, sketch_rule, sketches
 
-__all__ = [
-    "ApplyHistoryBest",
-    "Sketch",
-    "SketchState",
-    "Status",
-    "Tuning",
-    "kernel",
-    "remove_sketch_rule",
-    "sketch_rule",
-    "sketches",
-    "tune",
-]
-
 MINUTES = 10.0
 """Minutes of a search by default."""
 SAMPLERS = ("tpe", "random", "grid", "model", "near")
@@ -47,6 +34,8 @@ _HOMES = {
     "Status": ("session", "Status"),
     **{name: ("sketch", name) for name in ("Sketch", "SketchState", "remove_sketch_rule", "sketch_rule", "sketches")},
 }
+
+__all__ = sorted(["ApplyHistoryBest", *_HOMES])
 
 
 class ApplyHistoryBest:

@@ -11,7 +11,6 @@ from relayc.dialects.functions import value_attributes
 from relayc.dialects.mlir import ir
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
-from relayc.pipelines.driver.tuning_space import kernels_of
 from relayc.pipelines.history.keys import kernel_key
 from relayc.pipelines.history.records import level_of
 from relayc.pipelines.program.functions import specs_of
@@ -23,6 +22,7 @@ from relayc.tune.generated import with_sketches
 from relayc.tune.model import Options, Tuning, open_database
 from relayc.tune.process import Measurer, WorkerProcess
 from relayc.tune.session import Status
+from relayc.tune.sketch import one_kernel
 from relayc.tune.tasks import Task, module_text, params_of
 
 if TYPE_CHECKING:
@@ -104,12 +104,7 @@ def kernel_task(
         label = name_of(schedule)
     config = {key: value for key, value in PassContext.current().config.items() if key.startswith("schedule.")}
     with mod.context, mod.ranges:
-        functions = kernels_of(mod)
-        if (name is None and len(functions) != 1) or (name is not None and name not in functions):
-            wanted = "one kernel (name= selects it)" if name is None else f"a kernel {name}"
-            raise ValueError(f"tune: expected {wanted}, found {', '.join(functions) or 'none'}")
-        found = name or next(iter(functions))
-        function = functions[found]
+        found, function = one_kernel(mod, name, "tune")
         specs = specs_of(function, "input")
         known = symbol_sizes(specs, sizes, mod.ranges)
         marked = tuple(sorted({*params, *params_of(function)}))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.program.single import parsed
 from relayc.pipelines.tir.schedule.references import BlockRV, LoopRV
@@ -214,13 +215,20 @@ def sketches(kernel: "Source", target: str | Target = "cpu", name: str | None = 
     if target.is_gpu:
         return []
     with mod.context, mod.ranges:
-        from relayc.pipelines.driver.tuning_space import kernels_of
+        return _sketches(one_kernel(mod, name, "sketches")[1], target)
 
-        functions = kernels_of(mod)
-        if (name is None and len(functions) != 1) or (name is not None and name not in functions):
-            wanted = "one kernel (name= selects it)" if name is None else f"a kernel {name}"
-            raise ValueError(f"sketches: expected {wanted}, found {', '.join(functions) or 'none'}")
-        return _sketches(functions[name or next(iter(functions))], target)
+
+def one_kernel(mod: IRModule, name: str | None, what: str) -> tuple[str, Any]:
+    """The name and the function of a kernel of a module. Raises ValueError, which begins with `what`, if there is no such function, or
+    several."""
+    from relayc.pipelines.driver.tuning_space import kernels_of
+
+    functions = kernels_of(mod)
+    if (name is None and len(functions) != 1) or (name is not None and name not in functions):
+        wanted = "one kernel (name= selects it)" if name is None else f"a kernel {name}"
+        raise ValueError(f"{what}: expected {wanted}, found {', '.join(functions) or 'none'}")
+    found = name or next(iter(functions))
+    return found, functions[found]
 
 
 def _sketches(function: Any, target: Target) -> list[Sketch]:

@@ -1,10 +1,13 @@
 """Python processes that answer requests, one after the other, over a socket."""
 
+import os
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -21,7 +24,7 @@ class ProcessEnded(Exception):
 
 
 class ChildProcess:
-    """A Python process that answers requests (see `serve`); a context manager that ends it. What the process prints is in a file.
+    """A Python process that answers requests (see `answer_requests`); a context manager that ends it. What the process prints is in a file.
 
     Args:
       program: arguments of the interpreter; the file descriptor of the socket is added as the last argument.
@@ -35,7 +38,7 @@ class ChildProcess:
         streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": self._errors, "stderr": self._errors}
         with ours, theirs:
             number = theirs.fileno()
-            self._process = subprocess.Popen([python, *program, str(number)], pass_fds=[number], **streams, **options)
+            self._process = subprocess.Popen([python, *program, str(number)], pass_fds=[number], **{**streams, **options})
             self._connection = Connection(ours.detach())
 
     def __enter__(self) -> Self:
@@ -75,13 +78,22 @@ class ChildProcess:
         self._errors.seek(0)
         return self._errors.read().decode(errors="replace").splitlines()
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process has not ended."""
+        return self._process.poll() is None
+
+    def kill(self) -> None:
+        """Kills the process, also while another thread waits for its answer."""
+        self._process.kill()
+        self._process.wait()
+
     def close(self, seconds: float = 0.0) -> None:
         """Ends the process. It has some seconds to end by itself, as its socket is closed."""
         self._connection.close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=seconds)
-        self._process.kill()
-        self._process.wait()
+        self.kill()
         self._errors.close()
 
 
@@ -91,8 +103,15 @@ def program_of(statement: str) -> list[str]:
     return ["-c", f"import sys; sys.path[:] = {sys.path!r}; {statement}"]
 
 
-def serve(answer: Callable[[Any], Any]) -> None:
-    """The process: answers requests until the socket is closed."""
+def answer_requests(answer: Callable[[Any], Any]) -> None:
+    """The process: answers requests until the socket is closed, or the process that started it has ended."""
+    threading.Thread(target=_end_with_the_parent, args=(os.getppid(),), daemon=True).start()
     with Connection(int(sys.argv[-1])) as connection, suppress(EOFError):
         while True:
             connection.send(answer(connection.recv()))
+
+
+def _end_with_the_parent(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)

@@ -1,18 +1,14 @@
 """Workers that run a model: the server's own process, or processes that may die without it."""
 
 import asyncio
-import multiprocessing
-import os
 import signal
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
 import numpy as np
 
+from relayc.processes import ChildProcess, ProcessEnded, answer_requests, program_of
 from relayc.runtime.artifact import TensorSpec
 from relayc.serve.tensors import Refused
 
@@ -80,11 +76,8 @@ class ProcessWorker:
         self._start()
 
     def _start(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._connection, theirs = context.Pipe()
-        with theirs:
-            self._process = context.Process(target=_work, args=(self._open, theirs), daemon=True)
-            self._process.start()
+        program = program_of("from relayc.serve.workers import main; main()")
+        self._child = ChildProcess(program, stdout=None, stderr=None)  # what it prints is for the log of the server
 
     async def open(self) -> Specs:
         """Loads the model; gives its inputs and outputs.
@@ -93,32 +86,25 @@ class ProcessWorker:
           ValueError: `open_engine` raised; its class and its message.
           WorkerDied: the process died.
         """
-        specs: Specs = await asyncio.wrap_future(self._thread.submit(self._receive))
+        specs: Specs = await asyncio.wrap_future(self._thread.submit(self._ask, self._open))
         return specs
 
     async def run(self, inputs: Arrays) -> Arrays:
         """As `ThreadWorker.run`. Raises Refused if both the process and its replacement die, or it cannot be replaced."""
         for _ in range(2):
-            if not self._process.is_alive():  # it died between calls
+            if not self._child.is_alive:  # it died between calls
                 await self._replace()
             try:
-                outputs: Arrays = await asyncio.wrap_future(self._thread.submit(self._exchange, inputs))
+                outputs: Arrays = await asyncio.wrap_future(self._thread.submit(self._ask, inputs))
                 return outputs
             except WorkerDied:
                 await self._replace()
         raise Refused("the worker process died while it ran the request, and so did its replacement", 500)
 
-    def _exchange(self, inputs: Arrays) -> Any:
+    def _ask(self, request: Any) -> Any:
         try:
-            self._connection.send(inputs)
-        except OSError as error:
-            raise WorkerDied from error
-        return self._receive()
-
-    def _receive(self) -> Any:
-        try:
-            answer = self._connection.recv()
-        except (EOFError, OSError) as error:
+            answer = self._child.ask(request)
+        except ProcessEnded as error:
             raise WorkerDied from error
         if isinstance(answer, Exception):
             raise answer
@@ -128,7 +114,7 @@ class ProcessWorker:
         self._died()
         self.kill()
         # After a timeout the thread may still read the answer that will not come.
-        await asyncio.wrap_future(self._thread.submit(self._connection.close))
+        await asyncio.wrap_future(self._thread.submit(self._child.close))
         self._start()
         try:
             await self.open()
@@ -137,12 +123,12 @@ class ProcessWorker:
 
     def kill(self) -> None:
         """Kills the process and the call that it runs."""
-        self._process.kill()
-        self._process.join()
+        self._child.kill()
 
     def close(self) -> None:
         self.kill()
         self._thread.shutdown()
+        self._child.close()
 
 
 Worker = ThreadWorker | ProcessWorker
@@ -158,28 +144,27 @@ def _call(engine: Engine, inputs: Arrays) -> Arrays:
         raise RuntimeError(f"{type(error).__name__}: {error}") from error
 
 
-def _work(open_engine: OpenEngine, connection: Connection) -> None:
+def _opened(open_engine: OpenEngine) -> Engine:
+    """Creates the engine; an error is converted like those of calls."""
+    try:
+        return open_engine()
+    except Exception as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from error
+
+
+def main() -> None:
     """The worker process: opens the engine, then answers each call; errors are answers too."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server ends its workers
-    threading.Thread(target=_end_with_the_server, daemon=True).start()
-    try:
-        engine = open_engine()
-    except Exception as error:
-        connection.send(ValueError(f"{type(error).__name__}: {error}"))
-        return
-    connection.send((tuple(engine.inputs), tuple(engine.outputs)))
-    with suppress(EOFError):
-        while True:
-            inputs = connection.recv()
-            try:
-                answer: Arrays | Exception = _call(engine, inputs)
-            except Exception as error:
-                answer = error
-            connection.send(answer)
+    engine: Engine | None = None
 
+    def answer(request: Any) -> Any:
+        nonlocal engine
+        try:
+            if engine is not None:
+                return _call(engine, request)
+            engine = _opened(request)
+            return tuple(engine.inputs), tuple(engine.outputs)
+        except Exception as error:
+            return error
 
-def _end_with_the_server() -> None:
-    server = multiprocessing.parent_process()
-    assert server is not None
-    server.join()
-    os._exit(1)
+    answer_requests(answer)

@@ -32,6 +32,7 @@ def runtime_files() -> list[Path]:
         _ROOT / "interrupts.py",
         _ROOT / "nearest.py",
         _ROOT / "packages.py",
+        _ROOT / "processes.py",
         *(path for name in ("runtime", "serve", "symbolic") for path in (_ROOT / name).rglob("*.py")),
     ]
     return sorted(file.relative_to(_ROOT) for file in files)

@@ -8,11 +8,9 @@ import contextlib
 import itertools
 import json
 import math
-import os
 import resource
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,7 +26,7 @@ from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile_kernel import compile_kernel
 from relayc.pipelines.history.records import DATABASE
 from relayc.pipelines.program.functions import read_functions, specs_of
-from relayc.processes import serve
+from relayc.processes import answer_requests
 from relayc.runtime.artifact import TensorSpec
 from relayc.runtime.device_function import DeviceFunction
 from relayc.runtime.kernel import Kernel
@@ -244,18 +242,11 @@ def _is_enough(found: Comparison) -> bool:
     return is_decided(found) or found.high < 1 + WORTH or found.ratio < _HOPELESS
 
 
-def _end_with_the_parent(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os._exit(1)
-
-
 def main(bench: Bench | None = None) -> None:
     """The process, whose first argument says how many bytes of memory it may take; 0 for no limit."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_the_parent, args=(os.getppid(),), daemon=True).start()
     if num_bytes := int(sys.argv[1]):
         with contextlib.suppress(ValueError, OSError):  # not on every system
             resource.setrlimit(resource.RLIMIT_DATA, (num_bytes, num_bytes))
     measure = (bench or Bench()).measure
-    serve(lambda request: measure(*request))
+    answer_requests(lambda request: measure(*request))

@@ -134,7 +134,7 @@ class Server:
         wanted = [f'{key}="{value}"' for key, value in labels.items()]
         return sum(float(line.split()[-1]) for line in lines if line.startswith(f"{name}{{") and all(each in line for each in wanted))
 
-    def workers(self, name: str = "spawn_main") -> list[int]:
+    def workers(self, name: str = "relayc.serve.workers") -> list[int]:
         """The worker processes, by their command lines."""
         found = []
         for entry in Path("/proc").iterdir():

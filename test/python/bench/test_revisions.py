@@ -186,7 +186,7 @@ def test_arrays_are_exchanged_in_every_dtype():
         np.array([1, 2], ml_dtypes.float8_e4m3fn),
         np.arange(6, dtype=np.float32).reshape(2, 3).T,
     ]
-    with ChildProcess(program_of("from relayc.processes import serve; serve(lambda arrays: arrays)")) as process:
+    with ChildProcess(program_of("from relayc.processes import answer_requests; answer_requests(lambda arrays: arrays)")) as process:
         found = process.ask(arrays)
     for before, after in zip(arrays, found, strict=True):
         assert before.dtype == after.dtype

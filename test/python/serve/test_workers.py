@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import io
 import sys
 import threading
 import time
@@ -14,6 +15,7 @@ import pytest
 from dying import Dying
 
 import relayc.serve
+from relayc.processes import ChildProcess
 from relayc.serve import command, workers
 from relayc.serve.tensors import Refused
 from relayc.serve.workers import Arrays, ProcessWorker, ThreadWorker, WorkerDied
@@ -55,7 +57,8 @@ def test_a_call_in_the_process_of_the_server_is_not_waited_for() -> None:
 def test_a_worker_that_dies_between_calls_is_replaced(worker: ProcessWorker) -> None:
     worker.kill()
     assert call(worker, -1, 3)["y"].tolist() == [0, 1, 2]
-    assert worker._process.daemon  # it ends where the server does
+    worker._child._connection.close()  # as the system does where the server ends
+    assert worker._child._process.wait(60) == 0
 
 
 def test_a_worker_that_dies_while_it_opens_the_model(tmp_path: Path) -> None:
@@ -87,12 +90,12 @@ def test_errors_of_engines_have_classes_that_can_be_sent(raised: Exception, expe
 
 def test_answers_that_are_errors_are_raised() -> None:
     with pytest.raises(ValueError, match="no"):
-        ProcessWorker._receive(Mock(_connection=Mock(recv=lambda: ValueError("no"))))
+        ProcessWorker._ask(Mock(_child=Mock(ask=lambda request: ValueError("no"))), {})
     for failing in ({"send.side_effect": BrokenPipeError}, {"recv.side_effect": EOFError}):
-        worker = Mock(_connection=Mock(**failing))
-        worker._receive = lambda worker=worker: ProcessWorker._receive(worker)
+        child = ChildProcess.__new__(ChildProcess)
+        child._connection, child._process, child._errors = Mock(**failing), Mock(wait=lambda timeout: 0), io.BytesIO()
         with pytest.raises(WorkerDied):
-            ProcessWorker._exchange(worker, {})
+            ProcessWorker._ask(Mock(_child=child), {})
 
 
 def test_names_of_the_package() -> None:

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import tuning_faults
 
+from relayc import processes
 from relayc.pipelines.context.target import Target
 from relayc.processes import ChildProcess
 from relayc.tools.timing import Comparison
@@ -262,7 +263,7 @@ def test_a_process_answers_until_nobody_asks(monkeypatch):
     """It is no longer than its parent, by a thread that does not keep it, and an interrupt is for the parent."""
     ours, theirs = socket.socketpair()
     watching, ignored = Mock(), Mock()
-    monkeypatch.setattr(worker, "threading", SimpleNamespace(Thread=watching))
+    monkeypatch.setattr(processes, "threading", SimpleNamespace(Thread=watching))
     monkeypatch.setattr(worker.signal, "signal", ignored)
     with ours, Connection(os.dup(ours.fileno())) as connection:
         connection.send((1,))
@@ -272,7 +273,7 @@ def test_a_process_answers_until_nobody_asks(monkeypatch):
         worker.main(SimpleNamespace(measure=lambda number: 10 * number))
         assert [connection.recv(), connection.recv()] == [10, 20]
     ignored.assert_called_once_with(signal.SIGINT, signal.SIG_IGN)
-    watching.assert_called_once_with(target=worker._end_with_the_parent, args=(os.getppid(),), daemon=True)
+    watching.assert_called_once_with(target=processes._end_with_the_parent, args=(os.getppid(),), daemon=True)
 
 
 def test_an_interrupt_ends_the_process_whose_answer_nobody_waits_for(task, monkeypatch):

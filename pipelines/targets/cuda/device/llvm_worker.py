@@ -7,7 +7,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from relayc.processes import serve
+from relayc.processes import answer_requests
 
 TRIPLE = "nvptx64-nvidia-cuda"
 OPT_LEVEL = 3
@@ -34,4 +34,4 @@ def main() -> None:
     """Answers requests until there are no more."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    serve(_answer)
+    answer_requests(_answer)

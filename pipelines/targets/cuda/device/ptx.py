@@ -2,7 +2,6 @@
 
 import atexit
 import os
-import threading
 from importlib.util import find_spec
 
 from relayc.pipelines.targets.cuda.architectures import ARCHITECTURES
@@ -69,25 +68,21 @@ class _Pool:
     """The idle workers of this process; not the workers of the process from which it was forked."""
 
     def __init__(self) -> None:
-        self._lock, self._idle, self._owner = threading.Lock(), list[_Worker](), os.getpid()
+        self._idle = list[_Worker]()
+        os.register_at_fork(after_in_child=self._idle.clear)
 
     def take(self) -> _Worker:
-        with self._lock:
-            if self._owner != os.getpid():
-                self._idle, self._owner = [], os.getpid()
-            if self._idle:
-                return self._idle.pop()
-        return _Worker()
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return _Worker()
 
     def give_back(self, worker: _Worker) -> None:
-        with self._lock:
-            self._idle.append(worker)
+        self._idle.append(worker)
 
     def close(self) -> None:
-        with self._lock:
-            idle, self._idle = self._idle if self._owner == os.getpid() else [], []
-        for worker in idle:
-            worker.close(_PATIENCE)
+        while self._idle:
+            self._idle.pop().close(_PATIENCE)
 
 
 _POOL = _Pool()

@@ -8,7 +8,7 @@ from rich.table import Table
 from relayc.bench.engines import ENGINES
 from relayc.bench.latency import MIB
 from relayc.bench.measure import Progress, job_of
-from relayc.bench.models import Source, make_case
+from relayc.bench.models import Source, make_cases
 from relayc.bench.worker import EngineError, EngineProcess
 from relayc.tools.tables import NUMBER, make_table
 
@@ -19,19 +19,16 @@ def measure_compilation(
     """A record for each model and engine: the facts that the process reports after loading the model, or the error. Raises ValueError for
     shapes that do not fit a model."""
     found = []
-    for source in sources:
-        progress(f"{source.name}: preparing")
-        with source.file() as path:
-            case = make_case(source.name, path, shapes)
-            for engine in engines:
-                progress(f"{source.name}: {ENGINES[engine].title}")
-                record: dict[str, Any] = {"case": source.name, "engine": engine, "file_bytes": path.stat().st_size, "error": None}
-                try:
-                    with EngineProcess(job_of(case, engine, threads, precision)) as process:
-                        record |= process.load()
-                except EngineError as error:
-                    record["error"] = str(error)
-                found.append(record)
+    for case in make_cases(sources, shapes, 0, progress):
+        for engine in engines:
+            progress(f"{case.name}: {ENGINES[engine].title}")
+            record: dict[str, Any] = {"case": case.name, "engine": engine, "file_bytes": case.path.stat().st_size, "error": None}
+            try:
+                with EngineProcess(job_of(case, engine, threads, precision)) as process:
+                    record |= process.load()
+            except EngineError as error:
+                record["error"] = str(error)
+            found.append(record)
     return found
 
 

@@ -24,7 +24,8 @@ from rich.table import Table
 import relayc
 from relayc.bench.gpu_cases import Case
 from relayc.bench.measure import Progress
-from relayc.bench.models import Source, load_graph, make_case
+from relayc.bench.models import Case as ModelCase
+from relayc.bench.models import Source, load_graph, make_cases
 from relayc.dialects.relay.types import TensorType
 from relayc.frontend.relay.builder import Program
 from relayc.pipelines.context.target import Target
@@ -227,28 +228,25 @@ def measure_models(
     """A result for each model: calls on tensors on the device. ONNX Runtime runs the file, torch runs the network in `precision`, if its
     source in test/models can be imported."""
     found = []
-    for source in sources:
-        with source.file() as path:
-            progress(source.name)
-            case = make_case(source.name, path, shapes, settings.seed)
-            result, calls = GpuResult("models", source.name), dict[str, tuple[Call, int]]()
-            makers = {
-                "relayc": (True, partial(_relayc_model, path, case, precision, settings, result)),
-                "ort": (_has_ort(), partial(_ort_model, path, case.inputs, settings)),
-                "torch.compile": (has_torch(), partial(_torch_model, source.name, precision, settings)),
-            }
-            for name, (is_there, make) in makers.items():
-                if is_there:
-                    with result.errors_of(name):
-                        calls[name] = make(), 1
-            take_turns(result, calls, settings)
-            found.append(result)
+    for case in make_cases(sources, shapes, settings.seed, progress):
+        result, calls = GpuResult("models", case.name), dict[str, tuple[Call, int]]()
+        makers = {
+            "relayc": (True, partial(_relayc_model, case, precision, settings, result)),
+            "ort": (_has_ort(), partial(_ort_model, case, settings)),
+            "torch.compile": (has_torch(), partial(_torch_model, case.name, precision, settings)),
+        }
+        for name, (is_there, make) in makers.items():
+            if is_there:
+                with result.errors_of(name):
+                    calls[name] = make(), 1
+        take_turns(result, calls, settings)
+        found.append(result)
     return found
 
 
-def _relayc_model(path: Any, case: Any, precision: str, settings: GpuSettings, result: GpuResult) -> Call:
+def _relayc_model(case: ModelCase, precision: str, settings: GpuSettings, result: GpuResult) -> Call:
     start = time.perf_counter()
-    module = compile(path, target=settings.target, shapes=case.shapes or None, cache=False, precision=precision)
+    module = compile(case.path, target=settings.target, shapes=case.shapes or None, cache=False, precision=precision)
     result.facts = {"compile_seconds": time.perf_counter() - start, "kernels": len(module.kernels), "precision": module.precision}
     device = Device("cuda", settings.device)
     arguments = [device.tensor(case.inputs[name]) for name in module.input_names]
@@ -267,13 +265,13 @@ def _has_ort() -> bool:
     return "CUDAExecutionProvider" in onnxruntime.get_available_providers()
 
 
-def _ort_model(path: Any, inputs: Mapping[str, np.ndarray], settings: GpuSettings) -> Call:
+def _ort_model(case: ModelCase, settings: GpuSettings) -> Call:
     import onnxruntime
 
     provider = ("CUDAExecutionProvider", {"device_id": settings.device})
-    session = onnxruntime.InferenceSession(str(path), providers=[provider])
+    session = onnxruntime.InferenceSession(str(case.path), providers=[provider])
     binding = session.io_binding()
-    for name, array in inputs.items():
+    for name, array in case.inputs.items():
         binding.bind_ortvalue_input(name, onnxruntime.OrtValue.ortvalue_from_numpy(array, "cuda", settings.device))
     for output in session.get_outputs():
         binding.bind_output(output.name, "cuda", settings.device)
@@ -313,16 +311,14 @@ def _torch_model(name: str, precision: str, settings: GpuSettings) -> Call:
 def measure_compilation(sources: Sequence[Source], settings: GpuSettings, progress: Progress) -> list[GpuResult]:
     """Seconds of a cold compilation of each model."""
     found = []
-    for source in sources:
-        progress(f"{source.name}: compiles")
-        result = GpuResult("compile", source.name)
-        with source.file() as path:
-            shapes = make_case(source.name, path, {}, settings.seed).shapes
-            start = time.perf_counter()
-            with result.errors_of("relayc"):
-                module = compile(path, target=settings.target, shapes=shapes or None, cache=False)
-                result.seconds["relayc"] = time.perf_counter() - start
-                result.facts = {"stages": dict(module.stats), "kernels": len(module.kernels), "nodes": len(load_graph(path).node)}
+    for case in make_cases(sources, {}, settings.seed, progress):
+        progress(f"{case.name}: compiles")
+        result = GpuResult("compile", case.name)
+        start = time.perf_counter()
+        with result.errors_of("relayc"):
+            module = compile(case.path, target=settings.target, shapes=case.shapes or None, cache=False)
+            result.seconds["relayc"] = time.perf_counter() - start
+            result.facts = {"stages": dict(module.stats), "kernels": len(module.kernels), "nodes": len(load_graph(case.path).node)}
         found.append(result)
     return found
 

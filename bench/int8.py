@@ -26,6 +26,7 @@ from relayc.bench.measure import Point, Progress, Result, Settings, check, job_o
 from relayc.bench.models import Case, Source, load_graph, make_case
 from relayc.bench.ops import Operation
 from relayc.pipelines.context.target import Target
+from relayc.tools.onnx_graphs import inputs_of
 from relayc.tools.quantize.twin import Deviation
 from relayc.tools.tables import NUMBER, make_table
 
@@ -133,8 +134,7 @@ def quantised_files(path: Path, inputs: Sequence[Mapping[str, np.ndarray]]) -> I
         at = lambda name: Path(folder) / f"{name}.onnx"  # noqa: E731 (short)
         prepared = at("prepared")
         model = onnx.load(path)
-        given = {tensor.name for tensor in model.graph.initializer}
-        kept = [value for value in model.graph.input if value.name not in given]
+        kept = inputs_of(model.graph)
         del model.graph.input[:]
         model.graph.input.extend(kept)
         newest = max((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), default=1)

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from relayc.bench.engines import ENGINES
 from relayc.bench.measure import Progress, Result, Settings, measure_case
-from relayc.bench.models import Source, make_case
+from relayc.bench.models import Source, make_cases
 from relayc.runtime import Peak
 from relayc.tools.tables import NUMBER, make_table
 
@@ -20,12 +20,7 @@ def measure_models(
     sources: Sequence[Source], settings: Settings, shapes: Mapping[str, Sequence[int]], seed: int, progress: Progress
 ) -> list[list[Result]]:
     """The results of each model. Raises ValueError for shapes that do not fit a model."""
-    found = []
-    for source in sources:
-        progress(f"{source.name}: preparing")
-        with source.file() as path:
-            found.append(measure_case(make_case(source.name, path, shapes, seed), settings, progress))
-    return found
+    return [measure_case(case, settings, progress) for case in make_cases(sources, shapes, seed, progress)]
 
 
 def fastest_other(results: Sequence[Result], engine: str) -> float | None:

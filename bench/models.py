@@ -1,7 +1,7 @@
 """Which models are measured, and on which inputs: aliases, files and patterns, and values for symbolic dimensions."""
 
 import glob
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,7 @@ import relayc
 from relayc.runtime import TensorSpec
 from relayc.tools.inputs import random_inputs
 from relayc.tools.light import light_names, random_light
+from relayc.tools.onnx_graphs import inputs_of
 
 _TUNED = ("resnet50", "mobilenet_v2", "bert", "convnext", "whisper_encoder", "dynamic/decoder", "llama")
 FOLDERS = {"test": ("*.onnx",), "dynamic": ("dynamic/*.onnx",), "tuned": tuple(f"{name}.onnx" for name in _TUNED)}
@@ -97,12 +98,6 @@ def load_graph(path: Path) -> onnx.GraphProto:
         raise ValueError(f"{path}: expected an ONNX model: {error}") from error
 
 
-def inputs_of(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
-    """What a call has to give: inputs without a value in the model."""
-    initialised = {tensor.name for tensor in graph.initializer}
-    return [value for value in graph.input if value.name not in initialised]
-
-
 def make_case(name: str, path: Path, shapes: Mapping[str, Sequence[int]], seed: int = 0) -> Case:
     """A case with seeded random inputs (see relayc.tools.inputs).
 
@@ -125,6 +120,16 @@ def make_case(name: str, path: Path, shapes: Mapping[str, Sequence[int]], seed: 
         if not all(dim.HasField("dim_value") for dim in dims):
             symbolic[value.name] = shape
     return Case(name, path, random_inputs(specs, seed), symbolic, symbols)
+
+
+def make_cases(
+    sources: Sequence[Source], shapes: Mapping[str, Sequence[int]], seed: int, progress: Callable[[str], None]
+) -> Iterator[Case]:
+    """A case of each model, whose file may be gone when the next one is taken. Raises ValueError as `make_case`."""
+    for source in sources:
+        progress(f"{source.name}: preparing")
+        with source.file() as path:
+            yield make_case(source.name, path, shapes, seed)
 
 
 def _bind(value: onnx.ValueInfoProto, shape: Sequence[int], symbols: dict[str, int]) -> None:

@@ -7,7 +7,7 @@ from rich.table import Table
 
 import relayc
 from relayc.bench.measure import Progress
-from relayc.bench.models import Source, make_case
+from relayc.bench.models import Source, make_cases
 from relayc.dialects.relay import Fused
 from relayc.pipelines.context.instruments import PassTimingInstrument
 from relayc.pipelines.context.passes import PassContext
@@ -24,23 +24,21 @@ def measure_passes(
     """A record for each model: its operators, its fusion groups, and the seconds of each pass, the minimum over all rounds; passes that run
     twice count together. Raises ValueError for shapes that do not fit a model, and errors of the compiler."""
     found = []
-    for source in sources:
-        with source.file() as path:
-            case = make_case(source.name, path, shapes)
-            seconds: dict[str, float] = {}
-            for done in range(rounds):
-                progress(f"{source.name}: round {done + 1} of {rounds}")
-                timing = PassTimingInstrument()
-                with PassContext(instruments=[timing]):
-                    mod = relayc.compile(path, shapes=case.shapes, precision=precision, stop_after="relay")
-                taken: dict[str, float] = {}
-                for depth, name, took in timing.rows():
-                    if depth == 1:  # the passes of the pipeline
-                        taken[name] = taken.get(name, 0.0) + took
-                seconds = {name: min(took, seconds.get(name, took)) for name, took in taken.items()}
-            groups = [group for group in graph_groups(mod.main.regions[0].blocks[0]) if isinstance(group.op, Fused)]
-            operators = sum(len(group.members) for group in groups)
-            found.append({"case": source.name, "operators": operators, "groups": len(groups), "seconds": seconds})
+    for case in make_cases(sources, shapes, 0, progress):
+        seconds: dict[str, float] = {}
+        for done in range(rounds):
+            progress(f"{case.name}: round {done + 1} of {rounds}")
+            timing = PassTimingInstrument()
+            with PassContext(instruments=[timing]):
+                mod = relayc.compile(case.path, shapes=case.shapes, precision=precision, stop_after="relay")
+            taken: dict[str, float] = {}
+            for depth, name, took in timing.rows():
+                if depth == 1:  # the passes of the pipeline
+                    taken[name] = taken.get(name, 0.0) + took
+            seconds = {name: min(took, seconds.get(name, took)) for name, took in taken.items()}
+        groups = [group for group in graph_groups(mod.main.regions[0].blocks[0]) if isinstance(group.op, Fused)]
+        operators = sum(len(group.members) for group in groups)
+        found.append({"case": case.name, "operators": operators, "groups": len(groups), "seconds": seconds})
     return found
 
 

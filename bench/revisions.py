@@ -14,7 +14,7 @@ from rich.table import Table
 from relayc.bench.engines import Job
 from relayc.bench.latency import mean_and_worst, ratio_text, threads_text
 from relayc.bench.measure import Progress, Settings, agreement, calls_by_round, job_of
-from relayc.bench.models import Case, Source, make_case
+from relayc.bench.models import Case, Source, make_cases
 from relayc.bench.peer_process import Interpreter, PeerProcess
 from relayc.bench.worker import EngineError, errors_of
 from relayc.tools.tables import NUMBER, make_table
@@ -166,12 +166,8 @@ def measure_revisions(
     progress: Progress,
 ) -> list[Comparison]:
     """A comparison of each model. Raises ValueError for shapes that do not fit a model."""
-    found = []
-    for source in sources:
-        progress(f"{source.name}: preparing")
-        with source.file() as path:
-            found.append(_compare(make_case(source.name, path, shapes, seed), interpreters, settings, compile_rounds, progress))
-    return found
+    cases = make_cases(sources, shapes, seed, progress)
+    return [_compare(case, interpreters, settings, compile_rounds, progress) for case in cases]
 
 
 def _compare(

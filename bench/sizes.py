@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from relayc.bench.models import Case, dtype_of, inputs_of, load_graph
+from relayc.bench.models import Case, dtype_of, load_graph
 from relayc.runtime import TensorSpec
 from relayc.runtime.artifact import numpy_dtype
 from relayc.tools.inputs import random_inputs
+from relayc.tools.onnx_graphs import every_node, inputs_of
 
 Sizes = Mapping[str, int]
 """A value for each symbol."""
@@ -151,15 +152,9 @@ def open_model(name: str, path: Path) -> DynamicModel:
 
 
 def _weight_bytes(graph: onnx.GraphProto) -> int:
-    read = {name for node in _nodes(graph) if node.op_type != "Gather" for name in node.input}
+    read = {name for node in every_node(graph) if node.op_type != "Gather" for name in node.input}
     sizes = {t.name: math.prod(t.dims) * onnx.helper.tensor_dtype_to_np_dtype(t.data_type).itemsize for t in graph.initializer}
     return sum(size for name, size in sizes.items() if name in read)
-
-
-def _nodes(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
-    """The nodes of a graph and of the graphs in it."""
-    inner = [a.g for node in graph.node for a in node.attribute if a.type == onnx.AttributeProto.GRAPH]
-    return [*graph.node, *(node for body in inner for node in _nodes(body))]
 
 
 def choose_grids(models: Sequence[DynamicModel], given: Sequence[Grid]) -> list[list[Grid]]:

@@ -15,7 +15,7 @@ from onnx.backend.test.loader import load_model_tests
 from onnx.reference.ops import op_pool_common
 
 import relayc
-from relayc.tools.onnx_graphs import subgraphs
+from relayc.tools.onnx_graphs import every_node
 
 KINDS = ("node", "simple", "pytorch-operator", "pytorch-converted")
 
@@ -84,13 +84,4 @@ def newer_cases() -> set[str]:
 
 def operators_of(model: onnx.ModelProto) -> set[tuple[str, str]]:
     """Domain and name of the operators of a model's graph, in subgraphs too."""
-    found: set[tuple[str, str]] = set()
-
-    def visit(graph: onnx.GraphProto) -> None:
-        for node in graph.node:
-            found.add(("" if node.domain == "ai.onnx" else node.domain, node.op_type))
-            for inner in subgraphs(node):
-                visit(inner)
-
-    visit(model.graph)
-    return found
+    return {("" if node.domain == "ai.onnx" else node.domain, node.op_type) for node in every_node(model.graph)}

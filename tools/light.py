@@ -10,6 +10,8 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from relayc.tools.onnx_graphs import inputs_of
+
 _FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 
 
@@ -26,8 +28,7 @@ def light_path(name: str) -> Path:
 def stored_case(name: str) -> tuple[np.ndarray, np.ndarray]:
     """The input and the output that the onnx package tests a shipped network with."""
     graph = onnx.load(light_path(name)).graph
-    initialised = {tensor.name for tensor in graph.initializer}
-    (data,) = [value for value in graph.input if value.name not in initialised]
+    (data,) = inputs_of(graph)
     shape = [dim.dim_value for dim in data.type.tensor_type.shape.dim]
     n = int(np.prod(shape))
     stored = _FOLDER / f"light_{name}_output_0.pb"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from onnx import AttributeProto, GraphProto, NodeProto
+from onnx import AttributeProto, GraphProto, NodeProto, ValueInfoProto
 
 
 def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
@@ -11,6 +11,20 @@ def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
         if attribute.type == AttributeProto.GRAPH:
             yield attribute.g
         yield from attribute.graphs
+
+
+def every_node(graph: GraphProto) -> Iterator[NodeProto]:
+    """The nodes of a graph, and of the graphs in them."""
+    for node in graph.node:
+        yield node
+        for inner in subgraphs(node):
+            yield from every_node(inner)
+
+
+def inputs_of(graph: GraphProto) -> list[ValueInfoProto]:
+    """What a call has to give: inputs without a value in the model."""
+    initialised = {tensor.name for tensor in graph.initializer}
+    return [value for value in graph.input if value.name not in initialised]
 
 
 def reads(node: NodeProto) -> list[str]:

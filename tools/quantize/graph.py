@@ -12,7 +12,7 @@ import onnx
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper, inliner, numpy_helper, version_converter
 from onnx.reference import ReferenceEvaluator
 
-from relayc.tools.onnx_graphs import reads
+from relayc.tools.onnx_graphs import inputs_of, reads
 
 OLDEST = 13
 """The first opset whose DequantizeLinear takes a scale for each channel."""
@@ -27,7 +27,7 @@ class Graph:
         self.model = model
         self.nodes: list[NodeProto] = list(model.graph.node)
         self.constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-        self.inputs: list[ValueInfoProto] = [value for value in model.graph.input if value.name not in self.constants]
+        self.inputs: list[ValueInfoProto] = inputs_of(model.graph)
         self.outputs = [value.name for value in model.graph.output]
         self.producers = {name: node for node in self.nodes for name in node.output if name}
         self.readers: dict[str, list[NodeProto]] = {}

@@ -26,8 +26,8 @@ Exit codes: 0 for success; 1 if an engine or a revision failed, or for an error 
 import argparse
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,7 @@ from relayc.bench.metaschedule import add_parser as add_metaschedule_parser
 from relayc.bench.models import find_models
 from relayc.bench.ops import find_operations, measure_operations, operations_table, plot_roofline
 from relayc.bench.options import (
+    add_command,
     add_common,
     add_json,
     add_models,
@@ -98,19 +99,9 @@ from relayc.pipelines.context.target import Target
 from relayc.runtime import DeviceError, Peak
 from relayc.tools.commands import make_console, parse_count
 from relayc.tools.inputs import parse_shape, parse_size
+from relayc.tools.progress import status_line
 from relayc.tune.command import parse_minutes
 from relayc.tune.model import open_database
-
-
-@contextmanager
-def status() -> Iterator[Progress]:
-    """Shows the current step on stderr; shows nothing if stderr is not a terminal."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda text: None
-        return
-    with console.status("") as shown:
-        yield shown.update
 
 
 def _peak(arguments: argparse.Namespace, console: Console, progress: Progress) -> tuple[Peak, dict[str, Any]]:
@@ -139,7 +130,7 @@ def _report_errors(errors: Iterable[tuple[str, str, str | None]]) -> int:
 def latency(arguments: argparse.Namespace, console: Console) -> int:
     """`bench latency`."""
     sources = find_models(arguments.models)
-    with status() as progress:
+    with status_line() as progress:
         peak, machine = _peak(arguments, console, progress)
         models = measure_models(sources, _settings(arguments), dict(arguments.shape), arguments.seed, progress)
     console.print(latency_table(models, peak, arguments.precision))
@@ -160,7 +151,7 @@ def dynamic(arguments: argparse.Namespace, console: Console) -> int:
     with ExitStack() as stack:
         models = [open_model(source.name, stack.enter_context(source.file())) for source in find_models(arguments.models)]
         chosen = list(zip(models, choose_grids(models, given), strict=True))
-        progress = stack.enter_context(status())
+        progress = stack.enter_context(status_line())
         peak, machine = _peak(arguments, console, progress)
         if arguments.random is not None:
             found = [r for model, grids in chosen for r in measure_random(model, grids, settings, arguments.random, seed, progress)]
@@ -182,7 +173,7 @@ def dynamic(arguments: argparse.Namespace, console: Console) -> int:
 def ops(arguments: argparse.Namespace, console: Console) -> int:
     """`bench ops`."""
     chosen = find_operations(arguments.sizes)
-    with status() as progress:
+    with status_line() as progress:
         peak, machine = _peak(arguments, console, progress)
         points = measure_operations(chosen, peak, _settings(arguments), arguments.seed, progress)
     if arguments.plot is not None:
@@ -195,7 +186,7 @@ def int8(arguments: argparse.Namespace, console: Console) -> int:
     operations = [operation for _, operation in find_operations(arguments.sizes)] if arguments.sizes else []
     sources = find_models(arguments.models) if arguments.models else []
     settings = _settings(arguments)
-    with status() as progress:
+    with status_line() as progress:
         warn_if_busy()
         peak = measure_integer_peak(arguments.threads)
         products = measure_products(operations, settings, arguments.seed, progress)
@@ -212,7 +203,7 @@ def int8(arguments: argparse.Namespace, console: Console) -> int:
 
 def loops(arguments: argparse.Namespace, console: Console) -> int:
     """`bench loops`."""
-    with status() as progress:
+    with status_line() as progress:
         warn_if_busy()
         points = measure_loops(arguments.loops, _settings(arguments), progress)
     return _show(points, loops_table(points, arguments.threads), describe(), arguments, console)
@@ -220,7 +211,7 @@ def loops(arguments: argparse.Namespace, console: Console) -> int:
 
 def trees(arguments: argparse.Namespace, console: Console) -> int:
     """`bench trees`."""
-    with status() as progress:
+    with status_line() as progress:
         warn_if_busy()
         points = measure_ensembles(arguments.ensembles, _settings(arguments), arguments.seed, progress)
     return _show(points, trees_table(points, arguments.threads), describe(), arguments, console)
@@ -236,7 +227,7 @@ def _show(points: Sequence[Point[Any]], table: Table, machine: dict[str, Any], a
 def schedules(arguments: argparse.Namespace, console: Console) -> int:
     """`bench schedules`."""
     sizes = find_sizes(arguments.sizes)
-    with status() as progress:
+    with status_line() as progress:
         _, machine = _peak(arguments, console, progress)
         found = [measure_steps(size, arguments.threads, arguments.rounds, arguments.seed, progress) for size in sizes]
     console.print(steps_table(found, arguments.threads))
@@ -246,7 +237,7 @@ def schedules(arguments: argparse.Namespace, console: Console) -> int:
 
 def written(arguments: argparse.Namespace, console: Console) -> int:
     """`bench written`."""
-    with status() as progress:
+    with status_line() as progress:
         warn_if_busy()
         known = written_kernels(Target("cpu"))
         kernels = [kernel for kernel in known if arguments.kernels in kernel.name]
@@ -272,7 +263,7 @@ def gate(arguments: argparse.Namespace, console: Console) -> int:
         arguments.kernels,
         arguments.precision,
     )
-    with status() as progress:
+    with status_line() as progress:
         warn_if_busy()
         found = measure_gate([*sources, *operations], settings, progress)
     console.print(gate_table(found, arguments.threads))
@@ -284,7 +275,7 @@ def gate(arguments: argparse.Namespace, console: Console) -> int:
 def compilation(arguments: argparse.Namespace, console: Console) -> int:
     """`bench compile`."""
     sources = find_models(arguments.models)
-    with status() as progress:
+    with status_line() as progress:
         _, machine = _peak(arguments, console, progress)
         shapes = dict(arguments.shape)
         records = measure_compilation(sources, arguments.engines, arguments.threads, arguments.precision, shapes, progress)
@@ -298,7 +289,7 @@ def revisions(arguments: argparse.Namespace, console: Console) -> int:
     sources = find_models(arguments.models)
     interpreters = {"old": Interpreter.other(arguments.against), "new": Interpreter.this()}
     settings = Settings(("relayc",), arguments.threads, arguments.precision, arguments.rounds, arguments.runs)
-    with status() as progress:
+    with status_line() as progress:
         warn_if_busy()
         machine = describe()
         progress("starting both revisions")
@@ -329,7 +320,7 @@ def gpu(arguments: argparse.Namespace, console: Console) -> int:
     settings = GpuSettings(target, arguments.device, arguments.rounds, arguments.runs or 5, arguments.seed)
     if arguments.copy_bytes:
         settings = replace(settings, copy_bytes=arguments.copy_bytes)
-    with status() as progress:
+    with status_line() as progress:
         bandwidth = copy_bandwidth(settings)
         what = f"{facts.name}, {facts.architecture}, {facts.cores} multiprocessors"
         console.print(f"{what}; a copy moves {bandwidth / 1e9:.0f} GB/s; target {target}\n", markup=False)
@@ -353,7 +344,7 @@ def gpu(arguments: argparse.Namespace, console: Console) -> int:
 def tuned(arguments: argparse.Namespace, console: Console) -> int:
     """`bench tuned`."""
     sources = find_models(arguments.models)
-    with status() as progress:
+    with status_line() as progress:
         warn_if_busy()
         shapes, database = dict(arguments.shape), open_database(arguments.database).path
         models = measure_tuned(sources, _settings(arguments), database, arguments.minutes, shapes, arguments.seed, progress)
@@ -367,7 +358,7 @@ def tuned(arguments: argparse.Namespace, console: Console) -> int:
 def passes(arguments: argparse.Namespace, console: Console) -> int:
     """`bench passes`."""
     sources = find_models(arguments.models)
-    with status() as progress:
+    with status_line() as progress:
         records = measure_passes(sources, arguments.precision, arguments.rounds, dict(arguments.shape), progress)
     console.print(passes_table(records))
     save(arguments, describe(), results=records)
@@ -403,13 +394,12 @@ def make_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m relayc.bench", description="Measure relayc and other engines.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    command = commands.add_parser("latency", help="whole models, engine against engine")
+    command = add_command(commands, "latency", latency, "whole models, engine against engine")
     add_models(command)
     add_common(command, "relayc,ort,openvino")
     add_rounds(command)
     _add_plot(command, "draw the latencies as bars")
-    command.set_defaults(action=latency)
-    command = commands.add_parser("dynamic", help="models compiled once, at many sizes, against the same compiled for each size")
+    command = add_command(commands, "dynamic", dynamic, "models compiled once, at many sizes, against the same compiled for each size")
     models = "dynamic, files and patterns of files with named dimensions, separated by commas (default dynamic)"
     command.add_argument("--models", default="dynamic", metavar="LIST", help=models)
     sizes = "combinations that are measured of models with exactly these symbols; may be repeated (default: see bench/sizes.py)"
@@ -422,16 +412,14 @@ def make_parser() -> argparse.ArgumentParser:
     add_common(command, "relayc,relayc-static,ort", VARIANTS)
     add_rounds(command)
     _add_plot(command, "draw the ratios over the sizes")
-    command.set_defaults(action=dynamic)
-    command = commands.add_parser("ops", help="matrix products, convolutions and recurrent networks, against the peak of the machine")
+    command = add_command(commands, "ops", ops, "matrix products, convolutions and recurrent networks, against the peak of the machine")
     shapes = "MxNxK, MxNxKqBITSbBLOCK[aLEVEL], CHANNELSxSIZE-FILTERSkKERNELsSTRIDE[gGROUPS], CELLSTEPSxBATCHxINPUTS-HIDDEN"
     sizes = f"sets of shapes, or shapes as {shapes} (default all)"
     command.add_argument("--sizes", default="all", metavar="LIST", help=sizes)
     add_common(command, "relayc,ort")
     add_rounds(command)
     _add_plot(command, "draw the roofline")
-    command.set_defaults(action=ops)
-    command = commands.add_parser("int8", help="quantised products and models, engine against engine and against floats")
+    command = add_command(commands, "int8", int8, "quantised products and models, engine against engine and against floats")
     command.add_argument(
         "--sizes", default=PRODUCTS, metavar="LIST", help="products and convolutions as for ops (default: a few; '' for none)"
     )
@@ -439,33 +427,28 @@ def make_parser() -> argparse.ArgumentParser:
     command.set_defaults(models="resnet50")
     add_common(command, "relayc,ort,openvino")
     add_rounds(command)
-    command.set_defaults(action=int8)
-    command = commands.add_parser("loops", help="what a round of a loop costs, beside kernels that do next to nothing")
+    command = add_command(commands, "loops", loops, "what a round of a loop costs, beside kernels that do next to nothing")
     known = loop_names()
     listed = f"of {', '.join(known)} (default all)"
     command.add_argument("--loops", type=parse_names("loops", known), default=known, metavar="LIST", help=listed)
     add_common(command, "relayc,ort")
     add_rounds(command)
-    command.set_defaults(action=loops)
     add_heap_parser(commands)
     add_text_parser(commands)
     add_torch_parser(commands)
-    command = commands.add_parser("trees", help="tree ensembles on many rows, engine against engine")
+    command = add_command(commands, "trees", trees, "tree ensembles on many rows, engine against engine")
     listed = f"TREESxDEPTH-TARGETS@ROWS, separated by commas (default {','.join(ensemble.name for ensemble in ENSEMBLES)})"
     command.add_argument("--ensembles", type=_ensembles, default=ENSEMBLES, metavar="LIST", help=listed)
     add_common(command, "relayc,ort")
     add_rounds(command)
-    command.set_defaults(action=trees)
-    command = commands.add_parser("schedules", help="the steps of docs/schedules.md, against the peak of the machine")
+    command = add_command(commands, "schedules", schedules, "the steps of docs/schedules.md, against the peak of the machine")
     sizes = "products as MxNxK, separated by commas (default 512x512x512)"
     command.add_argument("--sizes", default="512x512x512", metavar="LIST", help=sizes)
     add_turns(command)
-    command.set_defaults(action=schedules)
-    command = commands.add_parser("written", help="kernels by schedules of primitives, against the built-in schedules")
+    command = add_command(commands, "written", written, "kernels by schedules of primitives, against the built-in schedules")
     command.add_argument("--kernels", default="", metavar="TEXT", help="those whose names hold a text, such as product (default: all)")
     add_turns(command)
-    command.set_defaults(action=written)
-    command = commands.add_parser("gate", help="kernels of models and of operators by two strategies of the table, in turns")
+    command = add_command(commands, "gate", gate, "kernels of models and of operators by two strategies of the table, in turns")
     command.add_argument("old", metavar="OLD", help="the strategy that is the measure")
     command.add_argument("new", metavar="NEW", help="the strategy that may take its place")
     command.add_argument("--models", default="test", metavar="LIST", help="as for latency (default test; '' for none)")
@@ -475,12 +458,10 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument("--at", type=_point, action="append", metavar="NAME=N,...", help=points)
     command.add_argument("--precision", choices=("f32", "bf16"), default="f32", help="what models compute in (default f32)")
     add_turns(command)
-    command.set_defaults(action=gate)
-    command = commands.add_parser("compile", help="seconds and memory of a first compilation")
+    command = add_command(commands, "compile", compilation, "seconds and memory of a first compilation")
     add_models(command)
     add_common(command, "relayc")
-    command.set_defaults(action=compilation)
-    command = commands.add_parser("gpu", help="kernels, models and compilation for NVIDIA's GPUs, against torch and ONNX Runtime")
+    command = add_command(commands, "gpu", gpu, "kernels, models and compilation for NVIDIA's GPUs, against torch and ONNX Runtime")
     listed = f"of {', '.join(SECTIONS)}, separated by commas (default all)"
     command.add_argument("--sections", type=parse_names("sections", SECTIONS), default=SECTIONS, metavar="LIST", help=listed)
     sizes = "products as MxNxK, separated by commas, in place of those that are measured by default"
@@ -495,25 +476,23 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument("--precision", choices=("f32", "bf16"), default="bf16", help="of models (default bf16)")
     add_rounds(command)
     add_json(command)
-    command.set_defaults(action=gpu)
-    command = commands.add_parser("passes", help="milliseconds of each pass on the graph, and fusion groups")
+    command = add_command(commands, "passes", passes, "milliseconds of each pass on the graph, and fusion groups")
     add_models(command)
     add_results(command)
     command.add_argument(
         "--rounds", type=parse_count, default=3, metavar="N", help="compilations, of which the least time counts (default 3)"
     )
-    command.set_defaults(action=passes, engines=None, default_engines=())
+    command.set_defaults(engines=None, default_engines=())
     add_serve_parser(commands)
-    command = commands.add_parser("tuned", help="models with the records of a tuning database, against the defaults")
+    command = add_command(commands, "tuned", tuned, "models with the records of a tuning database, against the defaults")
     add_models(command, "tuned")
     add_common(command, "ort,openvino", [name for name in ENGINES if name != "relayc"])
     add_rounds(command)
     command.add_argument("--minutes", type=parse_minutes, metavar="M", help="tune each model first, for so long (default: not)")
     where = "the tuning database (default: the one that relayc.compile uses)"
     command.add_argument("--database", type=Path, metavar="FILE", help=where)
-    command.set_defaults(action=tuned)
     add_metaschedule_parser(commands)
-    command = commands.add_parser("revisions", help="latency and compilation of this relayc, against that of another environment")
+    command = add_command(commands, "revisions", revisions, "latency and compilation of this relayc, against that of another environment")
     against = "interpreter of an environment in which another revision of relayc is installed"
     command.add_argument("--against", required=True, metavar="PYTHON", help=against)
     add_models(command)
@@ -521,7 +500,6 @@ def make_parser() -> argparse.ArgumentParser:
     add_rounds(command)
     rounds = "compilations by each revision, each in a fresh process (default 3)"
     command.add_argument("--compile-rounds", type=parse_count, default=3, metavar="N", help=rounds)
-    command.set_defaults(action=revisions)
     return parser
 
 

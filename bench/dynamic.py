@@ -13,7 +13,7 @@ from rich.table import Table
 
 from relayc.bench.engines import Job
 from relayc.bench.latency import MIB, mean_and_worst, ratio, ratio_text, threads_text
-from relayc.bench.measure import Progress, Result, Settings, check, take_turns
+from relayc.bench.measure import Progress, Result, Settings, check_and_time
 from relayc.bench.models import Case
 from relayc.bench.sized_worker import SizedProcess
 from relayc.bench.sizes import DynamicModel, Grid, points_of, sizes_text
@@ -220,13 +220,7 @@ def _measure_point(
                 outputs[variant] = process.outputs()
                 running[variant] = process
         reference = next((outputs[name] for name in REFERENCES if name in outputs), None)
-        for variant, found in outputs.items():
-            check(by_variant[variant], found, reference)
-        outputs.clear()
-        take_turns(by_variant, running, settings, lambda text: progress(f"{case.name}: {text}"))
-        for variant, process in running.items():
-            if by_variant[variant].error is None:
-                by_variant[variant].memory = process.memory()
+        check_and_time(by_variant, running, outputs, reference, settings, lambda text: progress(f"{case.name}: {text}"))
 
 
 # ---- reports ----------------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from rich.table import Table
 import relayc
 from relayc import relay
 from relayc.bench.machine import describe, warn_if_busy
-from relayc.bench.options import add_json
+from relayc.bench.options import Commands, add_command, add_json
 from relayc.bench.report import save
 from relayc.tools.tables import NUMBER, make_table
 
@@ -94,12 +94,11 @@ def heap_table(points: Sequence[HeapPoint]) -> Table:
     return table
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(commands: Commands) -> None:
     """Adds the command to the command line."""
-    command = commands.add_parser("heap", help="cells of the native heap: lists of the Relay language")
+    command = add_command(commands, "heap", run, "cells of the native heap: lists of the Relay language")
     command.add_argument("--cells", type=int, nargs="+", default=CELLS, metavar="N", help="lengths of lists (default: %(default)s)")
     add_json(command)
-    command.set_defaults(action=run)
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:

@@ -106,14 +106,27 @@ def measure_jobs(case: Case, jobs: Mapping[str, Job], settings: Settings, progre
     with ExitStack() as stack:
         running, outputs = load_jobs(jobs, results, stack, progress)
         reference = outputs[REFERENCE] if REFERENCE in outputs else _reference(case, settings.threads)
-        for name, found in outputs.items():
-            check(results[name], found, reference)
-        outputs.clear()
-        take_turns(results, running, settings, lambda text: progress(f"{case.name}: {text}"))
-        for name, process in running.items():
-            if results[name].error is None:
-                results[name].memory = process.memory()
+        check_and_time(results, running, outputs, reference, settings, lambda text: progress(f"{case.name}: {text}"))
     return results
+
+
+def check_and_time(
+    results: Mapping[str, Result],
+    running: Mapping[str, EngineProcess],
+    outputs: dict[str, list[np.ndarray]],
+    reference: Sequence[np.ndarray] | None,
+    settings: Settings,
+    progress: Progress,
+) -> None:
+    """Enters in results, by name, how far outputs are from the reference, the times of calls in turns, and the memory after them. The
+    outputs are dropped before the calls."""
+    for name, found in outputs.items():
+        check(results[name], found, reference)
+    outputs.clear()
+    take_turns(results, running, settings, progress)
+    for name, process in running.items():
+        if results[name].error is None:
+            results[name].memory = process.memory()
 
 
 def load_jobs(

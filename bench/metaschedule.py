@@ -19,8 +19,8 @@ from relayc.bench.latency import threads_text
 from relayc.bench.machine import describe, warn_if_busy
 from relayc.bench.measure import Progress
 from relayc.bench.metaschedule_kernels import KERNELS, Kernel
-from relayc.bench.options import add_turns, parse_names
-from relayc.bench.peer import Peer, clock_of
+from relayc.bench.options import Commands, add_command, add_turns, parse_names
+from relayc.bench.peer import Caller, clock_of
 from relayc.bench.peer_process import Interpreter, PeerProcess
 from relayc.bench.report import save
 from relayc.bench.worker import EngineError
@@ -64,7 +64,7 @@ class Tuned:
         return {"name": self.name, "strategy": self.strategy, **{name: asdict(side) for name, side in self.sides.items()}}
 
 
-class _Own(Peer):
+class _Own(Caller):
     """A kernel compiled by relayc in this process, measured like the kernel of the other process."""
 
     def __init__(self, kernel: Kernel, arrays: Sequence[np.ndarray], threads: int) -> None:
@@ -88,13 +88,14 @@ def measure_tuners(name: str, tvm: Interpreter, trials: int, threads: int, round
         progress(f"{name}: TVM {process.start()['version']}")
         answer = process.request("tune", kernel=name, trials=trials, threads=threads, seed=seed)
         sides["tvm"].search, sides["tvm"].found = answer["seconds"], _found([tuple(time) for time in answer["times"]])
-        for side, one in {**own, "tvm": process}.items():
+        callers: dict[str, _Own | PeerProcess] = {**own, "tvm": process}
+        for side, one in callers.items():
             # Sums of f32 of some hundreds of numbers of about 1, in any order.
             if not np.allclose(one.outputs()[0], expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max()):
                 raise ValueError(f"{side}: expected what numpy computes, found something else")
         for i in range(rounds):
             progress(f"{name}: round {i + 1} of {rounds}")
-            for side, one in {**own, "tvm": process}.items():
+            for side, one in callers.items():
                 sides[side].rounds.append(one.measure(None))
     return Tuned(name, own["relayc"].kernel.info.schedule.split()[0], sides)
 
@@ -145,15 +146,14 @@ def tuners_table(tuned: Sequence[Tuned], trials: int, threads: int) -> Table:
     return table
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(commands: Commands) -> None:
     """Adds the command to the command line."""
-    command = commands.add_parser("metaschedule", help="kernels by relayc's tuner and by TVM's MetaSchedule, with equal trials")
+    command = add_command(commands, "metaschedule", run, "kernels by relayc's tuner and by TVM's MetaSchedule, with equal trials")
     command.add_argument("--tvm", required=True, metavar="PYTHON", help="interpreter of an environment in which apache-tvm is installed")
     listed = f"of {', '.join(KERNELS)}, separated by commas (default all)"
     command.add_argument("--kernels", type=parse_names("kernels", KERNELS), default=tuple(KERNELS), metavar="LIST", help=listed)
     command.add_argument("--trials", type=parse_count, default=64, metavar="N", help="trials of each kernel by each tuner (default 64)")
     add_turns(command)
-    command.set_defaults(action=run)
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:

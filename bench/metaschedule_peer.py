@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from relayc.bench.metaschedule_kernels import KERNELS
-from relayc.bench.peer import Peer, clock_of, serve
+from relayc.bench.peer import Caller, clock_of, serve
 
 _BATCH = 16
 """Candidates between two trainings of the cost model; TVM's 64 would leave few trainings to some dozen trials."""
@@ -18,7 +18,7 @@ _LIMIT = 120.0
 """Seconds that a candidate may take, so that none is lost on a machine that is busy."""
 
 
-class MetaSchedule(Peer):
+class MetaSchedule(Caller):
     """What the program does on request."""
 
     def start(self) -> dict[str, Any]:

@@ -3,11 +3,24 @@
 import argparse
 from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import TypeAlias
+
+from rich.console import Console
 
 from relayc.bench.engines import ENGINES
 from relayc.runtime.threads import usable_cpus
 from relayc.tools.commands import parse_count
 from relayc.tools.inputs import parse_seed, parse_shape
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+"""What argparse's `add_subparsers` gives."""
+
+
+def add_command(commands: Commands, name: str, action: Callable[[argparse.Namespace, Console], int], about: str) -> argparse.ArgumentParser:
+    """Adds a command, which `action` runs, to the command line; its options are to be added."""
+    command = commands.add_parser(name, help=about)
+    command.set_defaults(action=action)
+    return command
 
 
 def parse_names(what: str, known: Collection[str]) -> Callable[[str], tuple[str, ...]]:

@@ -3,7 +3,7 @@
 The program may run in another environment, with another revision of relayc or none: it imports nothing from this package, and uses only
 public names of relayc that all revisions have. relayc.bench.worker is the other end.
 
-Requests are (method, arguments) of `Peer`; answers are (True, value) or (False, message of the error).
+Requests are (method, arguments) of a `Caller`; answers are (True, value) or (False, message of the error).
 """
 
 import contextlib
@@ -26,12 +26,38 @@ def clock_of(threads: int) -> Callable[[], float]:
     return time.thread_time if threads == 1 else time.perf_counter
 
 
-class Peer:
-    """What the program does on request."""
+class Caller:
+    """What a program does on request: calls that are prepared, such as those of a model."""
 
     def __init__(self) -> None:
         self._call: Callable[[], Any] | None = None
         self._clock = time.perf_counter
+
+    def outputs(self) -> list[np.ndarray]:
+        """The outputs of one call."""
+        assert self._call is not None
+        found = self._call()
+        return [np.asarray(value) for value in (found if isinstance(found, (tuple, list)) else (found,))]
+
+    def measure(self, runs: int | None) -> list[float]:
+        """Seconds of each of `runs` calls (None: as many as fit in SECONDS), after two calls that are not counted: they wake the threads
+        and reload the caches after another process."""
+        assert self._call is not None
+        self._call()
+        estimate = self._timed()
+        if runs is None:
+            runs = min(MOST_RUNS, max(FEWEST_RUNS, int(SECONDS / max(estimate, 1e-9))))
+        return [self._timed() for _ in range(runs)]
+
+    def _timed(self) -> float:
+        assert self._call is not None
+        start = self._clock()
+        self._call()
+        return self._clock() - start
+
+
+class Peer(Caller):
+    """Calls of a model that this relayc compiles."""
 
     def start(self) -> dict[str, Any]:
         """Imports relayc; returns its version and folder, and the Python version."""
@@ -65,30 +91,8 @@ class Peer:
             "threads": relayc.num_threads(),
         }
 
-    def outputs(self) -> list[np.ndarray]:
-        """The outputs of one call."""
-        assert self._call is not None
-        found = self._call()
-        return [np.asarray(value) for value in (found if isinstance(found, (tuple, list)) else (found,))]
 
-    def measure(self, runs: int | None) -> list[float]:
-        """Seconds of each of `runs` calls (None: as many as fit in SECONDS), after two calls that are not counted: they wake the threads
-        and reload the caches after another process."""
-        assert self._call is not None
-        self._call()
-        estimate = self._timed()
-        if runs is None:
-            runs = min(MOST_RUNS, max(FEWEST_RUNS, int(SECONDS / max(estimate, 1e-9))))
-        return [self._timed() for _ in range(runs)]
-
-    def _timed(self) -> float:
-        assert self._call is not None
-        start = self._clock()
-        self._call()
-        return self._clock() - start
-
-
-def serve(peer: Peer) -> None:
+def serve(peer: Caller) -> None:
     """The process: answers requests until the socket is closed whose file descriptor is the last argument."""
     with Connection(int(sys.argv[-1])) as connection, contextlib.suppress(EOFError, KeyboardInterrupt):
         while True:

@@ -22,9 +22,8 @@ from rich.table import Table
 
 from relayc.bench.latency import ratio
 from relayc.bench.machine import compile_bytecode, describe, warn_if_busy
-from relayc.bench.measure import Result, Settings, check, load_jobs, take_turns
-from relayc.bench.options import add_json
-from relayc.bench.pytorch_models import MODELS, WITHOUT_PARAMETERS
+from relayc.bench.measure import Result, Settings, check_and_time, load_jobs
+from relayc.bench.options import Commands, add_command, add_json
 from relayc.bench.report import save
 from relayc.bench.tvm_relax import load
 from relayc.bench.worker import EngineProcess, Server
@@ -42,6 +41,10 @@ TITLES = {
 """The engines, by the name on the command line."""
 OWN = ("compile", "export")
 """Those of relayc."""
+MODELS = ("scale", "mlp", "cnn", "encoder", "gpt")
+"""Functions of relayc.bench.pytorch_models, which imports PyTorch."""
+WITHOUT_PARAMETERS = ("scale",)
+"""Models that cannot be trained."""
 _CACHES = ("TORCHINDUCTOR_CACHE_DIR", "RELAYC_CACHE_DIR")
 """Environment variables of the folders where engines keep compiled programs."""
 
@@ -108,8 +111,10 @@ def _call(job: _TorchJob) -> Callable[[], list[np.ndarray]]:
     """A call of a model, or a step of its training, which gives the result and the gradients."""
     import torch
 
+    from relayc.bench import pytorch_models
+
     torch.manual_seed(job.seed)
-    model, inputs = MODELS[job.model]()
+    model, inputs = getattr(pytorch_models, job.model)()
     model.train(job.training)
     with torch.set_grad_enabled(job.training):
         function = _function(job.engine, model, inputs, job.threads)
@@ -138,9 +143,8 @@ def measure_model(
         folders = {engine: stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)) for engine in engines}
         jobs = {engine: _TorchJob(engine, name, training, threads, seed, folder) for engine, folder in folders.items()}
         running, outputs = load_jobs(jobs, results, stack, lambda text: None, _TorchProcess)
-        for engine, found in outputs.items():
-            check(results[engine], found, outputs.get("eager"))
-        take_turns(results, running, Settings(tuple(engines), threads, rounds=rounds, runs=runs), lambda text: None)
+        settings = Settings(tuple(engines), threads, rounds=rounds, runs=runs)
+        check_and_time(results, running, outputs, outputs.get("eager"), settings, lambda text: None)
     return list(results.values())
 
 
@@ -180,17 +184,16 @@ def _text(value: float | None, factor: float, form: str) -> str:
     return "-" if value is None else format(value * factor, form)
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(commands: Commands) -> None:
     """Adds the command to those of the command line."""
-    command = commands.add_parser("torch", help="models of PyTorch, beside eager, inductor and TVM")
-    command.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS), metavar="NAME", help="(default: %(default)s)")
+    command = add_command(commands, "torch", run, "models of PyTorch, beside eager, inductor and TVM")
+    command.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS), metavar="NAME", help="(default: %(default)s)")
     command.add_argument("--by", nargs="+", choices=list(TITLES), default=list(TITLES), metavar="ENGINE", help="(default: %(default)s)")
     command.add_argument("--training", action="store_true", help="steps of training, not inference")
     command.add_argument("--rounds", type=parse_count, default=5, metavar="N", help="turns of each engine (default 5)")
     command.add_argument("--runs", type=parse_count, metavar="N", help="calls in a round (default: as many as fit in 0.3 s)")
     command.add_argument("--threads", type=parse_count, default=usable_cpus(), metavar="N", help="threads of a call (default: all CPUs)")
     add_json(command)
-    command.set_defaults(action=run)
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:

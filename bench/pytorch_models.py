@@ -1,13 +1,14 @@
-"""The models of `bench torch`, with random weights: each is a function that gives a module and its inputs. PyTorch is imported by them."""
+"""The models of `bench torch`, with random weights: each is a function that gives a module and its inputs."""
 
-from collections.abc import Callable
 from typing import Any
 
+import torch
+from torch import nn
+from torch.nn import functional as F
 
-def _scale() -> tuple[Any, tuple[Any, ...]]:
+
+def scale() -> tuple[Any, tuple[Any, ...]]:
     """x * 2 + 1 of eight numbers: the overhead of a call."""
-    import torch
-    from torch import nn
 
     class Scale(nn.Module):
         def forward(self, x: Any) -> Any:
@@ -16,19 +17,14 @@ def _scale() -> tuple[Any, tuple[Any, ...]]:
     return Scale(), (torch.randn(8),)
 
 
-def _mlp() -> tuple[Any, tuple[Any, ...]]:
+def mlp() -> tuple[Any, tuple[Any, ...]]:
     """Three dense layers of 512, batch 32."""
-    import torch
-    from torch import nn
-
     layers = [nn.Linear(256, 512), nn.GELU(), nn.Linear(512, 512), nn.GELU(), nn.Linear(512, 10)]
     return nn.Sequential(*layers), (torch.randn(32, 256),)
 
 
-def _cnn() -> tuple[Any, tuple[Any, ...]]:
+def cnn() -> tuple[Any, tuple[Any, ...]]:
     """Residual blocks of ResNet-18's widths on images of 64 x 64, batch 2."""
-    import torch
-    from torch import nn
 
     class Block(nn.Module):
         def __init__(self, before: int, after: int, stride: int) -> None:
@@ -46,20 +42,14 @@ def _cnn() -> tuple[Any, tuple[Any, ...]]:
     return nn.Sequential(*first, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10)), (torch.randn(2, 3, 64, 64),)
 
 
-def _encoder() -> tuple[Any, tuple[Any, ...]]:
+def encoder() -> tuple[Any, tuple[Any, ...]]:
     """Four layers of width 256 with four heads, 64 tokens, batch 2."""
-    import torch
-    from torch import nn
-
     layer = nn.TransformerEncoderLayer(256, 4, 1024, dropout=0.0, activation="gelu", batch_first=True, norm_first=True)
     return nn.TransformerEncoder(layer, 4, enable_nested_tensor=False), (torch.randn(2, 64, 256),)
 
 
-def _gpt() -> tuple[Any, tuple[Any, ...]]:
+def gpt() -> tuple[Any, tuple[Any, ...]]:
     """A causal decoder of four layers of width 256, 64 tokens, batch 2, with the logits of 1,000 words."""
-    import torch
-    from torch import nn
-    from torch.nn import functional as F
 
     class Layer(nn.Module):
         def __init__(self) -> None:
@@ -84,14 +74,3 @@ def _gpt() -> tuple[Any, tuple[Any, ...]]:
             return self.head(self.norm(self.layers(x)))
 
     return Decoder(), (torch.randint(0, 1000, (2, 64)),)
-
-
-MODELS: dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]] = {
-    "scale": _scale,
-    "mlp": _mlp,
-    "cnn": _cnn,
-    "encoder": _encoder,
-    "gpt": _gpt,
-}
-WITHOUT_PARAMETERS = frozenset({"scale"})
-"""Models that cannot be trained."""

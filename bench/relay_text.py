@@ -25,7 +25,7 @@ import relayc
 from relayc import relay
 from relayc.bench.machine import describe, warn_if_busy
 from relayc.bench.models import make_case
-from relayc.bench.options import add_turns
+from relayc.bench.options import Commands, add_command, add_turns
 from relayc.bench.report import save
 from relayc.frontend import import_model
 from relayc.frontend.relay.raising import raised
@@ -266,12 +266,12 @@ def texts_table(points: Sequence[TextPoint]) -> Table:
     return table
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(commands: Commands) -> None:
     """Adds the command to the command line."""
-    command = commands.add_parser("relay-text", help="models in Relay text, beside the same models from ONNX")
+    command = add_command(commands, "relay-text", relay_text, "models in Relay text, beside the same models from ONNX")
     command.add_argument("--programs", nargs="+", choices=NAMES, default=NAMES, metavar="NAME", help=f"of {', '.join(NAMES)} (default all)")
     add_turns(command)
-    command.set_defaults(action=relay_text, rounds=300, threads=usable_cpus())
+    command.set_defaults(rounds=300, threads=usable_cpus())
 
 
 def relay_text(arguments: argparse.Namespace, console: Console) -> int:

@@ -23,7 +23,7 @@ from rich.table import Table
 import relayc
 from relayc.bench.machine import describe, load_average
 from relayc.bench.models import Case, find_models, make_case
-from relayc.bench.options import add_json
+from relayc.bench.options import Commands, add_command, add_json
 from relayc.bench.report import save
 from relayc.runtime.threads import usable_cpus
 from relayc.tools.tables import NUMBER, make_table
@@ -182,9 +182,9 @@ def serving_table(loads: Sequence[Load]) -> Table:
     return table
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(commands: Commands) -> None:
     """Adds the command to the command line."""
-    command = commands.add_parser("serve", help="requests per second behind relayc serve, beside ONNX Runtime behind it")
+    command = add_command(commands, "serve", run, "requests per second behind relayc serve, beside ONNX Runtime behind it")
     folder = Path(relayc.__path__[0]) / "test" / "models"
     models = "files and patterns of files, separated by commas (default resnet18 and bert of test/models)"
     command.add_argument("--models", default=f"{folder}/resnet18.onnx,{folder}/bert.onnx", metavar="LIST", help=models)
@@ -196,7 +196,6 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     command.add_argument("--max-batch-size", type=int, default=16, metavar="N", help="rows of a batch (default 16)")
     command.add_argument("--max-batch-time", type=float, default=0.002, metavar="S", help="that a request waits for others (default 0.002)")
     add_json(command)
-    command.set_defaults(action=run)
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:

@@ -1,6 +1,5 @@
 """`bench tuned`: models compiled with the records of a tuning database, against the same models by the defaults."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +10,9 @@ from rich.table import Table
 
 import relayc
 from relayc.bench.engines import ENGINES
-from relayc.bench.latency import mean_and_worst, threads_text
+from relayc.bench.latency import mean_and_worst, ratio, threads_text
 from relayc.bench.measure import Progress, Result, Settings, job_of, measure_jobs
-from relayc.bench.models import Case, Source, make_case
+from relayc.bench.models import Case, Source, make_cases
 from relayc.tools.tables import NUMBER, make_table
 from relayc.tools.timing import Comparison, compare_rounds
 
@@ -35,15 +34,13 @@ def measure_tuned(
       minutes: minutes of tuning of each model before; None for no tuning.
     """
     found = []
-    for source in sources:
-        with source.file() as path:
-            case = make_case(source.name, path, shapes, seed)
-            if minutes is not None:
-                _tune(case, settings, database, minutes, seed, progress)
-            default = replace(job_of(case, "relayc", settings.threads, settings.precision), database="")
-            others = {name: job_of(case, name, settings.threads, settings.precision) for name in settings.engines}
-            jobs = {"default": default, "tuned": replace(default, database=str(database)), **others}
-            found.append(measure_jobs(case, jobs, settings, progress))
+    for case in make_cases(sources, shapes, seed, progress):
+        if minutes is not None:
+            _tune(case, settings, database, minutes, seed, progress)
+        default = replace(job_of(case, "relayc", settings.threads, settings.precision), database="")
+        others = {name: job_of(case, name, settings.threads, settings.precision) for name in settings.engines}
+        jobs = {"default": default, "tuned": replace(default, database=str(database)), **others}
+        found.append(measure_jobs(case, jobs, settings, progress))
     return found
 
 
@@ -67,18 +64,16 @@ def ratios_of(models: Sequence[Mapping[str, Result]]) -> dict[str, dict[str, Any
     """For each comparison: geometric mean and maximum of the time of the tuned model relative to the other."""
     found = {}
     for name in dict.fromkeys(name for model in models for name in model if name != "tuned"):
-        ratios = [(_ratio(model, name), model["tuned"].case) for model in models if not math.isnan(_ratio(model, name))]
+        ratios = [(value, model["tuned"].case) for model in models if (value := _ratio(model, name)) is not None]
         if ratios:
             found[name] = mean_and_worst(ratios)
     return found
 
 
-def _ratio(model: Mapping[str, Result], other: str) -> float:
-    """Time of the tuned model relative to another; nan if either failed. By rounds for the default, which ran right before."""
-    mine, theirs = model["tuned"], model[other]
-    if mine.seconds is None or theirs.seconds is None:
-        return math.nan
-    return 1 / _comparison(model).ratio if other == "default" else mine.seconds / theirs.seconds
+def _ratio(model: Mapping[str, Result], other: str) -> float | None:
+    """Time of the tuned model relative to another; None if either failed. By rounds for the default, which ran right before."""
+    found = ratio(list(model.values()), "tuned", other)
+    return 1 / _comparison(model).ratio if other == "default" and found is not None else found
 
 
 def _comparison(model: Mapping[str, Result]) -> Comparison:
@@ -93,12 +88,12 @@ def tuned_table(models: Sequence[Mapping[str, Result]], threads: int) -> Table:
     table = make_table(f"tuned against default, {threads_text(threads)}", model={}, **dict.fromkeys(titles, NUMBER))
     for model in models:
         times = [_text(None if one.seconds is None else one.seconds * 1e3) for one in (model["default"], model["tuned"])]
-        ratio, interval = _ratio(model, "default"), ""
-        if not math.isnan(ratio):
+        gain, interval = _ratio(model, "default"), ""
+        if gain is not None:
             compared = _comparison(model)
             interval = f"{1 / compared.high:.3f} - {1 / compared.low:.3f}" if compared.low else "too few rounds"
         mark = "!" if model["tuned"].agrees is False else ""
-        table.add_row(model["tuned"].case + mark, *times, _text(ratio), interval, *(_text(_ratio(model, name)) for name in others))
+        table.add_row(model["tuned"].case + mark, *times, _text(gain), interval, *(_text(_ratio(model, name)) for name in others))
     if len(models) > 1:
         means = ratios_of(models)
         shown = [_text(means[name]["geometric_mean"] if name in means else None) for name in ("default", *others)]
@@ -108,4 +103,4 @@ def tuned_table(models: Sequence[Mapping[str, Result]], threads: int) -> Table:
 
 
 def _text(value: float | None) -> str:
-    return "failed" if value is None or math.isnan(value) else f"{value:.3f}"
+    return "failed" if value is None else f"{value:.3f}"

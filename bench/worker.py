@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from relayc.bench.engines import ENGINES, Loaded
-from relayc.bench.peer import Peer
+from relayc.bench.peer import Caller
 from relayc.processes import ChildProcess, ProcessEnded, program_of
 
 _SETTLED, _PAUSE, _PATIENCE, _BLIND_PAUSE = 1e-3, 0.03, 3.0, 0.3
@@ -54,7 +54,7 @@ def memory() -> dict[str, int]:
         return {"resident": peak, "anonymous": peak, "peak": peak}
 
 
-class Server(Peer):
+class Server(Caller):
     """An engine in a process of its own."""
 
     def __init__(self) -> None:
@@ -100,14 +100,14 @@ def timed(call: Callable[[], Any]) -> float:
 
 
 class Served(ChildProcess):
-    """A process whose program is a Peer.
+    """A process whose program is a Caller.
 
     Raises:
       EngineError: a request failed, or the process has died.
     """
 
     def request(self, method: str, **arguments: Any) -> Any:
-        """What a method of the peer returns."""
+        """What a method of the program returns."""
         try:
             succeeded, value = self.ask((method, arguments))
         except ProcessEnded as error:
@@ -122,7 +122,7 @@ class Served(ChildProcess):
         return self.request("outputs")
 
     def measure(self, runs: int | None) -> list[float]:
-        """Seconds of each of `runs` calls; see `Peer.measure`."""
+        """Seconds of each of `runs` calls; see `Caller.measure`."""
         return self.request("measure", runs=runs)
 
 

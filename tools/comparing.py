@@ -3,8 +3,7 @@
 import argparse
 import json
 import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from rich.console import Console
 from relayc.runtime import Module
 from relayc.tools.commands import add_model_options, inputs_of
 from relayc.tools.inputs import output_file, parse_seconds, written
+from relayc.tools.progress import status_line
 from relayc.tools.settings import pass_context
 from relayc.tools.tables import print_parts
 
@@ -48,7 +48,7 @@ def advise(arguments: argparse.Namespace, console: Console) -> int:
 
     if arguments.model.suffix == ".so":
         raise ValueError(f"advise needs the model, found a library: {arguments.model}")
-    with _status(arguments) as report:
+    with status_line("compiling", arguments.quiet) as report:
         advice = search(Build.of_command(arguments), lambda module: inputs_of(module, arguments, console), arguments.seconds, report)
     _print_parts(advice_parts(advice), {"model": str(arguments.model), **advice.as_data()}, arguments, console)
     if advice.interrupted:
@@ -74,7 +74,7 @@ def diff(arguments: argparse.Namespace, console: Console) -> int:
 
     parser, sides = argparse.ArgumentParser(prog="relayc diff: --a or --b", add_help=False), []
     add_model_options(parser)
-    with _status(arguments) as report:
+    with status_line("compiling", arguments.quiet) as report:
         for model, words in said:
             if words and model.suffix in (".so", ".json"):
                 raise ValueError(f"diff: --a and --b are for models that are compiled, found {words!r} for {model}")
@@ -91,17 +91,6 @@ def diff(arguments: argparse.Namespace, console: Console) -> int:
     found = compare_records(*records)
     _print_parts(diff_parts(found, arguments.texts), found.as_data(), arguments, console)
     return 0 if found.is_empty else 1
-
-
-@contextmanager
-def _status(arguments: argparse.Namespace) -> Iterator[Callable[[str], None]]:
-    """Shows the progress of a command on stderr; nothing if stderr is not a terminal, or with --quiet."""
-    console = Console(stderr=True)
-    if arguments.quiet or not console.is_terminal:
-        yield lambda text: None
-        return
-    with console.status("compiling") as status:
-        yield status.update
 
 
 def _print_parts(parts: Iterator[Any], data: Mapping[str, Any], arguments: argparse.Namespace, console: Console) -> None:

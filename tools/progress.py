@@ -31,6 +31,17 @@ def progress_bar(what: str, quiet: bool = False) -> Iterator[Callable[..., None]
 
 
 @contextmanager
+def status_line(what: str = "", quiet: bool = False) -> Iterator[Callable[[str], None]]:
+    """A line that says what is being done for the duration of the block. Yields a function that updates it."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield lambda text: None
+        return
+    with console.status(what) as status:
+        yield status.update
+
+
+@contextmanager
 def import_progress(quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
     """A bar of a compilation, and the callback (nodes done, nodes in all) of its import."""
     with progress_bar("importing", quiet) as show:

@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 import json
-from argparse import Namespace
 from types import SimpleNamespace
 from unittest.mock import MagicMock, Mock
 
@@ -17,7 +16,7 @@ import relayc
 from relayc.pipelines.targets.cpu import peak
 from relayc.pipelines.tir.strategy.table import FALLBACK
 from relayc.runtime import Peak
-from relayc.tools import cli, comparing, diff
+from relayc.tools import cli, diff, progress
 from relayc.tools.diff import Change, compare_records, matched
 from relayc.tools.diff_tables import _differing, _sides, changes_table, diff_parts
 from relayc.tools.record import Call, Record, digest
@@ -342,8 +341,8 @@ def test_sides_of_a_change_are_as_short_as_tells_them_apart():
 def test_a_terminal_shows_how_far_a_command_is(quiet, is_terminal, monkeypatch):
     console = MagicMock(is_terminal=is_terminal)
     made = Mock(return_value=console)
-    monkeypatch.setattr(comparing, "Console", made)
-    with comparing._status(Namespace(quiet=quiet)) as show:
+    monkeypatch.setattr(progress, "Console", made)
+    with progress.status_line("compiling", quiet) as show:
         show("timing")
     made.assert_called_once_with(stderr=True)
     assert [call.args for call in console.status().__enter__().update.mock_calls] == [("timing",)] * (is_terminal and not quiet)

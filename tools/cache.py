@@ -9,15 +9,6 @@ from relayc.runtime.cache import Cache, default_folder
 from relayc.tools.tables import NUMBER, make_table, print_parts, scaled
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Adds the command to those of the command line."""
-    about = "Show the programs in the on-disk cache, last used first, or remove them all."
-    parser = commands.add_parser("cache", help="show or clear the cache of compiled programs", description=about)
-    parser.add_argument("what", nargs="?", choices=("show", "clear"), default="show", help="default: show")
-    parser.add_argument("--verbose", action="store_true", help="show the traceback of an error")
-    parser.set_defaults(action=run)
-
-
 def run(arguments: argparse.Namespace, console: Console) -> None:
     """`relayc cache show` and `relayc cache clear`; both also work where RELAYC_CACHE turns the cache off."""
     cache = Cache.default() or Cache(default_folder())

@@ -430,8 +430,15 @@ def make_parser() -> argparse.ArgumentParser:
     server.set_defaults(action=serve)
     for name in COMMANDS:
         import_module(name).add_parser(commands)
-    targets.add_parser(commands)
-    cache.add_parser(commands)
+    about = "Show what programs can be compiled for: kinds of targets, this machine, and CPUs by name."
+    lister = commands.add_parser("targets", help="show what programs can be compiled for", description=about)
+    lister.add_argument("--verbose", action="store_true", help="show the traceback of an error")
+    lister.set_defaults(action=targets.targets)
+    about = "Show the programs in the on-disk cache, last used first, or remove them all."
+    keeper = commands.add_parser("cache", help="show or clear the cache of compiled programs", description=about)
+    keeper.add_argument("what", nargs="?", choices=("show", "clear"), default="show", help="default: show")
+    keeper.add_argument("--verbose", action="store_true", help="show the traceback of an error")
+    keeper.set_defaults(action=cache.run)
     commands.add_parser("opt", help="run passes on MLIR text: see relayc opt --help", add_help=False)
     return parser
 

@@ -23,11 +23,3 @@ def targets(arguments: argparse.Namespace, console: Console) -> None:
         table.add_row(name, level.doc, *caches, "yes" if all(map(here.has, level_features(name))) else "no")
     console.print(table)
     console.print("attributes of targets, GPUs, emulation: docs/targets.md")
-
-
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Adds the command to those of the command line."""
-    about = "Show what programs can be compiled for: kinds of targets, this machine, and CPUs by name."
-    parser = commands.add_parser("targets", help="show what programs can be compiled for", description=about)
-    parser.add_argument("--verbose", action="store_true", help="show the traceback of an error")
-    parser.set_defaults(action=targets)

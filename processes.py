@@ -24,7 +24,8 @@ class ProcessEnded(Exception):
 
 
 class ChildProcess:
-    """A Python process that answers requests (see `answer_requests`); a context manager that ends it. What the process prints is in a file.
+    """A Python process that answers requests (see `answer_requests`); a context manager that ends it. What the process prints goes to a
+    file, unless `options` say otherwise.
 
     Args:
       program: arguments of the interpreter; the file descriptor of the socket is added as the last argument.
@@ -100,7 +101,7 @@ class ChildProcess:
 def program_of(statement: str) -> list[str]:
     """Arguments of an interpreter for a statement, with the module path of this process. Classes belong to the modules of their names, so
     that they can be pickled; with -m they would belong to __main__."""
-    return ["-c", f"import sys; sys.path[:] = {sys.path!r}; {statement}"]
+    return ["-c", f"import sys; sys.path[:] = {list(map(os.fspath, sys.path))!r}; {statement}"]
 
 
 def answer_requests(answer: Callable[[Any], Any]) -> None:

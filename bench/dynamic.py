@@ -15,9 +15,9 @@ from relayc.bench.engines import Job
 from relayc.bench.latency import MIB, mean_and_worst, ratio, ratio_text, threads_text
 from relayc.bench.measure import Progress, Result, Settings, check_and_time
 from relayc.bench.models import Case
-from relayc.bench.sized_worker import SizedProcess
+from relayc.bench.sized_worker import SizedServer
 from relayc.bench.sizes import DynamicModel, Grid, points_of, sizes_text
-from relayc.bench.worker import EngineError, errors_of
+from relayc.bench.worker import EngineError, EngineProcess, errors_of
 from relayc.runtime import Peak
 from relayc.tools.tables import NUMBER, make_table
 from relayc.tools.timing import median_interval
@@ -122,7 +122,7 @@ def measure_sweep(
             say(f"compilation {turn + 1} of {compile_rounds}, {VARIANTS[variant].title}")
             _first_calls(sweep, variant, grids, turn, settings, seed)
     with ExitStack() as stack:
-        symbolic: dict[str, SizedProcess | EngineError] = {}
+        symbolic: dict[str, EngineProcess | EngineError] = {}
         for variant in settings.engines:
             if VARIANTS[variant].is_symbolic:
                 say(f"{VARIANTS[variant].title} loads")
@@ -143,7 +143,7 @@ def _first_calls(sweep: Sweep, variant: str, grids: Sequence[Grid], turn: int, s
     # A size from the middle represents the static variants.
     start = largest[0] if chosen.is_symbolic else len(points) // 2
     try:
-        with SizedProcess(job_at(model.case(points[start], seed), variant, settings)) as process:
+        with EngineProcess(job_at(model.case(points[start], seed), variant, settings), SizedServer) as process:
             sweep.compilations.setdefault(variant, []).append(process.load()["load_seconds"])
             if not chosen.is_symbolic:
                 return
@@ -152,9 +152,9 @@ def _first_calls(sweep: Sweep, variant: str, grids: Sequence[Grid], turn: int, s
             others += sizes_between(grids, points, FIRST_SIZES - len(others), rng)
             rng.shuffle(others)
             for at in largest[1:]:
-                process.first_calls(dict(model.case(points[at], seed).inputs), FIRST_CALLS)
+                process.request("first_calls", inputs=dict(model.case(points[at], seed).inputs), count=FIRST_CALLS)
             for sizes in others:
-                calls = process.first_calls(dict(model.case(sizes, seed).inputs), FIRST_CALLS)
+                calls = process.request("first_calls", inputs=dict(model.case(sizes, seed).inputs), count=FIRST_CALLS)
                 sweep.first_calls.setdefault(variant, []).append(calls)
                 if sizes in points:
                     _of(sweep.points[points.index(sizes)], variant).first_calls.append(calls)
@@ -182,9 +182,9 @@ def _of(results: Sequence[SizedResult], variant: str) -> SizedResult:
     return next(result for result in results if result.engine == variant)
 
 
-def _loaded(stack: ExitStack, sweep: Sweep, variant: str, case: Case, settings: Settings) -> SizedProcess | EngineError:
+def _loaded(stack: ExitStack, sweep: Sweep, variant: str, case: Case, settings: Settings) -> EngineProcess | EngineError:
     """A process that has loaded a case, or why it could not."""
-    process = stack.enter_context(SizedProcess(job_at(case, variant, settings)))
+    process = stack.enter_context(EngineProcess(job_at(case, variant, settings), SizedServer))
     try:
         facts = process.load()
     except EngineError as error:
@@ -201,14 +201,14 @@ def _measure_point(
     sweep: Sweep,
     case: Case,
     results: Sequence[SizedResult],
-    symbolic: Mapping[str, SizedProcess | EngineError],
+    symbolic: Mapping[str, EngineProcess | EngineError],
     settings: Settings,
     progress: Progress,
 ) -> None:
     """Measures all variants at one size, in turns."""
     by_variant = {result.engine: result for result in results}
     with ExitStack() as stack:
-        running: dict[str, SizedProcess] = {}
+        running: dict[str, EngineProcess] = {}
         outputs: dict[str, list[np.ndarray]] = {}
         for variant, result in by_variant.items():
             progress(f"{case.name}: {VARIANTS[variant].title} loads")
@@ -216,7 +216,7 @@ def _measure_point(
                 process = symbolic[variant] if variant in symbolic else _loaded(stack, sweep, variant, case, settings)
                 if isinstance(process, EngineError):
                     raise process
-                result.arena_bytes = process.bind(dict(case.inputs))
+                result.arena_bytes = process.request("bind", inputs=dict(case.inputs))
                 outputs[variant] = process.outputs()
                 running[variant] = process
         reference = next((outputs[name] for name in REFERENCES if name in outputs), None)

@@ -29,9 +29,9 @@ from relayc.bench.measure import Settings
 from relayc.bench.models import find_models
 from relayc.bench.plots import figure
 from relayc.bench.random_sizes import flat_inputs, make_plan
-from relayc.bench.sized_worker import SizedProcess
+from relayc.bench.sized_worker import SizedServer
 from relayc.bench.sizes import choose_grids, open_model
-from relayc.bench.worker import EngineError
+from relayc.bench.worker import EngineError, EngineProcess
 from relayc.frontend.onnx import supported_operators
 from relayc.runtime.threads import usable_cpus
 from relayc.tools.conformance import KINDS, cases_by_kind, newer_cases, refused_cases
@@ -74,13 +74,13 @@ def memory(arguments: argparse.Namespace, picture: Path) -> Table:
         settings = Settings(tuple(name for name in ("relayc", "ort") if ENGINES[name].is_installed), arguments.threads)
         found: dict[str, list[float]] = {}
         for name in settings.engines:
-            with SizedProcess(job_at(model.case(plan.samples[0], 0), name, settings)) as process:
+            with EngineProcess(job_at(model.case(plan.samples[0], 0), name, settings), SizedServer) as process:
                 process.load()
-                process.prepare({value.name: value.dims for value in model.inputs}, flat_inputs(model, plan.largest, 0))
+                process.request("prepare", **flat_inputs(model, plan.largest, 0))
                 found[name] = [process.memory()["resident"] / MIB]
                 step = max(1, len(plan.calls) // POINTS)
                 for begin in tracked(range(0, len(plan.calls), step), VARIANTS[name].title, math.ceil(len(plan.calls) / step)):
-                    process.calls(plan.calls[begin : begin + step])
+                    process.request("calls", sizes=plan.calls[begin : begin + step])
                     found[name].append(process.memory()["resident"] / MIB)
     with figure(picture, (7, 4)) as axes:
         for name, values in found.items():

@@ -13,7 +13,7 @@ import onnx
 
 from relayc.bench.engines import ENGINES, REFERENCE, Job
 from relayc.bench.models import Case, make_case
-from relayc.bench.worker import EngineError, EngineProcess, errors_of
+from relayc.bench.worker import EngineError, EngineProcess, Server, errors_of
 from relayc.tools.reference import Agreement, compare
 
 Progress = Callable[[str], None]
@@ -134,13 +134,13 @@ def load_jobs(
     results: Mapping[str, Result],
     stack: ExitStack,
     progress: Progress,
-    process_of: Callable[[Any], EngineProcess] = EngineProcess,
+    server: type[Server] = Server,
 ) -> tuple[dict[str, EngineProcess], dict[str, list[np.ndarray]]]:
     """The processes of jobs, until the stack ends, and their outputs, by name; the result of a failed process has its error."""
     running, outputs = dict[str, EngineProcess](), dict[str, list[np.ndarray]]()
     for name, result in results.items():
         progress(f"{result.case}: {ENGINES[name].title if name in ENGINES else name} loads")
-        process = stack.enter_context(process_of(jobs[name]))
+        process = stack.enter_context(EngineProcess(jobs[name], server))
         with errors_of(result):
             result.facts = process.load()
             outputs[name] = process.outputs()

@@ -26,7 +26,7 @@ from relayc.bench.measure import Result, Settings, check_and_time, load_jobs
 from relayc.bench.options import Commands, add_command, add_json
 from relayc.bench.report import save
 from relayc.bench.tvm_relax import load
-from relayc.bench.worker import EngineProcess, Server
+from relayc.bench.worker import Server
 from relayc.runtime.threads import usable_cpus
 from relayc.tools.commands import parse_count
 from relayc.tools.tables import NUMBER, make_table
@@ -103,10 +103,6 @@ class _TorchServer(Server):
         return {"first": time.perf_counter() - begin}
 
 
-class _TorchProcess(EngineProcess):
-    server = _TorchServer
-
-
 def _call(job: _TorchJob) -> Callable[[], list[np.ndarray]]:
     """A call of a model, or a step of its training, which gives the result and the gradients."""
     import torch
@@ -142,7 +138,7 @@ def measure_model(
     with ExitStack() as stack:
         folders = {engine: stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)) for engine in engines}
         jobs = {engine: _TorchJob(engine, name, training, threads, seed, folder) for engine, folder in folders.items()}
-        running, outputs = load_jobs(jobs, results, stack, lambda text: None, _TorchProcess)
+        running, outputs = load_jobs(jobs, results, stack, lambda text: None, _TorchServer)
         settings = Settings(tuple(engines), threads, rounds=rounds, runs=runs)
         check_and_time(results, running, outputs, outputs.get("eager"), settings, lambda text: None)
     return list(results.values())

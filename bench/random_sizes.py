@@ -13,9 +13,9 @@ from rich.table import Table
 from relayc.bench.dynamic import VARIANTS, job_at
 from relayc.bench.latency import MIB, mean_and_worst, ratio_text, threads_text
 from relayc.bench.measure import Progress, Settings
-from relayc.bench.sized_worker import SizedProcess
+from relayc.bench.sized_worker import SizedServer
 from relayc.bench.sizes import DynamicModel, Grid, points_once, sizes_text
-from relayc.bench.worker import errors_of
+from relayc.bench.worker import EngineProcess, errors_of
 from relayc.runtime import TensorSpec
 from relayc.tools.inputs import random_inputs
 from relayc.tools.tables import NUMBER, make_table
@@ -108,7 +108,7 @@ def measure_random(
     different = len({tuple(sizes.items()) for sizes in plan.calls})
     results = [RandomResult(model.name, name, count, different) for name in settings.engines if VARIANTS[name].is_symbolic]
     with ExitStack() as stack:
-        running: dict[str, tuple[SizedProcess, SizedProcess]] = {}
+        running: dict[str, tuple[EngineProcess, EngineProcess]] = {}
         for result in results:
             progress(f"{model.name}: {VARIANTS[result.engine].title} loads")
             with errors_of(result):
@@ -130,44 +130,45 @@ def measure_random(
 
 def _start(
     stack: ExitStack, model: DynamicModel, result: RandomResult, plan: Plan, settings: Settings, seed: int
-) -> tuple[SizedProcess, SizedProcess]:
+) -> tuple[EngineProcess, EngineProcess]:
     """The processes for sizes that change and for sizes that do not, the latter after calls at the largest sizes."""
     job = job_at(model.case(plan.samples[0], seed), result.engine, settings)
-    changing, steady = (stack.enter_context(SizedProcess(job)) for _ in range(2))
+    changing, steady = (stack.enter_context(EngineProcess(job, SizedServer)) for _ in range(2))
     for process in (changing, steady):
         process.load()
-        process.prepare({value.name: value.dims for value in model.inputs}, flat_inputs(model, plan.largest, seed))
+        process.request("prepare", **flat_inputs(model, plan.largest, seed))
     result.memory["loaded"] = changing.memory()
-    steady.calls([sizes for sizes in plan.largest for _ in range(LARGEST)])
+    steady.request("calls", sizes=[sizes for sizes in plan.largest for _ in range(LARGEST)])
     result.memory["largest"] = steady.memory()
     return changing, steady
 
 
-def flat_inputs(model: DynamicModel, largest: Sequence[Mapping[str, int]], seed: int) -> dict[str, np.ndarray]:
-    """Random elements for each input, as many as the largest sizes need."""
+def flat_inputs(model: DynamicModel, largest: Sequence[Mapping[str, int]], seed: int) -> dict[str, Any]:
+    """What `SizedServer.prepare` takes: the dimensions of each input, and random elements, as many as the largest sizes need."""
     counts = {value.name: max(math.prod(value.shape(sizes)) for sizes in largest) for value in model.inputs}
-    return random_inputs([TensorSpec(value.name, (counts[value.name],), value.dtype) for value in model.inputs], seed)
+    inputs = random_inputs([TensorSpec(value.name, (counts[value.name],), value.dtype) for value in model.inputs], seed)
+    return {"dims": {value.name: value.dims for value in model.inputs}, "inputs": inputs}
 
 
 def _take_turn(
-    changing: SizedProcess, steady: SizedProcess, result: RandomResult, chunk: Sequence[dict[str, int]], samples: Sequence[dict[str, int]]
+    changing: EngineProcess, steady: EngineProcess, result: RandomResult, chunk: Sequence[dict[str, int]], samples: Sequence[dict[str, int]]
 ) -> None:
-    seconds, times = changing.calls(chunk)
+    seconds, times = changing.request("calls", sizes=chunk)
     result.seconds["in order"] = result.seconds.get("in order", 0.0) + seconds
     for sizes, taken in zip(chunk, times, strict=True):
         if sizes in samples:
             result.changing.setdefault(sizes_text(sizes), []).append(taken)
     for sizes in samples:
-        _, times = steady.calls([sizes] * REPEATED)
+        _, times = steady.request("calls", sizes=[sizes] * REPEATED)
         result.repeated.setdefault(sizes_text(sizes), []).extend(times[WARMING:])
 
 
-def _finish(changing: SizedProcess, steady: SizedProcess, result: RandomResult, plan: Plan) -> None:
+def _finish(changing: EngineProcess, steady: EngineProcess, result: RandomResult, plan: Plan) -> None:
     """Enters the memory after all calls in order, then the calls from several threads and the memory after them."""
     result.memory["random"] = changing.memory()
-    result.seconds["callers"], _ = changing.calls(plan.calls, CALLERS)
+    result.seconds["callers"], _ = changing.request("calls", sizes=plan.calls, callers=CALLERS)
     result.memory["callers random"] = changing.memory()
-    steady.calls([sizes for sizes in plan.largest for _ in range(LARGEST * CALLERS)], CALLERS)
+    steady.request("calls", sizes=[sizes for sizes in plan.largest for _ in range(LARGEST * CALLERS)], callers=CALLERS)
     result.memory["callers largest"] = steady.memory()
 
 

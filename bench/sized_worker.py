@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from relayc.bench.engines import Call
-from relayc.bench.worker import EngineProcess, Server, timed
+from relayc.bench.worker import Server, timed
 
 CACHES_BYTES = 1 << 26
 """More than the caches of a core hold."""
@@ -74,21 +74,3 @@ class SizedServer(Server):
             else:
                 inputs[name] = buffer[: int(np.prod(shape))].reshape(shape)
         return self.loaded.bind(inputs)
-
-
-class SizedProcess(EngineProcess):
-    """A process of a SizedServer; see there."""
-
-    server = SizedServer
-
-    def bind(self, inputs: dict[str, np.ndarray]) -> int | None:
-        return self.request("bind", inputs=inputs)
-
-    def first_calls(self, inputs: dict[str, np.ndarray], count: int) -> list[float]:
-        return self.request("first_calls", inputs=inputs, count=count)
-
-    def prepare(self, dims: dict[str, tuple[int | str, ...]], inputs: dict[str, np.ndarray]) -> None:
-        self.request("prepare", dims=dims, inputs=inputs)
-
-    def calls(self, sizes: Sequence[dict[str, int]], callers: int = 1) -> tuple[float, list[float]]:
-        return self.request("calls", sizes=sizes, callers=callers)

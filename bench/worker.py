@@ -131,14 +131,12 @@ class EngineProcess(Served):
 
     Args:
       job: what `load` of the server takes.
+      server: what runs in the process, and answers requests.
     """
 
-    server: type[Server] = Server
-    """What runs in the process."""
-
-    def __init__(self, job: Any) -> None:
-        name = self.server.__name__
-        super().__init__(program_of(f"from {self.server.__module__} import {name}; from relayc.bench.peer import serve; serve({name}())"))
+    def __init__(self, job: Any, server: type[Server] = Server) -> None:
+        name = server.__name__
+        super().__init__(program_of(f"from {server.__module__} import {name}; from relayc.bench.peer import serve; serve({name}())"))
         self.job = job
 
     def load(self) -> dict[str, Any]:

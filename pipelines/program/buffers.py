@@ -29,6 +29,7 @@ from relayc.dialects.mlir import arith, func, ir, memref, scf
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.context.passes import PassContext, module_pass
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import strides_of
 from relayc.pipelines.emission.sizes import (
@@ -54,26 +55,28 @@ from relayc.symbolic import Size, product, substitute, symbols_of
 Value: TypeAlias = ir.Value
 
 
-def bufferize_programs(mod: IRModule) -> IRModule:
-    """Bufferizes the programs of a module, in place; its kernels are scheduled, and results materialized (see kernels, results).
+@module_pass(opt_level=0, name="BufferizePrograms", stage="tir")
+def bufferize_programs(mod: IRModule, ctx: PassContext) -> IRModule:
+    """Tensors of programs become buffers, reshapes and concatenations views (pipelines.program.buffers).
+
+    The kernels are scheduled, and results materialized (see kernels, results).
 
     Raises RelayError for an invalid program, one that calls a kernel without a schedule, or whose results are not materialized.
     """
-    with mod.context, ir.Location.unknown():
-        functions = read_functions(mod.module)
-        programs = [read_program(f) for f in functions.programs.values()]
-        for program in programs:
-            check_results(program, functions)
-        callees = _Callees(functions)
-        parameters = _Parameters(mod.module)
-        for program in programs:
-            with ir.InsertionPoint(program.function):
-                _Bufferizing(program, callees, parameters).run()
-        for program in programs:
-            program.function.operation.erase()
-        for declaration in (*functions.packed.values(), *functions.standins.values()):
-            declaration.operation.erase()
-        callees.declare(mod.module)
+    functions = read_functions(mod.module)
+    programs = [read_program(f) for f in functions.programs.values()]
+    for program in programs:
+        check_results(program, functions)
+    callees = _Callees(functions)
+    parameters = _Parameters(mod.module)
+    for program in programs:
+        with ir.InsertionPoint(program.function):
+            _Bufferizing(program, callees, parameters).run()
+    for program in programs:
+        program.function.operation.erase()
+    for declaration in (*functions.packed.values(), *functions.standins.values()):
+        declaration.operation.erase()
+    callees.declare(mod.module)
     return mod
 
 

@@ -18,6 +18,7 @@ from relayc.dialects.mlir import ir, tensor
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import ranked_type
+from relayc.pipelines.context.passes import PassContext, module_pass
 from relayc.pipelines.program.functions import read_functions
 from relayc.pipelines.program.tree import Call, ProgramBlock, ProgramTree, While, bodies_of, items_of, read_program
 from relayc.pipelines.te.read.graph import NotStructured, read_kernel
@@ -26,24 +27,24 @@ from relayc.symbolic import Size, symbols_of
 Value: TypeAlias = ir.Value
 
 
-def concatenate_in_place(mod: IRModule) -> IRModule:
-    """Replaces in-place concatenations, and removes kernels that are no longer called, in place.
+@module_pass(opt_level=0, name="ConcatenateInPlace", stage="te")
+def concatenate_in_place(mod: IRModule, ctx: PassContext) -> IRModule:
+    """Removes kernels of concatenations whose operands can be written directly to their place (pipelines.program.joins).
 
     Raises RelayError for an invalid program.
     """
-    with mod.context, ir.Location.unknown():
-        functions = read_functions(mod.module)
-        kernels = {name: c for name, f in functions.kernels.items() if (c := _concatenation(f)) is not None}
-        if not kernels:
-            return mod
-        programs = [read_program(f) for f in functions.programs.values()]
-        found = {call: p for p in programs for body in bodies_of(p.body) for call in _in_place(p, body, kernels)}
-        calls = [item for p in programs for item in items_of(p.body) if isinstance(item, Call)]
-        needed = {call.callee for call in calls if call not in found}
-        for name in {call.callee for call in found} - needed:
-            functions.kernels[name].operation.erase()
-        for call, program in found.items():
-            _replace(program, call.op.operation, kernels[call.callee])
+    functions = read_functions(mod.module)
+    kernels = {name: c for name, f in functions.kernels.items() if (c := _concatenation(f)) is not None}
+    if not kernels:
+        return mod
+    programs = [read_program(f) for f in functions.programs.values()]
+    found = {call: p for p in programs for body in bodies_of(p.body) for call in _in_place(p, body, kernels)}
+    calls = [item for p in programs for item in items_of(p.body) if isinstance(item, Call)]
+    needed = {call.callee for call in calls if call not in found}
+    for name in {call.callee for call in found} - needed:
+        functions.kernels[name].operation.erase()
+    for call, program in found.items():
+        _replace(program, call.op.operation, kernels[call.callee])
     return mod
 
 

@@ -47,7 +47,7 @@ from relayc.dialects.operations import called_names, walk
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.context.backend import find_backend
-from relayc.pipelines.context.passes import PassContext
+from relayc.pipelines.context.passes import PassContext, config_option, module_pass
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission.sizes import symbol_attributes, symbol_names, tensor_count
 from relayc.pipelines.program.functions import Functions, dtypes_of, read_functions, specs_of, tensors_of
@@ -63,36 +63,43 @@ from relayc.pipelines.tir.strategy.table import WHY
 from relayc.runtime.artifact import TensorSpec
 from relayc.symbolic import Dim, Size, minimum
 
+config_option("target", Target, None, "the Target that te-to-tir and tir-to-llvm lower for; None is this machine's CPU")
 
-def schedule_kernels(mod: IRModule, target: Target, config: Mapping[str, Any]) -> IRModule:
-    """Schedules the kernels of a te module for a target, in place.
 
-    Args:
-      config: of the PassContext: tunable numbers of schedules (see tir.strategy.table).
+def target_of(ctx: PassContext) -> Target:
+    """The target that a context lowers for."""
+    return ctx.get("target") or Target("cpu")
+
+
+@module_pass(opt_level=0, name="ScheduleKernels", stage="tir")
+def schedule_kernels(mod: IRModule, ctx: PassContext) -> IRModule:
+    """Kernels become loops over buffers by their schedules (pipelines.program.kernels).
+
+    The config of the context has the tunable numbers of schedules (see tir.strategy.table).
 
     Raises:
       ValueError: an unknown number; a pattern of schedules that matches no kernel; a schedule that is not legal.
       RelayError: the module is not in the te stage.
     """
-    with mod.context, ir.Location.unknown():
-        functions = read_functions(mod.module)
-        called = {name for f in functions.programs.values() for name in called_names(f.operation)}
-        mark_repeated(functions.programs.values(), functions.kernels)
-        fails = find_backend(target.kind).kernels_fail(target)
-        _stand_in(mod.module, functions, [name for name in functions.kernels if name in called])
-        for name, choice in _schedule(mod.module, functions.kernels, target, config).items():
-            function, scheduled = functions.kernels[name], choice.scheduled
-            assert scheduled is not None
-            _describe(scheduled, str(choice), function, kernel_cost(choice.kernel or function))
-            if fails:
-                FAILS.mark(scheduled.function)
-            if config.get(WHY):
-                DECLINED.put(scheduled.function, tuple(f"{name}: {why}" for name, why in choice.declined))
-            scheduled.function.operation.move_before(function.operation)
-        for function in functions.kernels.values():
-            function.operation.erase()
-        for name, standin in functions.standins.items():
-            _describe_tir(functions.tir[functions.implementation(name)], standin)
+    target, config = target_of(ctx), ctx.config
+    functions = read_functions(mod.module)
+    called = {name for f in functions.programs.values() for name in called_names(f.operation)}
+    mark_repeated(functions.programs.values(), functions.kernels)
+    fails = find_backend(target.kind).kernels_fail(target)
+    _stand_in(mod.module, functions, [name for name in functions.kernels if name in called])
+    for name, choice in _schedule(mod.module, functions.kernels, target, config).items():
+        function, scheduled = functions.kernels[name], choice.scheduled
+        assert scheduled is not None
+        _describe(scheduled, str(choice), function, kernel_cost(choice.kernel or function))
+        if fails:
+            FAILS.mark(scheduled.function)
+        if config.get(WHY):
+            DECLINED.put(scheduled.function, tuple(f"{name}: {why}" for name, why in choice.declined))
+        scheduled.function.operation.move_before(function.operation)
+    for function in functions.kernels.values():
+        function.operation.erase()
+    for name, standin in functions.standins.items():
+        _describe_tir(functions.tir[functions.implementation(name)], standin)
     return mod
 
 

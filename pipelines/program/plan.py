@@ -25,6 +25,7 @@ from relayc.dialects.mlir import func, ir, memref
 from relayc.dialects.operations import constant_of, element_bytes, users_of
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
+from relayc.pipelines.context.passes import PassContext, config_option, module_pass
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.sizes import (
     function_sizes,
@@ -35,6 +36,7 @@ from relayc.pipelines.emission.sizes import (
     symbol_names,
     symbol_positions,
 )
+from relayc.pipelines.program import MAX_RECURSION_DEPTH
 from relayc.pipelines.program.components import Component, program_components, programs_of
 from relayc.pipelines.program.tree import memref_bytes
 from relayc.pipelines.tir.memory import Tensor, align, plan
@@ -57,27 +59,40 @@ Value: TypeAlias = ir.Value
 _ALWAYS = EqualSizes(())
 
 
-def plan_memory(mod: IRModule, max_depth: int) -> IRModule:
-    """Plans the memory of the programs of a module, in place.
+config_option(
+    "relay.max_recursion_depth",
+    int,
+    MAX_RECURSION_DEPTH,
+    "how many calls of a recursive program may nest; its memory is planned for them all",
+)
 
-    Args:
-      max_depth: limit of nested calls of a recursive program.
+
+@module_pass(opt_level=0, name="PlanMemory", stage="tir")
+def plan_memory(mod: IRModule, ctx: PassContext) -> IRModule:
+    """Buffers and parameters become parts of an arena and a blob, at offsets (pipelines.program.plan).
 
     Raises:
       RelayError: a buffer of unknown size; a recursive program needs more than MAX_RECURSION_BYTES.
+      ValueError: a limit of nested calls below 1.
     """
-    with mod.context, ir.Location.unknown():
-        programs = _programs(mod, max_depth)
-        blob = _Blob(mod.module)
-        for program in programs.values():
-            blob.enter(program.parameters)
-        for program in programs.values():
-            _Rewriting(program, programs, blob).run()
+    max_depth = ctx.get("relay.max_recursion_depth")
+    if max_depth < 1:
+        raise ValueError(f"relay.max_recursion_depth: expected at least 1, found {max_depth}")
+    programs = _programs(mod, max_depth)
+    blob = _Blob(mod.module)
+    for program in programs.values():
+        blob.enter(program.parameters)
+    for program in programs.values():
+        _Rewriting(program, programs, blob).run()
     return mod
 
 
 def _programs(mod: IRModule, max_depth: int) -> "dict[str, _ProgramMemory]":
-    """The programs of a module, with offsets assigned to their buffers."""
+    """The programs of a module, with offsets assigned to their buffers.
+
+    Args:
+      max_depth: limit of nested calls of a recursive program.
+    """
     programs = {name: _ProgramMemory(f) for name, f in programs_of(mod.module).items()}
     for component in program_components(mod.module):
         _plan_arenas(component, programs, max_depth)

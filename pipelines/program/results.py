@@ -24,6 +24,7 @@ from relayc.dialects.operations import last_operation
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import TensorType, shape_of
+from relayc.pipelines.context.passes import PassContext, module_pass
 from relayc.pipelines.emission.sizes import function_sizes, symbol_attributes
 from relayc.pipelines.program.functions import Functions, dtypes_of, read_functions
 from relayc.pipelines.program.tree import Call, If, Item, ProgramBlock, ProgramTree, While, bodies_of, items_of, read_program, within
@@ -34,14 +35,16 @@ from relayc.symbolic import symbol
 Value: TypeAlias = ir.Value
 
 
-def materialize_results(mod: IRModule) -> IRModule:
-    """Inserts the copies that the programs of a te module need, in place. Raises RelayError for an invalid program."""
-    with mod.context, ir.Location.unknown():
-        functions = read_functions(mod.module)
-        kernels = _CopyKernels(mod.module)
-        for function in functions.programs.values():
-            program = read_program(function)
-            _Copying(program, functions, kernels).run()
+@module_pass(opt_level=0, name="MaterializeResults", stage="te")
+def materialize_results(mod: IRModule, ctx: PassContext) -> IRModule:
+    """Copies results that are not a program's own memory, such as inputs and parameters (pipelines.program.results).
+
+    Raises RelayError for an invalid program.
+    """
+    functions = read_functions(mod.module)
+    kernels = _CopyKernels(mod.module)
+    for function in functions.programs.values():
+        _Copying(read_program(function), functions, kernels).run()
     return mod
 
 

@@ -1,8 +1,8 @@
 """The complete module of the tir stage: the IR with the runtime's metadata."""
 
 from relayc.dialects.discardable import USES_TILES
-from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
+from relayc.pipelines.context.passes import PassContext, module_pass
 from relayc.pipelines.program.calls import emit_calls
 from relayc.pipelines.program.components import functions_of
 from relayc.pipelines.program.infos import kernel_infos, parameter_infos, parameters_of, params_bytes, program_infos
@@ -35,9 +35,12 @@ class TirModule(IRModule):
         return layout
 
 
-def complete(mod: IRModule) -> TirModule:
-    """Collects the runtime's metadata of a module whose memory is planned, and emits the calls of its programs (see calls)."""
-    with mod.context, ir.Location.unknown():
-        found = TirModule(mod)
-        emit_calls(mod.module)
+@module_pass(opt_level=0, name="EmitCalls", stage="tir")
+def complete(mod: IRModule, ctx: PassContext) -> TirModule:
+    """Branches and loops of programs become blocks, and calls that can fail are checked (pipelines.program.calls).
+
+    Collects the runtime's metadata of the module, whose memory is planned, first.
+    """
+    found = TirModule(mod)
+    emit_calls(mod.module)
     return found

@@ -14,14 +14,17 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.specializations import names_of
-from relayc.pipelines.context.passes import functions
+from relayc.pipelines.context.passes import PassContext, functions, module_pass
 from relayc.pipelines.te.kernel import lower_kernel
 from relayc.pipelines.te.program import lower_dispatch, lower_program
 from relayc.pipelines.te.signature import te_array, te_function
 
 
-def lower_module(mod: IRModule) -> IRModule:
-    """Lowers a fused relay module to a new te module, with its own parameter table.
+@module_pass(opt_level=0, name="RelayToTe", stage="te")
+def lower_module(mod: IRModule, ctx: PassContext) -> IRModule:
+    """Functions of fusion groups become kernels of linalg operations, the others programs that call them (pipelines.te.lower).
+
+    The result is a new module, with its own parameter table.
 
     Raises:
       RelayError: an operation that is not allowed in a fused program; an unknown shape; an operator without a rule.
@@ -33,23 +36,22 @@ def lower_module(mod: IRModule) -> IRModule:
     if len(mod.strings) > 1:
         out.set_strings(mod.strings)
     callees = {}
-    with mod.context, ir.Location.unknown():
-        for op in mod.module.body.operations:
-            if not _has_relay_body(op.operation):
-                callee = _take_over(op.operation, out)
-                if callee is not None:
-                    callees[symbol_name(op)] = callee
-        with_body = {symbol_name(f): f for f in functions(mod)}
-        called = with_body | {symbol_name(op): op.operation for op in mod.module.body.operations if PACKED.on(op)}
-        for function in with_body.values():
-            if PRIMITIVE.on(function):
-                lower_kernel(function, out.module)
-            elif special := names_of(function):
-                general = Names(mod.module).free(f"{symbol_name(function)}_general")
-                lower_dispatch(function, out, general, [(name, with_body[name]) for name in special])
-                lower_program(function, out, callees, called, general)
-            else:
-                lower_program(function, out, callees, called)
+    for op in mod.module.body.operations:
+        if not _has_relay_body(op.operation):
+            callee = _take_over(op.operation, out)
+            if callee is not None:
+                callees[symbol_name(op)] = callee
+    with_body = {symbol_name(f): f for f in functions(mod)}
+    called = with_body | {symbol_name(op): op.operation for op in mod.module.body.operations if PACKED.on(op)}
+    for function in with_body.values():
+        if PRIMITIVE.on(function):
+            lower_kernel(function, out.module)
+        elif special := names_of(function):
+            general = Names(mod.module).free(f"{symbol_name(function)}_general")
+            lower_dispatch(function, out, general, [(name, with_body[name]) for name in special])
+            lower_program(function, out, callees, called, general)
+        else:
+            lower_program(function, out, callees, called)
     return out
 
 

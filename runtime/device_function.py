@@ -18,13 +18,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import tvm_ffi
 
-from relayc.runtime.artifact import SUB_BYTE, TensorSpec, numpy_dtype
+from relayc.runtime.artifact import SUB_BYTE, ProgramInfo, TensorSpec, numpy_dtype
 from relayc.runtime.device import Device, DeviceError, LoadedProgram, Recording, device_kind, device_of
 from relayc.runtime.device_arenas import DeviceArenas
 from relayc.runtime.exceptions import reraise_original
 from relayc.runtime.function import Function, fits
-from relayc.runtime.late import Late
-from relayc.runtime.shapes import Made, Shapes
+from relayc.runtime.shapes import CallShapes, Made
 from relayc.runtime.stepwise_memory import DeviceMemory
 from relayc.runtime.tensor import Tensor
 
@@ -58,15 +57,12 @@ class DeviceFunction(Function):
 
     def __init__(
         self,
-        name: str,
         packed: tvm_ffi.Function,
-        inputs: Sequence[TensorSpec],
-        outputs: Sequence[TensorSpec],
-        arenas: DeviceArenas,
+        program: ProgramInfo,
+        ranges: Mapping[str, tuple[int, int]],
         device: Device,
+        arenas: DeviceArenas,
         owner: object,
-        shapes: Shapes,
-        late: Late | None = None,
         is_kernel: bool = False,
         can_record: bool = False,
     ) -> None:
@@ -76,10 +72,8 @@ class DeviceFunction(Function):
           is_kernel: whether it takes the values of its symbols after the tensors, and neither arena nor parameters.
           can_record: whether the work that it submits to the device depends on sizes alone.
         """
-        super().__init__(name, packed, inputs, outputs, None, device, shapes, late)
+        super().__init__(packed, program, ranges, device)
         self._kind, self._memory, self._owner, self._is_kernel = device_kind(device.kind), arenas, owner, is_kernel
-        self._known = shapes.outputs
-        """The outputs whose sizes are known before the call."""
         self.can_record = self.records = can_record
         self._recordings: OrderedDict[tuple, _Recorded] = OrderedDict()
         self._calls: OrderedDict[tuple, int] = OrderedDict()
@@ -102,16 +96,13 @@ class DeviceFunction(Function):
         """
         if named:
             inputs = self._in_order(inputs, named)
-        index, on_device = self._index(inputs)
-        stream = self._kind.stream_of(index, inputs)
+        index, stream, on_device = self._place(inputs)
         with self._kind.within(index, stream):
-            given = self._check_on(index, stream, inputs)
-            made, sizes, arena_bytes = self.call_shapes(given)  # type: ignore[arg-type] # it asks for shapes only
-            targets = None if out is None else self._targets(index, out, made)
-            to_host = wrap is None and not on_device
-            results = self._results(index, stream, given, targets, made, sizes, arena_bytes, to_host)
+            call = self._begun(index, stream, inputs)
+            targets = None if out is None else self._targets(index, out, call.shapes.outputs)
+            results = self._results(call, targets, to_host=wrap is None and not on_device)
             self._kind.done(index, stream, inputs)
-            if any(isinstance(value, np.ndarray) for value in (*given, *results)):
+            if any(isinstance(value, np.ndarray) for value in (*call.given, *results)):
                 self._kind.wait(index)
             if out is not None:
                 for target, result in zip(targets or (), results, strict=True):
@@ -126,25 +117,21 @@ class DeviceFunction(Function):
         return numpy_dtype(self.outputs[output].dtype)
 
     def arena_bytes(self, inputs: Sequence[Any]) -> int:
-        index, _ = self._index(inputs)
-        stream = self._kind.stream_of(index, inputs)
+        index, stream, _ = self._place(inputs)
         with self._kind.within(index, stream):
-            return self.call_shapes(self._check_on(index, stream, inputs))[2]  # type: ignore[arg-type] # it asks for shapes only
+            return self._begun(index, stream, inputs).shapes.arena_bytes
 
     @contextmanager
     def on_device(self, inputs: Sequence[Any]) -> Iterator["DeviceCall"]:
         """The operands of a call for some inputs, all of them on the device; inside the context the thread's stream is the stream of the
         call."""
-        index, _ = self._index(inputs)
-        stream = self._kind.stream_of(index, inputs)
+        index, stream, _ = self._place(inputs)
         with self._kind.within(index, stream):
-            given = self._check_on(index, stream, inputs)
-            made, sizes, arena_bytes = self.call_shapes(given)  # type: ignore[arg-type] # it asks for shapes only
-            program, empty = self._kind.program(self._owner, index), partial(self._kind.empty, index)
-            outputs = [empty(shape, self._known[i].dtype) for i, (shape, _, _) in enumerate(made)]
-            arguments = [self._kind_tensor(index, value) for value in given]
-            memory = DeviceMemory(self._kind, index, program)
-            yield DeviceCall(program, memory, arguments, outputs, empty((arena_bytes,), "uint8"), self._memory.params(index), sizes)
+            call = self._begun(index, stream, inputs)
+            program = self._kind.program(self._owner, index)
+            outputs, arguments = self._new_outputs(call), self._arguments(call)
+            memory, arena = DeviceMemory(self._kind, index, program), self._kind.empty(index, (call.shapes.arena_bytes,), "uint8")
+            yield DeviceCall(program, memory, arguments, outputs, arena, self._memory.params(index), call.shapes.sizes)
 
     def repeated(self, inputs: Sequence[Any], count: int) -> Callable[[], None]:
         """Records `count` calls on some inputs, and returns a function that submits all of them to the device at once: times of many calls
@@ -152,8 +139,7 @@ class DeviceFunction(Function):
 
         Only a function that `can_record` is recorded as it runs.
         """
-        index, _ = self._index(inputs)
-        stream = self._kind.stream_of(index, inputs)
+        index, stream, _ = self._place(inputs)
         with self.on_device(inputs) as call:
             tensors = (*call.inputs, *call.outputs, call.arena, call.params)
 
@@ -179,8 +165,8 @@ class DeviceFunction(Function):
 
     # ---- arguments
 
-    def _index(self, inputs: Sequence[Any]) -> tuple[int, bool]:
-        """The number of the device to run on, and whether an argument says so."""
+    def _place(self, inputs: Sequence[Any]) -> tuple[int, int, bool]:
+        """The number of the device to run on, the stream for the work there, and whether an argument says where to run."""
         found: dict[int, int] = {}
         for i, value in enumerate(inputs):
             if hasattr(value, "__dlpack_device__") and not isinstance(value, np.ndarray):
@@ -194,10 +180,10 @@ class DeviceFunction(Function):
         index = next(iter(found), self.device.index)
         if not (device := Device(self.device.kind, index)).exists:
             raise DeviceError(f"device {device}: {self._kind.missing(index)}")
-        return index, bool(found)
+        return index, self._kind.stream_of(index, inputs), bool(found)
 
-    def _check_on(self, index: int, stream: int, inputs: Sequence[Any]) -> list[Value]:
-        """The inputs as contiguous arrays of the host and tensors of the device; raises as `__call__` does."""
+    def _begun(self, index: int, stream: int, inputs: Sequence[Any]) -> "_Call":
+        """A call on a device, with its inputs as contiguous arrays of the host and tensors of the device; raises as `__call__` does."""
         if len(inputs) != len(self.inputs):
             names = ", ".join(spec.name for spec in self.inputs)
             raise TypeError(f"{self.name}: expected {len(self.inputs)} inputs ({names}), found {len(inputs)}")
@@ -212,7 +198,7 @@ class DeviceFunction(Function):
                 found.append(self._aligned(index, tensor, spec))
             else:
                 found.append(self._check_input(i, value, spec, dtype))
-        return found
+        return _Call(index, stream, found, self.call_shapes(found))  # type: ignore[arg-type] # it asks for shapes only
 
     def _is_on_device(self, value: Any) -> bool:
         return (
@@ -265,45 +251,31 @@ class DeviceFunction(Function):
 
     # ---- the call
 
-    def _results(
-        self,
-        index: int,
-        stream: int,
-        given: Sequence[Value],
-        targets: Sequence[Value] | None,
-        made: Sequence[Made],
-        sizes: Mapping[str, int],
-        arena_bytes: int,
-        to_host: bool,
-    ) -> list[Value]:
+    def _results(self, call: "_Call", targets: Sequence[Value] | None, to_host: bool) -> list[Value]:
         """Runs the function; gives the outputs: tensors, or arrays where a target is an array or, without targets, with `to_host`.
 
         Arrays of the arguments must not change, and arrays of the results have no contents, until the stream is done.
         """
+        index, stream, shapes = call.index, call.stream, call.shapes
         program = self._kind.program(self._owner, index)
         if self.records and self.can_record:
-            recorded = self._recorded(index, stream, program, given, made, sizes, arena_bytes)
+            recorded = self._recorded(call, program)
             if recorded is not None:
                 with recorded.lock:
-                    return self._replay(index, recorded, given, targets, to_host)
-        arguments = [self._kind_tensor(index, value) for value in given]
-        into = [None] * len(made) if targets is None else [t if isinstance(t, tvm_ffi.Tensor) else None for t in targets]
-        outputs = [
-            self._kind.empty(index, shape, self._known[i].dtype) if target is None else target
-            for i, ((shape, _, _), target) in enumerate(zip(made, into, strict=True))
-        ]
+                    return self._replay(call, recorded, targets, to_host)
+        arguments, outputs = self._arguments(call), self._new_outputs(call, targets)
         place = None if self._late is None else self._late.place()
         context = program.context(place)
         if self._is_kernel:
-            self._run_packed(context, *arguments, *outputs, *sizes.values())
+            self._run_packed(context, *arguments, *outputs, *shapes.sizes.values())
         else:
-            arena = self._memory.acquire(index, stream, arena_bytes)
+            arena = self._memory.acquire(index, stream, shapes.arena_bytes)
             try:
                 self._run_packed(context, *arguments, *outputs, arena, self._memory.params(index))
             finally:
                 self._memory.release(index, stream, arena)
         if self._late is not None and place is not None:
-            outputs = self._late.among(outputs, place, sizes, partial(self._kind.at, index))
+            outputs = self._late.among(outputs, place, shapes.sizes, partial(self._kind.at, index))
         arrays = [to_host] * len(outputs) if targets is None else [isinstance(target, np.ndarray) for target in targets]
         return [self._kind.fetch(output) if is_array else output for output, is_array in zip(outputs, arrays, strict=True)]
 
@@ -314,42 +286,44 @@ class DeviceFunction(Function):
             reraise_original(error)
             raise
 
-    def _kind_tensor(self, index: int, value: Value) -> tvm_ffi.Tensor:
-        """A checked argument on the device."""
-        if isinstance(value, tvm_ffi.Tensor):
-            return value
-        made = self._kind.empty(index, value.shape, value.dtype.name)
-        self._kind.send(value, made)
-        return made
+    def _arguments(self, call: "_Call") -> list[tvm_ffi.Tensor]:
+        """The inputs of a call on the device."""
+        found = []
+        for value in call.given:
+            if not isinstance(value, tvm_ffi.Tensor):
+                array, value = value, self._kind.empty(call.index, value.shape, value.dtype.name)
+                self._kind.send(array, value)
+            found.append(value)
+        return found
+
+    def _new_outputs(self, call: "_Call", targets: Sequence[Value] | None = None) -> list[tvm_ffi.Tensor]:
+        """The outputs of a call whose sizes are known before it: new tensors where there is no tensor among the targets."""
+        known = zip(call.shapes.outputs, self._shapes.outputs, targets or [None] * len(call.shapes.outputs), strict=True)
+        return [
+            target if isinstance(target, tvm_ffi.Tensor) else self._kind.empty(call.index, shape, spec.dtype)
+            for (shape, _, _), spec, target in known
+        ]
 
     # ---- recordings
 
-    def _recorded(
-        self,
-        index: int,
-        stream: int,
-        program: LoadedProgram,
-        given: Sequence[Value],
-        made: Sequence[Made],
-        sizes: Mapping[str, int],
-        arena_bytes: int,
-    ) -> "_Recorded | None":
+    def _recorded(self, call: "_Call", program: LoadedProgram) -> "_Recorded | None":
         """What replays calls of these sizes on a stream, recorded now if the sizes have come often enough; None to run the call itself."""
-        key = index, stream, tuple(sizes.values()), self._memory.version
+        index = call.index
+        key = index, call.stream, tuple(call.shapes.sizes.values()), self._memory.version
         with self._lock:
             if key in self._recordings:
                 self._recordings.move_to_end(key)
                 return self._recordings[key]
             calls = self._calls.pop(key, 0)
-            if calls < CALLS_BEFORE_RECORDING or self._copied_bytes(given, made) > MOST_COPIED_BYTES:
+            if calls < CALLS_BEFORE_RECORDING or self._copied_bytes(call) > MOST_COPIED_BYTES:
                 self._calls[key] = calls + 1
                 while len(self._calls) > MOST_SIZES_COUNTED:
                     self._calls.popitem(last=False)
                 return None
         empty = partial(self._kind.empty, index)
-        inputs = [empty(tuple(value.shape), spec.dtype) for value, spec in zip(given, self.inputs, strict=True)]
-        outputs = [empty(shape, self._known[i].dtype) for i, (shape, _, _) in enumerate(made)]
-        arena, params = empty((arena_bytes,), "uint8"), self._memory.params(index)
+        inputs = [empty(tuple(value.shape), spec.dtype) for value, spec in zip(call.given, self.inputs, strict=True)]
+        outputs = self._new_outputs(call)
+        arena, params = empty((call.shapes.arena_bytes,), "uint8"), self._memory.params(index)
         recording = program.record(lambda context: self._run_packed(context, *inputs, *outputs, arena, params))
         recorded = _Recorded(recording, inputs, outputs, (arena, params))
         with self._lock:
@@ -360,17 +334,16 @@ class DeviceFunction(Function):
                 self._recordings.popitem(last=False)
         return found
 
-    def _copied_bytes(self, given: Sequence[Value], made: Sequence[Made]) -> int:
+    def _copied_bytes(self, call: "_Call") -> int:
         """Bytes of the inputs and outputs of a call."""
-        of_inputs = sum(prod(value.shape) * numpy_dtype(spec.dtype).itemsize for value, spec in zip(given, self.inputs, strict=True))
-        return of_inputs + sum(num_bytes for _, _, num_bytes in made)
+        given = zip(call.given, self.inputs, strict=True)
+        of_inputs = sum(prod(value.shape) * numpy_dtype(spec.dtype).itemsize for value, spec in given)
+        return of_inputs + sum(num_bytes for _, _, num_bytes in call.shapes.outputs)
 
-    def _replay(
-        self, index: int, recorded: "_Recorded", given: Sequence[Value], targets: Sequence[Value] | None, to_host: bool
-    ) -> list[Value]:
+    def _replay(self, call: "_Call", recorded: "_Recorded", targets: Sequence[Value] | None, to_host: bool) -> list[Value]:
         """Runs a call by its recording; the rest is that of `_results`."""
         kind = self._kind
-        for value, place in zip(given, recorded.inputs, strict=True):
+        for value, place in zip(call.given, recorded.inputs, strict=True):
             if isinstance(value, tvm_ffi.Tensor):
                 kind.copy(value, place)
             else:
@@ -383,10 +356,26 @@ class DeviceFunction(Function):
                 results.append(kind.fetch(output))
                 continue
             if target is None:
-                target = kind.empty(index, tuple(output.shape), self._known[i].dtype)
+                target = kind.empty(call.index, tuple(output.shape), self._shapes.outputs[i].dtype)
             kind.copy(output, target)
             results.append(target)
         return results
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call that has begun.
+
+    Attributes:
+      index, stream: number of the device, and the stream of the work there.
+      given: the inputs, checked.
+      shapes: what follows from their shapes.
+    """
+
+    index: int
+    stream: int
+    given: list[Value]
+    shapes: CallShapes
 
 
 @dataclass(frozen=True)

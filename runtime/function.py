@@ -10,7 +10,7 @@ import tvm_ffi
 
 from relayc.nearest import nearest
 from relayc.runtime.arenas import ArenaPool
-from relayc.runtime.artifact import TensorSpec, aligned_array, is_host_dtype, is_numpys, numpy_dtype
+from relayc.runtime.artifact import ProgramInfo, TensorSpec, aligned_array, is_host_dtype, is_numpys, numpy_dtype
 from relayc.runtime.device import Device
 from relayc.runtime.exceptions import reraise_original
 from relayc.runtime.host import HostValues, ProgramStrings, current
@@ -52,33 +52,30 @@ class Function:
 
     def __init__(
         self,
-        name: str,
         packed: tvm_ffi.Function,
-        inputs: Sequence[TensorSpec],
-        outputs: Sequence[TensorSpec],
-        arenas: ArenaPool | None,
+        program: ProgramInfo,
+        ranges: Mapping[str, tuple[int, int]],
         device: Device,
-        shapes: Shapes,
-        late: Late | None = None,
+        arenas: ArenaPool | None = None,
         strings: ProgramStrings | None = None,
     ) -> None:
         """
         Args:
-          shapes: of its calls.
+          program: what it takes and gives; a kernel is a program without steps.
+          ranges: minimum and maximum of symbols.
           strings: of a program with values of the host, the program's own strings; None for one without such values.
         """
-        self.name = name
+        self.name, self.inputs, self.outputs = program.name, program.inputs, program.outputs
         self.device = device
         self.packed = packed
-        self.inputs = tuple(inputs)
-        self.outputs = tuple(outputs)
         self.team = Team()
-        self._arenas, self._shapes, self._late, self._strings = arenas, shapes, late, strings
-        self._wanted = [(spec, numpy_dtype(spec.dtype)) for spec in inputs]
+        self._arenas, self._shapes, self._strings = arenas, Shapes(program, ranges), strings
+        self._late = Late(program) if program.late else None
+        self._wanted = [(spec, numpy_dtype(spec.dtype)) for spec in self.inputs]
         # None, which is no array's dtype, for an argument of host values: `check` converts it.
         self._direct_dtypes = [None if strings is not None and is_host_dtype(spec.dtype) else dtype for spec, dtype in self._wanted]
-        self._result_memory = [ResultMemory() for _ in shapes.outputs]
-        self._all_numpys = all(is_numpys(numpy_dtype(spec.dtype)) for spec in (*inputs, *shapes.outputs))
+        self._result_memory = [ResultMemory() for _ in self._shapes.outputs]
+        self._all_numpys = all(is_numpys(numpy_dtype(spec.dtype)) for spec in (*self.inputs, *self._shapes.outputs))
 
     def __call__(self, *inputs: Any, out: Any = None, wrap: Callable[[tvm_ffi.Tensor], Any] | None = None, **named: Any) -> Any:
         """Runs the function.

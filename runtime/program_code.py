@@ -13,10 +13,8 @@ from relayc.runtime.device_arenas import DeviceArenas
 from relayc.runtime.device_function import DeviceFunction
 from relayc.runtime.function import Function
 from relayc.runtime.host import HOST_PREFIX, ProgramStrings
-from relayc.runtime.late import Late
 from relayc.runtime.native import NativeCode, on_tensors
 from relayc.runtime.native_info import Link
-from relayc.runtime.shapes import Shapes
 from relayc.runtime.stepwise import call_sites, depends_on_sizes_only
 from relayc.runtime.threads import Team, Within
 
@@ -94,17 +92,12 @@ class ProgramCode:
         else:
             info, arenas = self.kernels[name], None
             program = ProgramInfo(name, info.inputs, info.outputs, (), True, symbols=info.symbols)
-        late = Late(program) if program.late else None
-        shapes = Shapes(program, self._artifact.ranges)
+        about = packed, program, self._artifact.ranges, self._device
         if self._device_arenas is not None:
             of_program = name in self.programs
             records = of_program and depends_on_sizes_only(name, self.programs)
-            owner = self._artifact.keep_alive, shapes, late
-            return DeviceFunction(
-                name, packed, program.inputs, program.outputs, self._device_arenas, self._device, *owner, not of_program, records
-            )
-        strings = self._strings if self._has_host_values(program) else None
-        return Function(name, packed, program.inputs, program.outputs, arenas, self._device, shapes, late, strings)
+            return DeviceFunction(*about, self._device_arenas, self._artifact.keep_alive, not of_program, records)
+        return Function(*about, arenas, self._strings if self._has_host_values(program) else None)
 
     def _has_host_values(self, program: ProgramInfo) -> bool:
         """Whether a program takes or returns values of the host, or contains calls that use them."""

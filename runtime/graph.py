@@ -12,7 +12,7 @@ after the other as one. Tensors of the same `storage_id` share memory; a tensor 
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
@@ -285,28 +285,20 @@ class _Written:
     producer: tuple[int, int]
 
 
-@dataclass(slots=True)
-class _Made:
-    """A node under construction; for each output its location."""
-
-    op: str
-    name: str
-    inputs: tuple[tuple[int, int], ...]
-    outputs: list[tuple[_Byte, TensorSpec]]
-    function: str = ""
-    sizes: tuple[int, ...] = ()
-    attrs: dict[str, str] = field(default_factory=dict)
-
-
 @dataclass
 class _Reader:
-    """Follows the calls of a program, and which tensor each byte of memory holds."""
+    """Follows the calls of a program, and which tensor each byte of memory holds.
+
+    Attributes:
+      nodes: without their outputs, which get storages in `graph`; `outputs` are the locations and types of these.
+    """
 
     function: str
     programs: Mapping[str, ProgramInfo]
     kernels: Mapping[str, KernelInfo]
     parameters: Sequence[ParameterInfo]
-    nodes: list[_Made] = field(default_factory=list)
+    nodes: list[GraphNode] = field(default_factory=list)
+    outputs: list[Sequence[tuple[_Byte, TensorSpec]]] = field(default_factory=list)
     args: list[int] = field(default_factory=list)
     names: dict[str, int] = field(default_factory=dict)
     held: dict[tuple[str, int], list[_Written]] = field(default_factory=dict)
@@ -322,7 +314,8 @@ class _Reader:
         ]
         for place, spec in given:
             self._check(spec)
-            self.args.append(self._add(_Made("null", self._unique(spec.name), (), [(place, TensorSpec("", spec.at(sizes), spec.dtype))])))
+            argument = GraphNode("null", self._unique(spec.name), (), ())
+            self.args.append(self._add(argument, [(place, TensorSpec("", spec.at(sizes), spec.dtype))]))
 
     def _parameters_of(self, nodes: Sequence[Node], seen: set[str]) -> dict[int, TensorSpec]:
         """The parameters that are read, by offset."""
@@ -385,7 +378,7 @@ class _Reader:
             if info.outputs and info.outputs[-1].name == "workspace":
                 attrs["workspace"] = str(len(info.outputs) - 1)
             sizes = tuple(evaluate(size, frame.sizes) for size in node.sizes)
-        self._add(_Made("tvm_op", self._unique(function), inputs, outputs, function, sizes, attrs))
+        self._add(GraphNode("tvm_op", self._unique(function), inputs, (), function, sizes, attrs), outputs)
 
     def _place(self, ref: BufferRef, frame: _Frame) -> _Byte:
         offset = evaluate(ref.offset, frame.sizes)
@@ -402,11 +395,12 @@ class _Reader:
 
     # ---- which tensor a memory holds
 
-    def _add(self, node: _Made) -> int:
+    def _add(self, node: GraphNode, outputs: Sequence[tuple[_Byte, TensorSpec]]) -> int:
         """Adds a node and records it as the writer of its outputs' memory."""
         number = len(self.nodes)
         self.nodes.append(node)
-        for index, (place, spec) in enumerate(node.outputs):
+        self.outputs.append(outputs)
+        for index, (place, spec) in enumerate(outputs):
             begin, end = place.offset, place.offset + int(spec.num_bytes)
             held = self.held.setdefault((place.space, place.index), [])
             if node.function != NOP:
@@ -427,7 +421,7 @@ class _Reader:
         whole = [w for w in over if (w.begin, w.end) == (begin, end)]
         inputs = tuple(w.producer for w in sorted(whole[:1] or over, key=lambda w: w.begin))
         name = "reshape_nop" if len(inputs) == 1 else "concatenate_nop"
-        return self._add(_Made("tvm_op", self._unique(name), inputs, [(place, spec)], NOP)), 0
+        return self._add(GraphNode("tvm_op", self._unique(name), inputs, (), NOP), [(place, spec)]), 0
 
     # ---- the graph
 
@@ -438,21 +432,21 @@ class _Reader:
             heads.append(self._read(_Byte("output", i, 0), TensorSpec("", spec.at(sizes), spec.dtype)))
         first = self._first_bytes()
         nodes = []
-        for number, made in enumerate(self.nodes):
-            entries = tuple(self._entry(place, spec, first[number, i]) for i, (place, spec) in enumerate(made.outputs))
-            nodes.append(GraphNode(made.op, made.name, made.inputs, entries, made.function, made.sizes, made.attrs))
+        for number, (node, outputs) in enumerate(zip(self.nodes, self.outputs, strict=True)):
+            entries = tuple(self._entry(place, spec, first[number, i]) for i, (place, spec) in enumerate(outputs))
+            nodes.append(replace(node, outputs=entries))
         return Graph(tuple(nodes), tuple(self.args), tuple(heads), tuple(spec.name for spec in program.outputs))
 
     def _first_bytes(self) -> dict[tuple[int, int], int]:
         """For each tensor, the first byte of the group of tensors that nodes without code connect to it: they share memory."""
         groups: dict[tuple[int, int], set[tuple[int, int]]] = {}
         offsets: dict[tuple[int, int], int] = {}
-        for number, made in enumerate(self.nodes):
-            for index, (place, _) in enumerate(made.outputs):
+        for number, (node, outputs) in enumerate(zip(self.nodes, self.outputs, strict=True)):
+            for index, (place, _) in enumerate(outputs):
                 offsets[number, index] = place.offset
                 group = {(number, index)}
-                if made.function == NOP:
-                    group = group.union(*(groups[place] for place in made.inputs))
+                if node.function == NOP:
+                    group = group.union(*(groups[place] for place in node.inputs))
                 for member in group:
                     groups[member] = group
         return {member: min(offsets[other] for other in group) for member, group in groups.items()}

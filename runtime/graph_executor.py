@@ -31,10 +31,7 @@ from relayc.runtime.timing import BenchmarkResult, evaluator, timed
 
 def _given(key: int | str | None, value: Any, others: Mapping[str, Any]) -> dict[int | str, Any]:
     """The values that a call sets, by name or number."""
-    found: dict[int | str, Any] = {} if key is None else {key: value}
-    for name, other in others.items():
-        found[name] = other
-    return found
+    return {**({} if key is None else {key: value}), **others}
 
 
 def create(graph_json_str: str, libmod: Any, device: Device | str = "cpu") -> "GraphExecutor":
@@ -118,9 +115,13 @@ class GraphExecutor:
     def _array(self, entry: Entry) -> np.ndarray:
         return np.ndarray(entry.shape, numpy_dtype(entry.dtype), self._memory[entry.storage], entry.offset)
 
+    def _argument(self, number: int) -> Entry:
+        """The tensor of argument `number`."""
+        return self.graph.entry((self.graph.arguments[number], 0))
+
     def _bind(self, number: int, array: np.ndarray) -> None:
         """Lets argument `number` be the memory of an array of somebody else, which is not written."""
-        storage = self.graph.entry((self.graph.arguments[number], 0)).storage
+        storage = self._argument(number).storage
         self._own.discard(storage)
         self._bind_storage(storage, array)
 
@@ -141,12 +142,12 @@ class GraphExecutor:
         return key
 
     def _checked(self, number: int, value: Any) -> np.ndarray:
-        node = self.graph.nodes[self.graph.arguments[number]]
-        return self._fitting(f"input {node.name!r}", node.outputs[0], value)
+        name = self.graph.nodes[self.graph.arguments[number]].name
+        return self._fitting(f"input {name!r}", self._argument(number), value)
 
     def _integers(self, number: int, value: Any) -> Any:
         """A value in the dtype of an argument, if both are integers and all elements fit; otherwise the value unchanged."""
-        dtype = numpy_dtype(self.graph.nodes[self.graph.arguments[number]].outputs[0].dtype)
+        dtype = numpy_dtype(self._argument(number).dtype)
         if not isinstance(value, np.ndarray) or value.dtype == dtype or {value.dtype.kind, dtype.kind} - set("iu"):
             return value
         found = value.astype(dtype)
@@ -176,11 +177,11 @@ class GraphExecutor:
         for name, array in _given(key, value, params).items():
             number = self._number(name)
             array = self._checked(number, self._integers(number, array))
-            storage = self.graph.entry((self.graph.arguments[number], 0)).storage
-            if storage not in self._own:
-                self._bind_storage(storage, aligned_empty(array.nbytes))
-                self._own.add(storage)
-            self._array(self.graph.entry((self.graph.arguments[number], 0)))[...] = array
+            entry = self._argument(number)
+            if entry.storage not in self._own:
+                self._bind_storage(entry.storage, aligned_empty(array.nbytes))
+                self._own.add(entry.storage)
+            self._array(entry)[...] = array
 
     def set_input_zero_copy(self, key: int | str | None = None, value: Any = None, **params: Any) -> None:
         """As `set_input`, but the executor reads the memory of the value itself in every run, which must stay as it is meanwhile.
@@ -232,7 +233,7 @@ class GraphExecutor:
         """
         for name in load_param_dict(params_bytes):
             number, theirs = self._number(name), other._number(name)
-            entry = other.graph.entry((other.graph.arguments[theirs], 0))
+            entry = other._argument(theirs)
             if entry.storage not in other._memory:
                 raise ValueError(f"share_params: expected the parameter {name!r} in the other executor, found it not set")
             self._bind(number, self._checked(number, other._array(entry)))
@@ -252,7 +253,7 @@ class GraphExecutor:
 
     def get_input_info(self) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
         """Shapes and dtypes of the inputs that are no parameters, by name."""
-        entries = {name: self.graph.entry((self.graph.arguments[i], 0)) for name, i in self._numbers.items() if name not in self._params}
+        entries = {name: self._argument(i) for name, i in self._numbers.items() if name not in self._params}
         return {name: entry.shape for name, entry in entries.items()}, {name: entry.dtype for name, entry in entries.items()}
 
     def get_output_index(self, name: str) -> int:
@@ -316,7 +317,7 @@ class GraphExecutor:
         self._run_nodes(list(self._functions))
 
     def _check_set(self) -> None:
-        missing = [name for name, i in self._numbers.items() if self.graph.entry((self.graph.arguments[i], 0)).storage not in self._memory]
+        missing = [name for name, i in self._numbers.items() if self._argument(i).storage not in self._memory]
         if missing:
             raise ValueError(f"run: expected all inputs and parameters to be set, found none for {', '.join(missing)}")
 

@@ -69,14 +69,11 @@ def _lower(gpu_module: ir.Operation, facts: Mapping[str, LaunchFacts], target: C
         if op.name == "gpu.func":
             name = symbol_name(op)
             kernels[name] = _take_out(op, device, facts.get(name), target)
-        elif op.name == "memref.global":
+        elif op.name in ("memref.global", "llvm.mlir.global"):
             op.detach_from_parent()
             device.body.append(op)
-        elif op.name != "llvm.mlir.global":
-            raise DeviceCodeError(f"gpu.module at {op.location}: expected kernels and constants, found {op.name}")
         else:
-            op.detach_from_parent()
-            device.body.append(op)
+            raise DeviceCodeError(f"gpu.module at {op.location}: expected kernels and constants, found {op.name}")
     give_bare_pointers(device)
     run_upstream(device.operation, f"func.func({_CANONICAL})")
     for op in [op.operation for op in device.body.operations if op.operation.name == "func.func"]:

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from relayc.dialects.discardable import COROUTINE, SMALL, strings_attribute
 from relayc.dialects.functions import signature_of
-from relayc.dialects.mlir import func, ir, memref
+from relayc.dialects.mlir import cf, func, ir, memref
 from relayc.dialects.operations import last_operation, walk
 from relayc.pipelines.context.upstream import run_upstream
 from relayc.pipelines.emission import emit
@@ -46,7 +46,7 @@ def make_coroutine(function: func.FuncOp, frame: int, handle: int) -> None:
             size = emit.create("llvm.intr.coro.size", [i64()], [])
             equal = {"predicate": ir.IntegerAttr.get(i64(), 0)}
             asks = emit.create("llvm.icmp", [ir.IntegerType.get_signless(1)], [arguments[frame], null], equal)
-            _branch_if(asks, leave, begin)
+            cf.CondBranchOp(asks, [], [], leave, begin)
         with ir.InsertionPoint.at_block_begin(begin):
             place = emit.create("llvm.intr.coro.begin", [pointer_type()], [coroutine, arguments[frame]])
             emit.create("llvm.store", [], [place, arguments[handle]])
@@ -55,12 +55,12 @@ def make_coroutine(function: func.FuncOp, frame: int, handle: int) -> None:
             if last.name == "func.return":
                 last.erase()
                 with ir.InsertionPoint(block):
-                    _branch(end)
+                    cf.BranchOp([], end)
             _split(block, place, end)
         with ir.InsertionPoint(end):
             none = emit.create("llvm.mlir.none", [_token()], [])
             emit.create("llvm.intr.coro.end", [ir.IntegerType.get_signless(1)], [place, _false(), none])
-            _branch(leave)
+            cf.BranchOp([], leave)
         with ir.InsertionPoint(leave):
             func.ReturnOp([size])
         inputs = signature_of(function).inputs
@@ -95,7 +95,8 @@ def _split(block: ir.Block, place: ir.Value, end: ir.Block) -> None:
         with ir.InsertionPoint(left):
             saved = emit.create("llvm.intr.coro.save", [_token()], [place])
             way = emit.create("llvm.intr.coro.suspend", [ir.IntegerType.get_signless(8)], [saved, _false()])
-            _enter_again(way, entered, end)
+            # It is 0 to resume; the end is for what is suspended (-1) or destroyed (1).
+            cf.CondBranchOp(emit.compare("eq", way, emit.number(0, way.type)), [], [], entered, end)
 
 
 def _token() -> ir.Type:
@@ -104,18 +105,3 @@ def _token() -> ir.Type:
 
 def _false() -> ir.Value:
     return emit.create("arith.constant", [ir.IntegerType.get_signless(1)], [], {"value": ir.BoolAttr.get(False)})
-
-
-def _branch(to: ir.Block) -> None:
-    ir.Operation.create("cf.br", successors=[to])
-
-
-def _branch_if(condition: ir.Value, then: ir.Block, otherwise: ir.Block) -> None:
-    segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0])}
-    ir.Operation.create("cf.cond_br", operands=[condition], attributes=segments, successors=[then, otherwise])
-
-
-def _enter_again(way: ir.Value, further: ir.Block, end: ir.Block) -> None:
-    """Branches on the result of a suspension: resume (0), or the end for suspended (-1) and destroyed (1)."""
-    zero = emit.number(0, way.type)
-    _branch_if(emit.compare("eq", way, zero), further, end)

@@ -101,33 +101,24 @@ class WaitingGrid:
 
     def _emit_grid(self) -> None:
         kernel = self.kernel
-        function, sizes = kernel.function_of_grid(self.name, [ir.IntegerType.get_signless(32)])
+        function, self._sizes = kernel.function_of_grid(self.name, [ir.IntegerType.get_signless(32)])
         SMALL.mark(function)
-        arguments = list(function.arguments)
-        operands, dynamic = arguments[: len(kernel.types)], arguments[-1]
-        grid = sizes[:3]
+        *arguments, self._dynamic = function.arguments
+        self._operands = arguments[: len(kernel.types)]
         with ir.InsertionPoint(function.entry_block):
             bytes_type = {"elem_type": ir.TypeAttr.get(ir.IntegerType.get_signless(8))}
-            failures = emit.create("llvm.alloca", [pointer_type()], [word(scheduler.RECORD_BYTES)], bytes_type)
-            store_word(word(0), failures)
-            blocks = product(grid)
+            self._failures = emit.create("llvm.alloca", [pointer_type()], [word(scheduler.RECORD_BYTES)], bytes_type)
+            store_word(word(0), self._failures)
+            blocks = product(self._sizes[:3])
             workers = emit.arith("minui", blocks, emit.index_constant(WORKERS))
             worker = Var(0, 0)
             with emit.parallel_loop([worker], extents=[workers]):
-                self._emit_worker(operands, [*sizes], failures, worker.value, workers, blocks, dynamic)
-            status = call(RAISE, [failures, word(self.sites.strings.offset(kernel.name))], [ir.IntegerType.get_signless(32)])
+                self._emit_worker(worker.value, workers, blocks)
+            status = call(RAISE, [self._failures, word(self.sites.strings.offset(kernel.name))], [ir.IntegerType.get_signless(32)])
             func.ReturnOp([status])
 
-    def _emit_worker(
-        self,
-        operands: list[ir.Value],
-        sizes: list[ir.Value],
-        failures: ir.Value,
-        worker: ir.Value,
-        workers: ir.Value,
-        blocks: ir.Value,
-        dynamic: ir.Value,
-    ) -> None:
+    def _emit_worker(self, worker: ir.Value, workers: ir.Value, blocks: ir.Value) -> None:
+        operands, sizes, dynamic, failures = self._operands, self._sizes, self._dynamic, self._failures
         grid, block = sizes[:3], sizes[3:]
         threads = emit.index_constant(self.layout.threads)
         raw, base_memory = _aligned(self.layout.size)
@@ -147,7 +138,7 @@ class WaitingGrid:
             store_word(word(0), at(base, memory.EPOCH))
         number = Var(0, 0)
         with emit.for_loop(worker, blocks, workers, number), emit.if_all([emit.compare("eq", load_word(failures), word(0))]):
-            self._begin(base, number.value, dynamic, failures, cells)
+            self._begin(base, number.value, cells)
             block_id = block_of(grid, number.value)
             first, thread = Var(0, 0), Var(0, 0)
             with emit.for_loop(0, threads, WARP, first):
@@ -163,18 +154,18 @@ class WaitingGrid:
         for allocated in (frame_memory, raw, *([] if cells is None else [cells])):
             emit.create("memref.dealloc", [], [allocated], HEAP.entry())
 
-    def _begin(self, base: ir.Value, number: ir.Value, dynamic: ir.Value, failures: ir.Value, cells: ir.Value | None) -> None:
+    def _begin(self, base: ir.Value, number: ir.Value, cells: ir.Value | None) -> None:
         """Prepares the memory of a block."""
         threads = self.layout.threads
         epoch = None if cells is None else load_word(at(base, memory.EPOCH))
-        shared = emit.arith("addi", word(self.layout.dynamic), to_word(dynamic))
+        shared = emit.arith("addi", word(self.layout.dynamic), to_word(self._dynamic))
         _fill(base, _POISON, shared)
         for start, size in ((memory.WAIT, 8 * threads), (memory.HALF, 8 * threads), (memory.BLOCK, memory.RESERVED - memory.BLOCK)):
             _fill(at(base, start), 0, word(size))
         store_word(to_word(number), at(base, memory.BLOCK_ID))
         if cells is not None and epoch is not None:
             store_word(emit.arith("addi", epoch, word(1)), at(base, memory.EPOCH))
-            store_word(to_word(failures), at(base, memory.FAILURES))
+            store_word(to_word(self._failures), at(base, memory.FAILURES))
             store_word(to_word(address_of(cells)), at(base, memory.CELLS))
             store_word(shared, at(base, memory.SHARED_BYTES))
         for region in self.layout.regions.values():

@@ -23,6 +23,7 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.llvm.bare_pointers import UNBOUNDED, give_bare_pointers
 from relayc.pipelines.llvm.tables import Strings
 from relayc.pipelines.targets.cuda.driver_calls import DRIVER_CALLS, LAUNCH, SWIZZLES, data_type, tensor_map_text
+from relayc.pipelines.targets.gpu.outline import sizes_of
 
 _TENSOR_MAP = "relay.tensor_map"
 """The operation by which the host fills a tensor map (pipelines.tir.gpu.tensor_maps)."""
@@ -36,7 +37,7 @@ _UNREADABLE = ("memref.store", "memref.copy", "vector.load", "vector.store", "ve
 def kernel_names(module: ir.Module) -> tuple[str, ...]:
     """The kernels that a module launches, in the order in which host code counts them."""
     launches = walk(module.operation, gpu.LaunchFuncOp)
-    return tuple(dict.fromkeys(ir.SymbolRefAttr(op.operation.attributes["kernel"]).value[-1] for op in launches))
+    return tuple(dict.fromkeys(op.kernel.value[-1] for op in launches))
 
 
 def use_driver(module: ir.Module, kernels: Sequence[str]) -> None:
@@ -89,7 +90,7 @@ class _Host:
                 if op.name == "func.call":
                     self.call(op, context)
                 elif op.name == "gpu.launch_func":
-                    self.launch(op, context)
+                    self.launch(op.opview, context)
                 elif op.name == "memref.load":
                     self.load(op, context)
                 elif op.name == _TENSOR_MAP:
@@ -119,18 +120,12 @@ class _Host:
             old.replace_all_uses_with(new)
         op.erase()
 
-    def launch(self, op: ir.Operation, context: ir.Value) -> None:
-        kernel = ir.SymbolRefAttr(op.attributes["kernel"]).value[-1]
-        counts, operands = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])), list(op.operands)
-        ends = [sum(counts[: i + 1]) for i in range(len(counts))]
-        sizes = operands[ends[0] : ends[0] + _DIMENSIONS]
-        # After grid and block: the clusters, dynamic shared memory, the kernel's arguments, asynchronous dependencies.
-        shared = operands[ends[9] : ends[10]]
-        arguments = operands[ends[-3] : ends[-2]]
-        dynamic = _as_index(shared[0]) if shared else emit.index_constant(0)
-        values = [context, *map(_as_index, sizes), dynamic, *map(_as_index, arguments)]
+    def launch(self, op: gpu.LaunchFuncOp, context: ir.Value) -> None:
+        kernel, shared, arguments = op.kernel.value[-1], op.dynamicSharedMemorySize, list(op.kernelOperands)
+        dynamic = emit.index_constant(0) if shared is None else _as_index(shared)
+        values = [context, *map(_as_index, sizes_of(op)), dynamic, *map(_as_index, arguments)]
         func.CallOp([], ir.FlatSymbolRefAttr.get(self.launcher(kernel, list(map(_is_tensor_map, arguments)))), values)
-        op.erase()
+        op.operation.erase()
 
     def launcher(self, kernel: str, are_maps: Sequence[bool]) -> str:
         """The function that launches a kernel, some of whose arguments are tensor maps."""

@@ -59,12 +59,15 @@ def take_kernels(module: ir.Module) -> None:
             del module.operation.attributes[_CONTAINER]
 
 
+def sizes_of(launch: ir.OpView) -> list[ir.Value]:
+    """The sizes of the grid of a launch, x first, and those of its blocks."""
+    return [launch.gridSizeX, launch.gridSizeY, launch.gridSizeZ, launch.blockSizeX, launch.blockSizeY, launch.blockSizeZ]
+
+
 def _check(name: str, launch: ir.OpView) -> None:
-    counts = list(ir.DenseI32ArrayAttr(launch.operation.attributes["operandSegmentSizes"]))
-    if counts[7]:  # of all dimensions or of none
+    if launch.clusterSizeX is not None:  # of all dimensions or of none
         raise ValueError(f"kernel {name} at {launch.operation.location}: expected a launch of blocks, found one of clusters of blocks")
-    first = counts[0]
-    for i, size in enumerate(list(launch.operation.operands)[first : first + 6]):
+    for i, size in enumerate(sizes_of(launch)):
         known = constant_of(size)
         if known is not None and known < 1:
             what = f"{'grid' if i < 3 else 'block'} size {'xyz'[i % 3]}"

@@ -137,12 +137,11 @@ def mark_tensor_maps(module: ir.Module) -> None:
             for kernel in op.operation.regions[0].blocks[0].operations:
                 kernels[ir.StringAttr(kernel.operation.attributes["sym_name"]).value] = kernel
     for launch in walk(module.operation, gpu.LaunchFuncOp):
-        counts = list(ir.DenseI32ArrayAttr(launch.operation.attributes["operandSegmentSizes"]))
-        operands = list(launch.operation.operands)[sum(counts[:-2]) : sum(counts[:-1])]
+        operands = list(launch.kernelOperands)
         marked = [i for i, value in enumerate(operands) if tensor_map_of(value) is not None]
         if not marked:
             continue
-        kernel = kernels[ir.SymbolRefAttr(launch.operation.attributes["kernel"]).value[-1]]
+        kernel = kernels[launch.kernel.value[-1]]
         with module.context:
             # Outlining gives arguments no other attributes.
             found = [ir.DictAttr.get(TENSOR_MAP.entry(i in marked)) for i in range(len(operands))]

@@ -9,7 +9,6 @@ from relayc.dialects.operations import constant_of, element_bytes, walk
 from relayc.runtime.artifact import ALIGNMENT
 from relayc.runtime.cuda.images import ARGUMENT_ALIGNMENT
 
-_AXES = 3
 _SAME_ADDRESS = ("memref.cast", "memref.collapse_shape", "memref.expand_shape", "memref.memory_space_cast")
 
 
@@ -39,24 +38,15 @@ def launch_facts(module: ir.Module) -> dict[str, LaunchFacts]:
     found: dict[str, LaunchFacts] = {}
     for function in functions.values():
         for launch in walk(function.operation, gpu.LaunchFuncOp):
-            facts = _facts(launch.operation, alignments)
-            name = _kernel_name(launch.operation)
+            facts = _facts(launch, alignments)
+            name = launch.kernel.value[-1]
             found[name] = _common(found[name], facts) if name in found else facts
     return found
 
 
-def _kernel_name(launch: ir.Operation) -> str:
-    return ir.SymbolRefAttr(launch.attributes["kernel"]).value[-1]
-
-
-def _facts(launch: ir.Operation, alignments: "_Alignments") -> LaunchFacts:
-    segments = list(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"]))
-    operands = list(launch.operands)
-    first = segments[0] + _AXES  # after the asynchronous dependencies and the grid
-    sizes = [constant_of(v) for v in operands[first : first + _AXES]]
-    # The last groups: arguments, and the dependencies of an asynchronous launch.
-    start = sum(segments[:-2])
-    arguments = operands[start : start + segments[-2]]
+def _facts(launch: gpu.LaunchFuncOp, alignments: "_Alignments") -> LaunchFacts:
+    sizes = [constant_of(v) for v in (launch.blockSizeX, launch.blockSizeY, launch.blockSizeZ)]
+    arguments = list(launch.kernelOperands)
     roots = [_root(v) for v in arguments if isinstance(v.type, ir.MemRefType)]
     block = (sizes[0], sizes[1], sizes[2]) if None not in sizes else None
     distinct = [isinstance(v.type, ir.MemRefType) and roots.count(_root(v)) == 1 for v in arguments]

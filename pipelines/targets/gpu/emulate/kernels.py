@@ -15,7 +15,7 @@ from relayc.pipelines.targets.gpu.emulate.kernel import EmulatedKernel, local_me
 from relayc.pipelines.targets.gpu.emulate.plain import run_in_loops
 from relayc.pipelines.targets.gpu.emulate.races import Use, find_uses
 from relayc.pipelines.targets.gpu.emulate.sites import Sites
-from relayc.pipelines.targets.gpu.outline import take_kernels
+from relayc.pipelines.targets.gpu.outline import sizes_of, take_kernels
 
 
 def emulate_kernels(module: ir.Module, check_races: bool) -> None:
@@ -54,9 +54,9 @@ class _Emulation:
             for kernel, used in zip(kernels, uses, strict=True):
                 self.emulated[symbol_name(gpu_module), symbol_name(kernel)] = self.kernel(EmulatedKernel(kernel), gpu_module, used)
         for launch in walk(self.module.operation, gpu.LaunchFuncOp):
-            callee = tuple(ir.SymbolRefAttr(launch.operation.attributes["kernel"]).value)
+            callee = tuple(launch.kernel.value)
             if callee in self.emulated:
-                self.call(launch.operation, self.emulated[callee])
+                self.call(launch, self.emulated[callee])
         take_kernels(self.module)
         if self.waiting:
             for text in (scheduler.TEXT, error_text(self.sites)):
@@ -78,21 +78,18 @@ class _Emulation:
                 run_in_loops(kernel, name)
         return name
 
-    def call(self, launch: ir.Operation, name: str) -> None:
-        """Makes a call of a launch: operands are the sizes of grid and block, the bytes of dynamic shared memory, and the kernel's."""
-        counts = list(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"]))
-        starts = [sum(counts[:i]) for i in range(len(counts) + 1)]
-        operands = list(launch.operands)
-        sizes, dynamic, arguments = (operands[starts[a] : starts[b]] for a, b in ((1, 7), (10, 11), (11, 12)))
-        with ir.InsertionPoint(launch), launch.location:
-            index = ir.IndexType.get()
-            bytes_ = emit.create("arith.index_castui", [index], dynamic) if dynamic else emit.index_constant(0)
-            callee = ir.FlatSymbolRefAttr.get(name)
+    def call(self, launch: gpu.LaunchFuncOp, name: str) -> None:
+        """Makes a call of a launch: operands are the kernel's, the sizes of grid and block, and the bytes of dynamic shared memory."""
+        dynamic = launch.dynamicSharedMemorySize
+        with ir.InsertionPoint(launch), launch.operation.location:
+            index, callee = ir.IndexType.get(), ir.FlatSymbolRefAttr.get(name)
+            bytes_ = emit.index_constant(0) if dynamic is None else emit.create("arith.index_castui", [index], [dynamic])
+            operands = [*launch.kernelOperands, *sizes_of(launch), bytes_]
             if name in self.waiting:
-                self.checked(launch, callee, [*arguments, *sizes, bytes_])
+                self.checked(launch.operation, callee, operands)
             else:
-                func.CallOp([], callee, [*arguments, *sizes, bytes_])
-        launch.erase()
+                func.CallOp([], callee, operands)
+        launch.operation.erase()
 
     def checked(self, launch: ir.Operation, callee: ir.FlatSymbolRefAttr, operands: list[ir.Value]) -> None:
         """A call that may fail, skipped if an earlier one in its function failed."""

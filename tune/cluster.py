@@ -24,7 +24,7 @@ from functools import partial
 from relayc.packages import optional_package
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile_cache import source_digest
-from relayc.pipelines.history.database import this_machine
+from relayc.runtime.device import Device
 from relayc.tune.process import Measurer, WorkerProcess
 from relayc.tune.tasks import Task
 from relayc.tune.worker import Candidate, Measured
@@ -149,7 +149,7 @@ def refusal(target: str, sources: str) -> str:
     """
     lacking = Target(target).lacking
     if lacking:
-        return f"expected a machine with the features of {target}, found one ({this_machine()}) that lacks {', '.join(lacking)}"
+        return f"expected a machine with the features of {target}, found one ({Device('cpu').name}) that lacks {', '.join(lacking)}"
     return "" if sources == source_digest() else "expected the relayc that the search runs, found another version of its sources"
 
 
@@ -161,7 +161,7 @@ def measure_here(task: Task, base: Candidate, candidate: Candidate, seconds: flo
         raise ValueError(f"a worker on {platform.node()}: {why}")
     with _alone():
         _process = _process or WorkerProcess()
-        return replace(_process.measure(task, base, candidate, seconds), machine=this_machine())
+        return replace(_process.measure(task, base, candidate, seconds), machine=Device("cpu").name)
 
 
 @contextmanager

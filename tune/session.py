@@ -8,9 +8,10 @@ from functools import partial
 from typing import Any
 
 from relayc.pipelines.driver.tuning_space import TuningSpace
-from relayc.pipelines.history.database import Database, this_machine
+from relayc.pipelines.history.database import Database
 from relayc.pipelines.history.record import Record, Trial
 from relayc.pipelines.tir.schedule.written_strategy import SCRIPT, SKETCH
+from relayc.runtime.device import Device
 from relayc.tools.timing import FASTER, SLOWER
 from relayc.tune.cost_model import CostModel
 from relayc.tune.process import Measurer
@@ -132,7 +133,7 @@ class Session:
         self._database, self._measurer, self._spaces_of, self._sampler, self._seed = database, measurer, spaces_of, sampler, seed
         self._total = max(total, sum(task.seconds for task in tasks)) or 1.0
         self._schedule_text, self._report, self._clock = schedule_text, report, clock
-        self._machine = this_machine()
+        self._machine = Device("cpu").name
         self._sample, self._of_sketches = sample, of_sketches or sampler
         learns = "model" in (self._of_sketches if task.sketches else sampler for task in tasks)
         self._model = CostModel(database.examples(), seed) if learns else None

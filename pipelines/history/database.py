@@ -7,7 +7,6 @@ databases can be merged in any order.
 """
 
 import json
-import platform
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -116,15 +115,6 @@ def read_settings(path: Path, target: str) -> dict[str, dict[str, Any]]:
     with _opened(path, writes=False) as db:
         rows = db.execute("SELECT key, settings FROM best WHERE target = ?", (target,)).fetchall()
     return {key: tuples_of(json.loads(settings)) for key, settings in rows}
-
-
-def this_machine() -> str:
-    """Describes the processor of this machine."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
 
 
 @contextmanager

@@ -25,6 +25,8 @@ from relayc.pipelines.history.keys import kernel_key
 from relayc.pipelines.history.record import Record, Trial, export_records, import_records
 from relayc.pipelines.history.records import current_records, default_database, records_of
 from relayc.pipelines.program.functions import read_functions
+from relayc.runtime.cpu import host
+from relayc.runtime.device import Device
 
 TARGET = relayc.Target("cpu", num_threads=2)
 ROWS = "contraction.rows"
@@ -36,16 +38,19 @@ def keys(model, target=TARGET, **options):
         return [kernel_key(function, target) for function in read_functions(mod.module).kernels.values()]
 
 
-def test_a_machine_whose_processor_has_no_name_is_told_by_its_architecture(monkeypatch):
-    monkeypatch.setattr(database_module.Path, "read_text", lambda self: "processor : 0\nmodel name\t: A: CPU \n")
-    assert database_module.this_machine() == "A: CPU"
-    monkeypatch.setattr(database_module.platform, "processor", lambda: "")
-    monkeypatch.setattr(database_module.platform, "machine", lambda: "riscv64")
+def test_a_machine_whose_processor_has_no_name_is_told_by_its_architecture(monkeypatch, tmp_path):
+    cpuinfo = tmp_path / "cpuinfo"
+    monkeypatch.setattr(host, "_CPUINFO", cpuinfo)
+    monkeypatch.setattr(host, "_entries", host._entries.__wrapped__)  # is not remembered
+    cpuinfo.write_text("processor : 0\nmodel name\t: A: CPU \n")
+    assert Device("cpu").name == "A: CPU"
+    monkeypatch.setattr(host.platform, "processor", lambda: "")
+    monkeypatch.setattr(host.platform, "machine", lambda: "riscv64")
     for text in ("", "processor : 0\n"):
-        monkeypatch.setattr(database_module.Path, "read_text", lambda self, text=text: text)
-        assert database_module.this_machine() == "riscv64"
-    monkeypatch.setattr(database_module.platform, "processor", lambda: "x86_64")
-    assert database_module.this_machine() == "x86_64"
+        cpuinfo.write_text(text)
+        assert Device("cpu").name == "riscv64"
+    monkeypatch.setattr(host.platform, "processor", lambda: "x86_64")
+    assert Device("cpu").name == "x86_64"
 
 
 def record(key, numbers=None, **changes):

@@ -323,29 +323,26 @@ class _Rewriting:
 
     def run(self) -> None:
         with function_sizes(self.program.function) as self.sizes:
-            self._rewrite()
-
-    def _rewrite(self) -> None:
-        program = self.program
-        self.arena, self.params = self._add_arguments()
-        if program.symbols:
-            ARENA.put(program.function, program.arena_bytes)
-        if program.max_depth:
-            MAX_DEPTH.put(program.function, program.max_depth)
-        for buffer in program.buffers:
-            self._place(buffer.op.operation, self.arena, buffer.tensor.offset if buffer.tensor is not None else 0)
-        for op in program.parameters:
-            name = ir.FlatSymbolRefAttr(op.attributes["name"]).value
-            if name in self.blob.offsets:
-                self._place(op.operation, self.params, self.blob.offsets[name])
-        for number, (call, _) in enumerate(program.calls):
-            if call.callee.value in self.programs:
-                callee = self.programs[call.callee.value]
-                tensor = program.arenas.get(number)
-                if tensor is None and (callee.symbols or program.symbols):
-                    self._with_heap(call.operation, callee)
-                else:
-                    self._pass_on(call.operation, callee, program.frame_bytes if tensor is None else tensor.offset)
+            program = self.program
+            self.arena, self.params = self._add_arguments()
+            if program.symbols:
+                ARENA.put(program.function, program.arena_bytes)
+            if program.max_depth:
+                MAX_DEPTH.put(program.function, program.max_depth)
+            for buffer in program.buffers:
+                self._place(buffer.op.operation, self.arena, buffer.tensor.offset if buffer.tensor is not None else 0)
+            for op in program.parameters:
+                name = ir.FlatSymbolRefAttr(op.attributes["name"]).value
+                if name in self.blob.offsets:
+                    self._place(op.operation, self.params, self.blob.offsets[name])
+            for number, (call, _) in enumerate(program.calls):
+                if call.callee.value in self.programs:
+                    callee = self.programs[call.callee.value]
+                    tensor = program.arenas.get(number)
+                    if tensor is None and (callee.symbols or program.symbols):
+                        self._with_heap(call.operation, callee)
+                    else:
+                        self._pass_on(call.operation, callee, program.frame_bytes if tensor is None else tensor.offset)
 
     def _add_arguments(self) -> tuple[Value, Value]:
         i8 = ir.IntegerType.get_signless(8)

@@ -84,7 +84,7 @@ class WaitingGrid:
             position = Position(sizes[:3], sizes[3:], numbers[6:9], numbers[9:12], numbers[12])
             shared = [_view(block_memory, offset, type_) for offset, type_ in zip(self.layout.shared, kernel.shared, strict=True)]
             private = [local_memory(type_) for type_ in kernel.private]
-            thread = WaitingThread(kernel.name, position, address_of(block_memory), self.sites, self.layout, self.uses is not None)
+            thread = WaitingThread(kernel.name, position, address_of(block_memory), self.layout, self.uses is not None)
             thread.dynamic_memory = _view(block_memory, self.layout.dynamic, _bytes_type())
             kernel.move_in([*arguments[:count], *shared, *private])
             store_word(word(memory.DONE), at(thread.record, memory.WAIT))

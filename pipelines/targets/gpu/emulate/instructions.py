@@ -24,11 +24,6 @@ def find_waits(root: ir.Operation) -> list[ir.Operation]:
     return [op for op in find_instructions(root) if op.name in INSTRUCTIONS and INSTRUCTIONS[op.name].waits]
 
 
-def waits(root: ir.Operation) -> bool:
-    """Whether a kernel must run as coroutines."""
-    return bool(find_waits(root))
-
-
 def emulate_instructions(root: ir.Operation, thread: Thread) -> None:
     """Replaces the instructions in the function `root` by code with the same effect.
 

@@ -10,7 +10,7 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.targets.gpu.emulate import common, scheduler  # noqa: F401 (`common` registers its instructions)
 from relayc.pipelines.targets.gpu.emulate.errors import error_text
 from relayc.pipelines.targets.gpu.emulate.grids import WaitingGrid
-from relayc.pipelines.targets.gpu.emulate.instructions import waits
+from relayc.pipelines.targets.gpu.emulate.instructions import find_waits
 from relayc.pipelines.targets.gpu.emulate.kernel import EmulatedKernel, local_memory
 from relayc.pipelines.targets.gpu.emulate.plain import run_in_loops
 from relayc.pipelines.targets.gpu.emulate.races import Use, find_uses
@@ -69,7 +69,7 @@ class _Emulation:
         wait."""
         name = self.names.free(f"{kernel.name}.grid")
         with ir.InsertionPoint(gpu_module), kernel.function.location:
-            if waits(kernel.function) or uses:
+            if find_waits(kernel.function) or uses:
                 grid = WaitingGrid(kernel, name, self.names, self.sites, uses)
                 grid.emit()
                 self.functions.update(grid.functions)

@@ -70,7 +70,7 @@ class BlockMemory:
     Attributes:
       shared: the offset of each attribution.
       dynamic: the start of dynamic shared memory.
-      shared_bytes: of the attributions.
+      size: bytes of it all.
       regions: reserved by instructions.
     """
 
@@ -83,10 +83,9 @@ class BlockMemory:
             self.shared.append(end)
             end += prod(type_.shape) * element_bytes(type_.element_type)
         self.dynamic = _up(end, BASE_ALIGNMENT)
-        self.shared_bytes = end
         if end > WINDOW:
             raise ValueError(f"kernel {kernel}: expected at most {WINDOW} bytes of shared memory, found {end}")
-        self._end = _up(RESERVED, LINE)
+        self.size = _up(RESERVED, LINE)
         self.regions: dict[str, ReservedMemory] = {}
 
     def reserve(self, name: str, bytes_: int, per: str, zero: int = 0) -> tuple[int, int]:
@@ -99,14 +98,9 @@ class BlockMemory:
         each = _up(bytes_, 8)
         if name not in self.regions:
             parts = {"block": 1, "warp": -(-self.threads // WARP_LANES), "thread": self.threads}[per]
-            self.regions[name] = ReservedMemory(self._end, each, parts, zero)
-            self._end = _up(self._end + parts * each, LINE)
+            self.regions[name] = ReservedMemory(self.size, each, parts, zero)
+            self.size = _up(self.size + parts * each, LINE)
         return self.regions[name].offset, each
-
-    @property
-    def size(self) -> int:
-        """Bytes of it all."""
-        return self._end
 
 
 def _up(value: int, multiple: int) -> int:

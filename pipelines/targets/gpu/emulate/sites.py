@@ -12,7 +12,7 @@ _MOST_TEXT = 160
 
 
 class Sites:
-    """The operations of a module that threads wait at, or that use shared memory. Their numbers begin at 1.
+    """The operations of a module that threads wait at, or that use shared memory. Their numbers, which begin at 1, are attributes (SITE).
 
     Attributes:
       texts: of the operations, in the order of their numbers.
@@ -32,10 +32,6 @@ class Sites:
                 op.print(state, file=text)
                 self.texts.append(_describe(op, text.getvalue()))
                 SITE.put(op, len(self.texts))
-
-    def number(self, op: ir.Operation) -> int:
-        """The number assigned to an operation."""
-        return SITE.of(op)
 
 
 def _describe(op: ir.Operation, text: str) -> str:

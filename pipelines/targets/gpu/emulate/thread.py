@@ -7,6 +7,7 @@ it waits; it leaves word of what it waits for in its record, and the scheduler g
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from relayc.dialects.discardable import SITE
 from relayc.dialects.mlir import ir, scf
 from relayc.dialects.operations import element_bytes
 from relayc.pipelines.emission import emit
@@ -15,7 +16,6 @@ from relayc.pipelines.targets.gpu.emulate.memory import BlockMemory
 from relayc.pipelines.targets.gpu.emulate.pointers import at, call, i64, load, load_word, pointer_type, store, store_word, to_word, word
 from relayc.pipelines.targets.gpu.emulate.positions import WARP, Position
 from relayc.pipelines.targets.gpu.emulate.scheduler import DEFER, DELIVER, DELIVER_ALL, QUEUE_BYTES, QUEUE_HEADER_BYTES, USE
-from relayc.pipelines.targets.gpu.emulate.sites import Sites
 
 SUSPEND = "__relayc_gpu.suspend"
 """Function whose calls mark the points where a coroutine suspends and resumes."""
@@ -74,15 +74,16 @@ class WaitingThread(Thread):
       lane: its number in its warp, an i64.
       dynamic_memory: the block's dynamic shared memory, bytes.
       checks_races: whether uses of shared memory are noted.
+      functions: texts of the functions that instructions call, by name.
     """
 
     dynamic_memory: ir.Value
 
-    def __init__(self, kernel: str, position: Position, block: ir.Value, sites: Sites, layout: BlockMemory, checks_races: bool) -> None:
+    def __init__(self, kernel: str, position: Position, block: ir.Value, layout: BlockMemory, checks_races: bool) -> None:
         super().__init__(kernel, position)
         self.checks_races = checks_races
         self.block, self.layout = block, layout
-        self._sites, self._functions = sites, dict[str, str]()
+        self.functions: dict[str, str] = {}
         self.linear = to_word(position.linear)
         self.lane = emit.arith("andi", self.linear, word(WARP - 1))
         self._warp = emit.arith("shrui", self.linear, word(WARP.bit_length() - 1))
@@ -103,10 +104,9 @@ class WaitingThread(Thread):
           state: what for: a state of `memory`, with UNIFORM or without.
           group: with whom: see memory.GROUP.
         """
-        site = self._sites.number(op)
         if group is not None:
             store_word(group, at(self.record, memory.GROUP))
-        store_word(word(site << memory.SITE_SHIFT | state), at(self.record, memory.WAIT))
+        store_word(word(SITE.of(op) << memory.SITE_SHIFT | state), at(self.record, memory.WAIT))
         call(SUSPEND, [])
 
     def wait_for_block(self, op: ir.Operation, barrier: int | ir.Value = 0, threads: ir.Value | None = None, uniform: bool = False) -> None:
@@ -163,7 +163,7 @@ class WaitingThread(Thread):
 
     def site(self, op: ir.Operation) -> ir.Value:
         """The number under which errors name an operation that is being emulated, an i64."""
-        return word(self._sites.number(op))
+        return word(SITE.of(op))
 
     def order(self) -> None:
         """Says that uses of shared memory before are in order with those that follow, of all threads: after a wait that is no barrier."""
@@ -221,13 +221,8 @@ class WaitingThread(Thread):
     def function(self, name: str, text: str) -> str:
         """The name of a function of the module. `text` is MLIR text of private functions, the first of which has this name, in the dialects
         arith, cf, func, llvm, math, memref, scf and vector; they come into the module once."""
-        self._functions[name] = text
+        self.functions[name] = text
         return name
-
-    @property
-    def functions(self) -> dict[str, str]:
-        """The requested functions, by name."""
-        return self._functions
 
     def queue(self, name: str, per: str = "thread") -> ir.Value:
         """The address of a queue of calls that are put off: its own ("thread"), or the one of its "block", which has one only."""

@@ -23,3 +23,9 @@ def loaded_word(result: str, record: str, at: int, type_: str = "i64") -> str:
     """Lines that load the word of a record at a number."""
     return f"""  %p{result} = llvm.getelementptr {record}[{at}] : (!llvm.ptr) -> !llvm.ptr, i64
   %{result} = llvm.load %p{result} : !llvm.ptr -> {type_}"""
+
+
+def stored_word(value: str, record: str, at: int, type_: str = "i64") -> str:
+    """Lines that store a value as the element of a record at a number."""
+    return f"""  {record}_at{at} = llvm.getelementptr {record}[{at}] : (!llvm.ptr) -> !llvm.ptr, {type_}
+  llvm.store {value}, {record}_at{at} : {type_}, !llvm.ptr"""

@@ -25,7 +25,7 @@ from relayc.dialects.discardable import ERROR, PACKED, TENSORS
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.emission.index import strides_of
-from relayc.pipelines.emission.mlir_text import mlir_texts
+from relayc.pipelines.emission.mlir_text import mlir_texts, stored_word
 from relayc.pipelines.llvm.size_text import SizeText
 from relayc.pipelines.llvm.tables import Strings, dtype_bits, i64_global
 from relayc.symbolic import Dim, Size
@@ -111,10 +111,7 @@ def _tensors(op: ir.Operation) -> list[TensorType]:
 
 def _packed(op: ir.Operation, row: int, numbers: Sequence[Size]) -> str:
     count = len(_tensors(op))
-    stores = [
-        f"  %a{i} = llvm.getelementptr %data[{i}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr\n  llvm.store %p{i}, %a{i} : !llvm.ptr, !llvm.ptr"
-        for i in range(count)
-    ]
+    stores = [stored_word(f"%p{i}", "%data", i, "!llvm.ptr") for i in range(count)]
     symbols = sorted({name for tensor in _tensors(op) for name in tensor.symbols})
     parameters = [*(f"%p{i}: !llvm.ptr" for i in range(count)), *(f"%s{i}: i64" for i in range(len(symbols)))]
     filled = _filled_row(numbers, {name: f"%s{i}" for i, name in enumerate(symbols)})

@@ -7,7 +7,7 @@ its operand, for a stack machine: so an entry costs numbers, not code.
 from collections.abc import Sequence
 from enum import IntEnum
 
-from relayc.pipelines.emission.mlir_text import mlir_texts
+from relayc.pipelines.emission.mlir_text import loaded_word, mlir_texts
 from relayc.symbolic import Atom, Extreme, Size
 
 MOST_VALUES = 16
@@ -115,14 +115,10 @@ def size_function(value_error: int) -> str:
     """The function that runs programs, each preceded by its number of places. `value_error` is the offset of that message."""
     cases = ",\n    ".join(f"{what.value}: ^{what.name.lower()}" for what in Do if what is not Do.END)
     values = range(MOST_VALUES)
-    loads = "\n".join(
-        f"  %p{i} = llvm.getelementptr %bottom[{i}] : (!llvm.ptr) -> !llvm.ptr, i64\n  %q{i} = llvm.load %p{i} : !llvm.ptr -> i64"
-        for i in values
-    )
     return _FUNCTION.substitute(
         value_error=value_error,
         cases=cases,
-        loads=loads,
+        loads="\n".join(loaded_word(f"q{i}", "%bottom", i) for i in values),
         operands=", ".join(f"%q{i}" for i in values),
         types=", ".join("i64" for _ in values),
     )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.emission.mlir_text import mlir_texts
+from relayc.pipelines.emission.mlir_text import loaded_word, mlir_texts, stored_word
 from relayc.pipelines.llvm.entry_body import CONTEXT, FINISH, GIVEN_PLACE
 from relayc.pipelines.llvm.tables import Strings
 from relayc.runtime.cuda.context import ENTRY_POINTS as FIRST
@@ -32,25 +32,6 @@ _CALLS = _MLIR["calls"]
 
 _SIZES = ["%gx", "%gy", "%gz", "%bx", "%by", "%bz", "%bytes"]
 
-
-def _notes() -> str:
-    """Stores of the sizes of a launch that has failed."""
-    return "\n".join(
-        f"  %f{i} = llvm.getelementptr %words[{FAILED + 1 + i}] : (!llvm.ptr) -> !llvm.ptr, i64\n"
-        f"  llvm.store {name}, %f{i} : i64, !llvm.ptr"
-        for i, name in enumerate(_SIZES)
-    )
-
-
-def _noted() -> str:
-    """Loads of them."""
-    return "\n".join(
-        f"  %p{i} = llvm.getelementptr %words[{FAILED + 1 + i}] : (!llvm.ptr) -> !llvm.ptr, i64\n"
-        f"  %z{i} = llvm.load %p{i} : !llvm.ptr -> i64"
-        for i in range(len(_SIZES))
-    )
-
-
 DRIVER_CALLS = _CALLS.substitute(
     context=CONTEXT,
     given=GIVEN_PLACE,
@@ -70,8 +51,8 @@ DRIVER_CALLS = _CALLS.substitute(
     free=_PLACES["cuMemFreeAsync"],
     error_name=_PLACES["cuGetErrorName"],
     launch_text=_AT["launch"],
-    notes=_notes(),
-    sizes=_noted(),
+    notes="\n".join(stored_word(name, "%words", FAILED + 1 + i) for i, name in enumerate(_SIZES)),
+    sizes="\n".join(loaded_word(f"z{i}", "%words", FAILED + 1 + i) for i in range(len(_SIZES))),
     size_names=", ".join(f"%z{i}" for i in range(len(_SIZES))),
     size_types=", ".join(["i64"] * len(_SIZES)),
     **{name: at for name, at in _AT.items() if name != "launch"},
@@ -110,19 +91,14 @@ def tensor_map_text(name: str, facts: Sequence[int]) -> str:
     corners = {"lower": window[:spatial], "upper": window[spatial : 2 * spatial]}
     steps = [1] * rank if is_tiled else [1, *window[2 * spatial :], 1]
     stores = []
-
-    def store(array: str, i: int, value: str, element: str) -> None:
-        stores.append(f"  %{array}{i} = llvm.getelementptr %{array}[{i}] : (!llvm.ptr) -> !llvm.ptr, {element}")
-        stores.append(f"  llvm.store {value}, %{array}{i} : {element}, !llvm.ptr")
-
     for i in range(rank):
-        store("sizes", i, f"%n{i}", "i64")
+        stores.append(stored_word(f"%n{i}", "%sizes", i))
         if i:
-            store("strides", i - 1, f"%n{rank + i - 1}", "i64")
+            stores.append(stored_word(f"%n{rank + i - 1}", "%strides", i - 1))
     for array, constants in {"box": box, "steps": steps, **corners}.items():
         for i, constant in enumerate(constants):
             stores.append(f"  %{array}_{i} = llvm.mlir.constant({constant} : i32) : i32")
-            store(array, i, f"%{array}_{i}", "i32")
+            stores.append(stored_word(f"%{array}_{i}", f"%{array}", i, "i32"))
     return _MAP.substitute(
         name=name,
         parameters=", ".join(f"%n{i}: i64" for i in range(2 * rank - 1)),

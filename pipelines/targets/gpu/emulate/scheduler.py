@@ -9,7 +9,7 @@ The words of that record: what has gone wrong (0, STUCK, DIVERGENT, RACE), the b
 and one more number. The first block in which something goes wrong writes it, and no block begins after.
 """
 
-from relayc.pipelines.emission.mlir_text import mlir_texts
+from relayc.pipelines.emission.mlir_text import mlir_texts, stored_word
 from relayc.pipelines.targets.gpu.emulate import memory
 
 RECORD_BYTES = 64
@@ -28,19 +28,9 @@ _COMMON = _MLIR["common"]
 
 _TEXT = _MLIR["text"]
 
-
-def _stores() -> str:
-    """Writes the words and the group of an entry."""
-    lines = []
-    for i, name in enumerate(["%a", "%b", "%c", "%d", "%e", "%f", "%group"], 1):
-        lines.append(f"  %q{i} = llvm.getelementptr %entry[{i}] : (!llvm.ptr) -> !llvm.ptr, i64")
-        lines.append(f"  llvm.store {name}, %q{i} : i64, !llvm.ptr")
-    return "\n".join(lines)
-
-
 TEXT = _TEXT.substitute(
     common=_COMMON.substitute(states=memory.STATE_BITS),
-    stores=_stores(),
+    stores="\n".join(stored_word(f"%{name}", "%entry", i) for i, name in enumerate([*"abcdef", "group"], 1)),
     wait=memory.WAIT,
     group=memory.GROUP,
     handle=memory.HANDLE,

@@ -49,7 +49,7 @@ _SCALING = 0.25
 
 
 class Work:
-    """Operations and bytes in some time. Subclasses have `calls`, `seconds`, `flops`, `done_flops` and `bytes`.
+    """Operations and bytes in some time. Subclasses have `calls`, `seconds`, `share`, `flops`, `done_flops` and `bytes`.
 
     Attributes:
       flops: floating-point operations that the operators are by their definitions.
@@ -58,6 +58,7 @@ class Work:
 
     calls: int
     seconds: float
+    share: float
     flops: int
     done_flops: int
     bytes: int
@@ -260,7 +261,7 @@ class Profile:
     def as_data(self) -> dict[str, Any]:
         """The profile as plain data, for JSON: the peak is measured for it."""
         peak = self.peak
-        names = [
+        rows = [
             {
                 "kernel": r.kernel.name,
                 "where": r.where,
@@ -268,11 +269,11 @@ class Profile:
                 "schedule": r.kernel.schedule,
                 "sources": list(r.sources),
                 "calls": r.calls,
+                **_data(r, peak),
             }
             for r in self.rows
         ]
-        rows = [{**known, **_data(r, r.share, peak)} for known, r in zip(names, self.rows, strict=True)]
-        totals = [{"operators": list(t.operators), "calls": t.calls, **_data(t, t.share, peak)} for t in self.by_operators()]
+        totals = [{"operators": list(t.operators), "calls": t.calls, **_data(t, peak)} for t in self.by_operators()]
         return {
             "latency_seconds": self.latency,
             "kernel_seconds": self.seconds,
@@ -297,15 +298,9 @@ class Profile:
         return "\n".join([*lines, *([] if peak is None else [peak_text(peak)]), *([saved] if saved else []), total])
 
 
-def _data(work: Work, share: float, peak: Peak | None) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "seconds": work.seconds,
-        "share": share,
-        "flops": work.flops,
-        "done_flops": work.done_flops,
-        "bytes": work.bytes,
-    }
-    found |= {"gflops": work.gflops, "gbytes": work.gbytes}
+def _data(work: Work, peak: Peak | None) -> dict[str, Any]:
+    names = ("seconds", "share", "flops", "done_flops", "bytes", "gflops", "gbytes")
+    found: dict[str, Any] = {name: getattr(work, name) for name in names}
     if peak is not None:
         compute, memory = work.shares(peak)
         found |= {"of_f32": compute, "of_memory": memory, "of_peak": work.roof(peak), "bound": work.bound(peak)}

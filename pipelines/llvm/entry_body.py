@@ -110,8 +110,7 @@ class EntryBody(SizeText):
             value = self.value(f"llvm.extractvalue {found}[{i + 1}] : {type_}")
             if i < self.entry.memory:
                 value = self.value(f"llvm.ptrtoint {value} : !llvm.ptr to i64")
-            at = self.value(f"llvm.getelementptr {place}[{i}] : (!llvm.ptr) -> !llvm.ptr, i64")
-            self.lines.append(f"  llvm.store {value}, {at} : i64, !llvm.ptr")
+            self.store(value, place, i)
         return self.value(f"llvm.extractvalue {found}[0] : {type_}")
 
 

@@ -20,6 +20,7 @@ from relayc.dialects.functions import Names, extend_signature, symbol_name
 from relayc.dialects.mlir import func, gpu, ir
 from relayc.dialects.operations import element_bytes, find_operations, walk
 from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.mlir_text import stored_word
 from relayc.pipelines.llvm.bare_pointers import UNBOUNDED, give_bare_pointers
 from relayc.pipelines.llvm.tables import Strings
 from relayc.pipelines.targets.cuda.driver_calls import DRIVER_CALLS, LAUNCH, SWIZZLES, data_type, tensor_map_text
@@ -243,14 +244,11 @@ def _launcher(op: ir.Operation) -> str:
     number, *are_maps = LAUNCHER.of(op)
     count = len(are_maps)
     sizes = [f"%n{i}" for i in range(_DIMENSIONS)]
-    stores = [
-        f"  %v{i} = llvm.getelementptr %values[{i}] : (!llvm.ptr) -> !llvm.ptr, i64\n"
-        f"  llvm.store %a{i}, %v{i} : i64, !llvm.ptr\n"
-        f"  %p{i} = llvm.getelementptr %places[{i}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr\n"
+    stores = []
+    for i, is_map in enumerate(are_maps):
+        stores.append(stored_word(f"%a{i}", "%values", i))
         # Of a map the driver takes the bytes themselves, of which the argument is the address.
-        + (f"  llvm.store %a{i}, %p{i} : i64, !llvm.ptr" if is_map else f"  llvm.store %v{i}, %p{i} : !llvm.ptr, !llvm.ptr")
-        for i, is_map in enumerate(are_maps)
-    ]
+        stores.append(stored_word(f"%a{i}", "%places", i) if is_map else stored_word(f"%values_at{i}", "%places", i, "!llvm.ptr"))
     return _LAUNCHER.format(
         name=str(ir.FlatSymbolRefAttr.get(symbol_name(op), op.context))[1:],
         sizes=", ".join(f"{name}: i64" for name in sizes),

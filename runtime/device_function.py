@@ -298,7 +298,8 @@ class DeviceFunction(Function):
 
     def _new_outputs(self, call: "_Call", targets: Sequence[Value] | None = None) -> list[tvm_ffi.Tensor]:
         """The outputs of a call whose sizes are known before it: new tensors where there is no tensor among the targets."""
-        known = zip(call.shapes.outputs, self._shapes.outputs, targets or [None] * len(call.shapes.outputs), strict=True)
+        wanted: Sequence[Value | None] = targets or [None] * len(call.shapes.outputs)
+        known = zip(call.shapes.outputs, self._shapes.outputs, wanted, strict=True)
         return [
             target if isinstance(target, tvm_ffi.Tensor) else self._kind.empty(call.index, shape, spec.dtype)
             for (shape, _, _), spec, target in known

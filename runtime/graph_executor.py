@@ -31,7 +31,8 @@ from relayc.runtime.timing import BenchmarkResult, evaluator, timed
 
 def _given(key: int | str | None, value: Any, others: Mapping[str, Any]) -> dict[int | str, Any]:
     """The values that a call sets, by name or number."""
-    return {**({} if key is None else {key: value}), **others}
+    found: dict[int | str, Any] = {} if key is None else {key: value}
+    return found | dict(others)
 
 
 def create(graph_json_str: str, libmod: Any, device: Device | str = "cpu") -> "GraphExecutor":

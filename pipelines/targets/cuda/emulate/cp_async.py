@@ -5,8 +5,6 @@ before it is read, therefore gives wrong numbers in emulation, as it may on the 
 start, and again at the wait.
 """
 
-from collections.abc import Sequence
-
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.mlir_text import mlir_texts
@@ -27,7 +25,7 @@ _CHECKED_TEXT = _MLIR["checked"].substitute(
 
 
 @instruction("nvvm.cp.async.shared.global", waits=True)
-def copy(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
+def copy(op: ir.Operation, thread: WaitingThread) -> None:
     """Copies 4, 8 or 16 bytes; a third operand gives the number of bytes that are read, the others are zeros."""
     to, source, *there = op.operands
     size = word(ir.IntegerAttr(op.attributes["size"]).value)
@@ -35,22 +33,19 @@ def copy(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
     queue, function = thread.queue(_QUEUE), thread.function(_COPY, _TEXT)
     if not thread.checks_races:
         thread.defer(queue, function, words)
-        return []
+        return
     thread.use_shared(op, to, size, WRITES)
     site = emit.arith("shli", thread.site(op), word(_SITE_SHIFT))
     function = thread.function(_CHECKED_COPY, _CHECKED_TEXT)
     thread.defer(queue, function, [*words, thread.block, emit.arith("ori", site, thread.linear)])
-    return []
 
 
 @instruction("nvvm.cp.async.commit.group", waits=True)
-def commit(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
+def commit(op: ir.Operation, thread: WaitingThread) -> None:
     thread.commit(thread.queue(_QUEUE))
-    return []
 
 
 @instruction("nvvm.cp.async.wait.group", waits=True)
-def wait(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
+def wait(op: ir.Operation, thread: WaitingThread) -> None:
     """Waits for all groups except the last n; copies that are not yet in a group stay in flight."""
     thread.deliver(thread.queue(_QUEUE), keep=ir.IntegerAttr(op.attributes["n"]).value)
-    return []

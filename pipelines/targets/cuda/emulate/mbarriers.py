@@ -32,11 +32,10 @@ _HAS_ENDED_TEXT = _MLIR["has_ended"].substitute(has_ended=_HAS_ENDED, parity_shi
 
 
 @instruction("nvvm.mbarrier.init", waits=True)
-def init(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
+def init(op: ir.Operation, thread: WaitingThread) -> None:
     barrier, count = op.operands
     arrivals = to_word(count)
     store_word(emit.arith("ori", arrivals, emit.arith("shli", arrivals, word(_COUNT_SHIFT))), barrier)
-    return []
 
 
 @instruction("nvvm.mbarrier.arrive", waits=True)
@@ -49,15 +48,14 @@ def arrive(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
 
 
 @instruction("nvvm.mbarrier.arrive.expect_tx", waits=True)
-def arrive_expecting(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
+def arrive_expecting(op: ir.Operation, thread: WaitingThread) -> None:
     """One arrival, and bytes that are announced."""
     barrier, count = list(op.operands)[:2]
     call(thread.function(UPDATE, UPDATE_TEXT), [barrier, word(1), to_word(count)])
-    return []
 
 
 @instruction("nvvm.mbarrier.try_wait.parity", waits=True)
-def wait(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
+def wait(op: ir.Operation, thread: WaitingThread) -> None:
     """Until the phase of a parity has ended."""
     barrier, parity = list(op.operands)[:2]
     function = thread.function(_HAS_ENDED, _HAS_ENDED_TEXT)
@@ -66,7 +64,6 @@ def wait(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
         return call(function, [barrier, parity], [ir.IntegerType.get_signless(1)])
 
     poll_until(op, thread, has_ended)
-    return []
 
 
 def poll_until(op: ir.Operation, thread: WaitingThread, condition: Callable[[], ir.Value]) -> None:

@@ -41,7 +41,7 @@ def special_register(op: ir.Operation, thread: Thread) -> Sequence[ir.Value]:
     "nvvm.nanosleep",
     "nvvm.prefetch",
     "nvvm.setmaxregister",
+    "nvvm.wgmma.fence.aligned",
 )
-def nothing(op: ir.Operation, thread: Thread) -> Sequence[ir.Value]:
+def nothing(op: ir.Operation, thread: Thread) -> None:
     """Fences and hints: memory is seen in the order in which threads run."""
-    return []

@@ -4,8 +4,6 @@ A copy is executed as late as possible: when no thread can continue without it, 
 reads the data without waiting therefore reads the old data.
 """
 
-from collections.abc import Sequence
-
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.mlir_text import constants, loaded_word, mlir_texts
@@ -32,7 +30,7 @@ _LINE_TEXT = _MLIR["line"].substitute(line=_LINE, permuted=PERMUTED)
 
 
 @instruction("nvvm.cp.async.bulk.tensor.shared.cluster.global", waits=True)
-def copy_box(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
+def copy_box(op: ir.Operation, thread: WaitingThread) -> None:
     """The box of a tensor, or pixels of one of four dimensions, in lines of 128 bytes that are permuted."""
     counts = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
     rank, offset_count = counts[2], counts[4]
@@ -53,7 +51,6 @@ def copy_box(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
         name, text = "__relayc_cuda.tma.pixels", _pixels_text
     function = thread.function(name, text(name, rank) + UPDATE_TEXT + _LINE_TEXT + PERMUTED_TEXT)
     thread.defer(thread.queue(COPIES, per="block"), function, [to, tensor_map, barrier, *words])
-    return []
 
 
 def _pair(low: ir.Value, high: ir.Value, bits: int) -> ir.Value:

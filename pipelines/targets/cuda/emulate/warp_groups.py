@@ -293,18 +293,12 @@ def _note(thread: WaitingThread) -> ir.Value:
 
 
 @instruction("nvvm.wgmma.commit.group.sync.aligned", waits=True)
-def commit(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
+def commit(op: ir.Operation, thread: WaitingThread) -> None:
     thread.commit(thread.queue(_QUEUE))
-    return []
-
-
-@instruction("nvvm.wgmma.fence.aligned")
-def fence(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
-    return []
 
 
 @instruction("nvvm.wgmma.wait.group.sync.aligned", waits=True)
-def wait(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
+def wait(op: ir.Operation, thread: WaitingThread) -> None:
     """All threads of the group meet: others may run, and issue copies, between the products and their end."""
     number = emit.arith("addi", emit.arith("shrui", thread.linear, word(_GROUP_SHIFT)), word(_FIRST_BARRIER))
     thread.wait_for_block(op, number, word(_GROUP))
@@ -312,4 +306,3 @@ def wait(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
     thread.deliver(thread.queue(_QUEUE), keep=ir.IntegerAttr(op.attributes["group"]).value)
     note = _note(thread)
     poll_until(op, thread, lambda: emit.compare("eq", load_word(note), word(0)))
-    return []

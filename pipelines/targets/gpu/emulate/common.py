@@ -48,9 +48,8 @@ def cast_memory_space(op: ir.Operation, thread: Thread) -> Sequence[ir.Value]:
 
 
 @instruction("gpu.barrier", waits=True)
-def barrier(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
+def barrier(op: ir.Operation, thread: WaitingThread) -> None:
     thread.wait_for_block(op, uniform=True)
-    return []
 
 
 @instruction("gpu.shuffle", waits=True)

@@ -35,7 +35,7 @@ def emulate_instructions(root: ir.Operation, thread: Thread) -> None:
         if known is None:
             raise ValueError(f"kernel {thread.kernel} at {op.location}: expected operations that the emulation knows, found {op.name}")
         with ir.InsertionPoint(op), op.location:
-            values = known.emulate(op, thread)
+            values = known.emulate(op, thread) or []
         for result, value in zip(op.results, values, strict=True):
             result.replace_all_uses_with(value)
         op.erase()

@@ -1,21 +1,20 @@
 """Instructions of GPUs by name: what the emulation does in their place.
 
 An instruction is a function that emits, at the ambient insertion point, what the operation does on the CPU, and gives the values of its
-results. It stands in the registry under the names of its operations, and comes in with the module that defines it (for NVIDIA:
-pipelines.targets.cuda.emulate). There are four sorts, and an example of each:
+results, if it has any. It stands in the registry under the names of its operations, and comes in with the module that defines it (for
+NVIDIA: pipelines.targets.cuda.emulate). There are four sorts, and an example of each:
 
 1. What a thread does alone. It runs in every kernel:
 
        @instruction("nvvm.fence.proxy", "nvvm.fence.mbarrier.init")
        def fence(op, thread):
-           return []
+           pass
 
 2. What makes a thread wait for others. Its kernels run as coroutines (see thread.WaitingThread):
 
        @instruction("gpu.barrier", waits=True)
        def barrier(op, thread):
            thread.wait_for_block(op, uniform=True)
-           return []
 
 3. What the lanes of a warp do together: each leaves its operands, waits for the others, and computes its own results of what they all left.
    After `exchange` every lane of `mask` has left its values, and the lanes go on in their order: what the first of them writes to memory
@@ -34,7 +33,6 @@ pipelines.targets.cuda.emulate). There are four sorts, and an example of each:
        def copy(op, thread):
            queue = thread.queue("cp.async")
            thread.defer(queue, thread.function("copy_16", TEXT), [to, source, bytes])
-           return []
 
        @instruction("nvvm.cp.async.commit.group", waits=True)
        def commit(op, thread):
@@ -54,8 +52,8 @@ from typing import Any
 
 from relayc.dialects.mlir import ir
 
-Emulation = Callable[[ir.Operation, Any], Sequence[ir.Value]]
-"""Emits the effect of an operation for a thread (a thread.Thread); returns the values of its results."""
+Emulation = Callable[[ir.Operation, Any], Sequence[ir.Value] | None]
+"""Emits the effect of an operation for a thread (a thread.Thread); returns the values of its results, nothing where it has none."""
 
 
 @dataclass(frozen=True)

@@ -157,8 +157,7 @@ class _Function:
     def _launch_one(self, operations: Sequence[ir.Operation]) -> None:
         """A launch of one thread."""
         with ir.InsertionPoint(operations[-1]), launch([1], 1):
-            end = _marker()
-        self._fill(end, operations)
+            _move_here(operations)
 
     def _launch_threads(self, op: ir.Operation, threads: Threads) -> None:
         """A launch with a thread for each iteration of loops."""
@@ -172,13 +171,10 @@ class _Function:
             return
         with ir.InsertionPoint(op), launch([ceil_div(total, BLOCK)], BLOCK) as made:
             linear = emit.materialize(Index.of(made.block[0]) * BLOCK + made.thread)
-            inside = scf.IfOp(emit.compare("slt", linear, emit.index_constant(total)))
-        with ir.InsertionPoint(inside.then_block):
-            _place(threads, linear)
-            end = _marker()
-            emit.yield_values([])
-        self._fill(end, threads.body)
-        self.homes |= {buffer: _Home(total, linear, inside.then_block) for buffer in threads.private}
+            with emit.if_all([emit.compare("slt", linear, emit.index_constant(total))]):
+                self.homes |= {buffer: _Home(total, linear, ir.InsertionPoint.current.block) for buffer in threads.private}
+                _place(threads, linear)
+                _move_here(threads.body)
         op.erase()
 
     def _launch_scan(self, op: ir.Operation, threads: Threads, scan: Scan, lines: Size) -> None:
@@ -215,14 +211,6 @@ class _Function:
                     copy_operations(threads.body[:-1], values)
                     emit_total(scan, made, BLOCK, part, values)
         op.erase()
-
-    @staticmethod
-    def _fill(end: ir.Operation, operations: Sequence[ir.Operation]) -> None:
-        """Moves operations to a marker, which is erased; loops in them become sequential."""
-        for op in operations:
-            op.move_before(end)
-            serial_loops(op)
-        end.erase()
 
     # ---- temporaries
 
@@ -274,11 +262,10 @@ class _Function:
 
 
 def _move_here(operations: Sequence[ir.Operation]) -> None:
-    """Moves operations to the ambient insertion point."""
-    end = _marker()
+    """Moves operations to the ambient insertion point; loops in them become sequential."""
     for op in operations:
-        op.move_before(end)
-    end.erase()
+        ir.InsertionPoint.current.insert(op.detach_from_parent())
+        serial_loops(op)
 
 
 def _place(threads: Threads, number: ir.Value) -> None:
@@ -317,9 +304,3 @@ def _resolve_dims(function: func.FuncOp) -> None:
         if given is not None and source.type.shape[position] == dynamic:
             op.results[0].replace_all_uses_with(list(owner.operation.operands)[given + len(number)])
             op.erase()
-
-
-def _marker() -> ir.Operation:
-    """A placeholder operation."""
-    index = ir.IndexType.get()
-    return ir.Operation.create("arith.constant", results=[index], attributes={"value": ir.IntegerAttr.get(index, 0)})

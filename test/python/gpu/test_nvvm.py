@@ -11,7 +11,7 @@ from relayc.dialects.discardable import SMALL
 from relayc.dialects.functions import symbol_name
 from relayc.dialects.mlir import func, ir, make_context
 from relayc.pipelines.targets.cuda.device.errors import DeviceCodeError
-from relayc.pipelines.targets.cuda.device.threads import _NUMBERS, _shuffle
+from relayc.pipelines.targets.cuda.device.threads import _NUMBERS, _number, _position, _shuffle
 from relayc.pipelines.targets.cuda.emulate.mbarriers import UPDATE
 from relayc.pipelines.targets.gpu.emulate import emulate_kernels
 from relayc.pipelines.targets.gpu.outline import outline_launches
@@ -379,7 +379,7 @@ def test_where_a_thread_is():
 
     def lower(op: ir.Operation) -> None:
         if op.name in _NUMBERS and (block := next(blocks)) is not None:
-            op.results[0].replace_all_uses_with(_NUMBERS[op.name](op, block or None))
+            op.results[0].replace_all_uses_with(_number(op, _position(block or None)))
 
     emulated(changed(text, lower))["k"](y)
     everywhere = np.stack(np.meshgrid(*map(np.arange, (10, 12, 6)), indexing="ij"), -1)

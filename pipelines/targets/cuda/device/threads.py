@@ -7,10 +7,13 @@ from relayc.dialects.operations import constant_of, find_operations, keyword_of
 from relayc.pipelines.emission import emit
 from relayc.pipelines.targets.cuda.architectures import WARP
 from relayc.pipelines.targets.cuda.device.errors import DeviceCodeError, place_of
+from relayc.pipelines.targets.gpu.positions import AXES, NUMBERS, Position, linear_thread, number_of
 
 Block = tuple[int, int, int] | None
 
 _AXES = "xyz"
+_NUMBERS = {f"gpu.{name}" for name in (*AXES, *NUMBERS)}
+"""Operations that say where a thread is."""
 _ALL_LANES = -1
 _LANE_BITS = 8
 """Position of the segment of lanes in the last operand of shfl.sync (PTX ISA, "shfl.sync")."""
@@ -26,10 +29,12 @@ def lower_thread_operations(function: ir.Operation, block: Block) -> None:
       DeviceCodeError: an operation that kernels do not support.
     """
     found = find_operations(function, lambda op: op.name.startswith("gpu.") and op.name != "gpu.func")
+    with ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]), function.location:
+        position = _position(block)
     for op in found:
         with ir.InsertionPoint(op), op.location:
             if op.name in _NUMBERS:
-                op.results[0].replace_all_uses_with(_NUMBERS[op.name](op, block))
+                op.results[0].replace_all_uses_with(_number(op, position))
             elif op.name == "gpu.barrier":
                 emit.create("nvvm.barrier", [], [], {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0])})
             elif op.name == "gpu.shuffle":
@@ -49,55 +54,18 @@ def _special(register: str, end: int | None = None) -> ir.Value:
     return emit.create("arith.index_castui", [ir.IndexType.get()], [value])
 
 
-def _axis(op: ir.Operation) -> int:
-    return _AXES.index(keyword_of(op, "dimension"))
+def _position(block: Block) -> Position:
+    """Where a thread is, at the ambient insertion point. What a kernel does not use of it is erased with other dead code."""
+    sizes = [_special(f"ntid.{axis}") for axis in _AXES] if block is None else list(map(emit.index_constant, block))
+    ends = block or [None] * len(_AXES)
+    thread_id = [emit.index_constant(0) if end == 1 else _special(f"tid.{axis}", end) for axis, end in zip(_AXES, ends, strict=True)]
+    grid, block_id = ([_special(f"{register}.{axis}") for axis in _AXES] for register in ("nctaid", "ctaid"))
+    return Position(grid, sizes, block_id, thread_id, linear_thread(sizes, thread_id))
 
 
-def _thread(axis: int, block: Block) -> ir.Value:
-    if block is not None and block[axis] == 1:
-        return emit.index_constant(0)
-    return _special(f"tid.{_AXES[axis]}", None if block is None else block[axis])
-
-
-def _block_size(axis: int, block: Block) -> ir.Value:
-    return _special(f"ntid.{_AXES[axis]}") if block is None else emit.index_constant(block[axis])
-
-
-def _block_number(axis: int) -> ir.Value:
-    return _special(f"ctaid.{_AXES[axis]}")
-
-
-def _global_number(op: ir.Operation, block: Block) -> ir.Value:
-    axis = _axis(op)
-    first = emit.arith("muli", _block_number(axis), _block_size(axis, block))
-    return emit.arith("addi", first, _thread(axis, block))
-
-
-def _in_block(block: Block) -> ir.Value:
-    """The number of a thread in its block, over all axes."""
-    y, z = (_thread(axis, block) for axis in (1, 2))
-    rows = emit.arith("addi", emit.arith("muli", z, _block_size(1, block)), y)
-    return emit.arith("addi", emit.arith("muli", rows, _block_size(0, block)), _thread(0, block))
-
-
-def _warps(block: Block) -> ir.Value:
-    x, y, z = (_block_size(axis, block) for axis in range(3))
-    threads = emit.arith("muli", emit.arith("muli", x, y), z)
-    return emit.arith("ceildivui", threads, emit.index_constant(WARP))
-
-
-_NUMBERS: dict[str, Callable[[ir.Operation, Block], ir.Value]] = {
-    "gpu.thread_id": lambda op, block: _thread(_axis(op), block),
-    "gpu.block_id": lambda op, block: _block_number(_axis(op)),
-    "gpu.block_dim": lambda op, block: _block_size(_axis(op), block),
-    "gpu.grid_dim": lambda op, block: _special(f"nctaid.{_AXES[_axis(op)]}"),
-    "gpu.global_id": _global_number,
-    "gpu.lane_id": lambda op, block: _special("laneid", WARP),
-    "gpu.subgroup_id": lambda op, block: emit.arith("divui", _in_block(block), emit.index_constant(WARP)),
-    "gpu.num_subgroups": lambda op, block: _warps(block),
-    "gpu.subgroup_size": lambda op, block: emit.index_constant(WARP),
-}
-"""What gives a number of type index."""
+def _number(op: ir.Operation, at: Position) -> ir.Value:
+    """What an operation gives that is a number of a thread: its lane is in a register."""
+    return _special("laneid", WARP) if op.name == "gpu.lane_id" else number_of(op, at)
 
 
 # ---- shuffles ---------------------------------------------------------------------------------------------------------------------

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
-from relayc.pipelines.targets.gpu.emulate.positions import AXES, NUMBERS
 from relayc.pipelines.targets.gpu.emulate.registry import instruction
 from relayc.pipelines.targets.gpu.emulate.thread import Thread
+from relayc.pipelines.targets.gpu.positions import AXES, NUMBERS
 
 _PREFIX = "nvvm.read.ptx.sreg."
 _NAMES = {

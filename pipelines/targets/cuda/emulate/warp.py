@@ -8,9 +8,9 @@ from relayc.dialects.operations import keyword_of
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Var
 from relayc.pipelines.targets.gpu.emulate.pointers import i64, to_word, word
-from relayc.pipelines.targets.gpu.emulate.positions import WARP
 from relayc.pipelines.targets.gpu.emulate.registry import instruction
 from relayc.pipelines.targets.gpu.emulate.thread import WaitingThread, WarpExchange
+from relayc.pipelines.targets.gpu.positions import WARP
 
 
 @instruction("nvvm.shfl.sync", waits=True)

@@ -2,31 +2,20 @@
 
 from collections.abc import Sequence
 
-from relayc.dialects.mlir import gpu, ir
+from relayc.dialects.mlir import ir
 from relayc.dialects.operations import keyword_of
 from relayc.pipelines.emission import emit
 from relayc.pipelines.targets.gpu.emulate.pointers import to_word, word
-from relayc.pipelines.targets.gpu.emulate.positions import AXES, NUMBERS
 from relayc.pipelines.targets.gpu.emulate.registry import instruction
 from relayc.pipelines.targets.gpu.emulate.thread import Thread, WaitingThread
+from relayc.pipelines.targets.gpu.positions import AXES, NUMBERS, number_of
 
 # ---- where a thread is
 
 
-def _axis(op: ir.Operation) -> int:
-    return gpu.Dimension[keyword_of(op, "dimension")].value
-
-
 @instruction(*[f"gpu.{name}" for name in [*AXES, *NUMBERS]])
 def number(op: ir.Operation, thread: Thread) -> Sequence[ir.Value]:
-    name = op.name.removeprefix("gpu.")
-    return [AXES[name](thread.position)[_axis(op)] if name in AXES else NUMBERS[name](thread.position)]
-
-
-@instruction("gpu.global_id")
-def global_id(op: ir.Operation, thread: Thread) -> Sequence[ir.Value]:
-    axis, at = _axis(op), thread.position
-    return [emit.arith("addi", emit.arith("muli", at.block_id[axis], at.block[axis]), at.thread_id[axis])]
+    return [number_of(op, thread.position)]
 
 
 # ---- memory

@@ -30,10 +30,10 @@ from relayc.pipelines.targets.gpu.emulate.pointers import (
     to_word,
     word,
 )
-from relayc.pipelines.targets.gpu.emulate.positions import WARP, Position, block_of, product
 from relayc.pipelines.targets.gpu.emulate.races import Use, check_uses
 from relayc.pipelines.targets.gpu.emulate.sites import Sites
 from relayc.pipelines.targets.gpu.emulate.thread import WaitingThread
+from relayc.pipelines.targets.gpu.positions import WARP, Position, block_of, product
 
 WORKERS = 64
 """Tasks of a grid at most: enough for the cores of a machine that tests run on, and few enough for the memory of each."""

@@ -8,8 +8,8 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Var
 from relayc.pipelines.targets.gpu.emulate.instructions import emulate_instructions
 from relayc.pipelines.targets.gpu.emulate.kernel import EmulatedKernel, local_memory
-from relayc.pipelines.targets.gpu.emulate.positions import Position, block_of, linear_thread, product
 from relayc.pipelines.targets.gpu.emulate.thread import Thread
+from relayc.pipelines.targets.gpu.positions import Position, block_of, linear_thread, product
 
 
 def run_in_loops(kernel: EmulatedKernel, name: str) -> None:

@@ -14,8 +14,8 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.targets.gpu.emulate import memory
 from relayc.pipelines.targets.gpu.emulate.memory import BlockMemory
 from relayc.pipelines.targets.gpu.emulate.pointers import at, call, i64, load, load_word, pointer_type, store, store_word, to_word, word
-from relayc.pipelines.targets.gpu.emulate.positions import WARP, Position
 from relayc.pipelines.targets.gpu.emulate.scheduler import DEFER, DELIVER, DELIVER_ALL, QUEUE_BYTES, QUEUE_HEADER_BYTES, USE
+from relayc.pipelines.targets.gpu.positions import WARP, Position
 
 SUSPEND = "__relayc_gpu.suspend"
 """Function whose calls mark the points where a coroutine suspends and resumes."""

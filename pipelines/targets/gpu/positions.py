@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from relayc.dialects.mlir import ir
+from relayc.dialects.mlir import gpu, ir
+from relayc.dialects.operations import keyword_of
 from relayc.pipelines.emission import emit
 
 WARP = 32
@@ -37,6 +38,10 @@ AXES: Mapping[str, Callable[[Position], Sequence[ir.Value]]] = {
     "block_id": lambda at: at.block_id,
     "block_dim": lambda at: at.block,
     "grid_dim": lambda at: at.grid,
+    "global_id": lambda at: [
+        emit.arith("addi", emit.arith("muli", number, size), thread)
+        for number, size, thread in zip(at.block_id, at.block, at.thread_id, strict=True)
+    ],
 }
 """The numbers of a position that have an axis, by the names of the gpu dialect."""
 
@@ -47,6 +52,12 @@ NUMBERS: Mapping[str, Callable[[Position], ir.Value]] = {
     "num_subgroups": lambda at: emit.arith("ceildivui", product(at.block), emit.index_constant(WARP)),
 }
 """The other ones."""
+
+
+def number_of(op: ir.Operation, at: Position) -> ir.Value:
+    """What an operation of the gpu dialect gives: one of AXES, or of NUMBERS."""
+    name = op.name.removeprefix("gpu.")
+    return AXES[name](at)[gpu.Dimension[keyword_of(op, "dimension")].value] if name in AXES else NUMBERS[name](at)
 
 
 def linear_thread(block: Sequence[ir.Value], thread_id: Sequence[ir.Value]) -> ir.Value:

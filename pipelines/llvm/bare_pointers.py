@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from relayc.dialects.discardable import HEAP
 from relayc.dialects.functions import signature_of, symbols_of
-from relayc.dialects.mlir import arith, func, ir
+from relayc.dialects.mlir import arith, func, ir, memref
 from relayc.pipelines.emission import emit
 from relayc.runtime.artifact import ALIGNMENT
 
@@ -73,8 +73,8 @@ def _retype(value: ir.Value) -> None:
 
 def _without_size(view: ir.Operation) -> None:
     with ir.InsertionPoint(view), view.location:
-        made = ir.Operation.create("memref.view", results=[_static(view.results[0].type)], operands=list(view.operands)[:2])
-    view.results[0].replace_all_uses_with(made.results[0])
+        made = memref.ViewOp(_static(view.results[0].type), *list(view.operands)[:2], [])
+    view.results[0].replace_all_uses_with(made.result)
     view.erase()
 
 
@@ -83,24 +83,18 @@ def _cast(alloc: ir.Operation) -> None:
     result = alloc.results[0]
     uses = list(result.uses)
     with ir.InsertionPoint.after(alloc), alloc.location:
-        made = ir.Operation.create("memref.cast", results=[_static(result.type)], operands=[result])
+        made = memref.CastOp(_static(result.type), result)
     for use in uses:
-        use.owner.operation.operands[use.operand_number] = made.results[0]
+        use.owner.operation.operands[use.operand_number] = made.result
 
 
 def _unbounded(view: ir.Operation) -> None:
     """A memref.reinterpret_cast to a flat buffer, and the memref.cast that drops the explicit layout."""
     type_ = _static(view.results[0].type)
     strided = ir.MemRefType.get([UNBOUNDED], type_.element_type, ir.StridedLayoutAttr.get(0, [1]))
-    attributes = {
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0, 0]),
-        "static_offsets": ir.DenseI64ArrayAttr.get([0]),
-        "static_sizes": ir.DenseI64ArrayAttr.get([UNBOUNDED]),
-        "static_strides": ir.DenseI64ArrayAttr.get([1]),
-    }
     with ir.InsertionPoint(view), view.location:
-        made = ir.Operation.create("memref.reinterpret_cast", results=[strided], operands=[view.operands[0]], attributes=attributes)
-    view.results[0].replace_all_uses_with(made.results[0])
+        made = memref.ReinterpretCastOp(strided, view.operands[0], [], [], [], [0], [UNBOUNDED], [1])
+    view.results[0].replace_all_uses_with(made.result)
     view.erase()
 
 

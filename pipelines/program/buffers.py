@@ -471,13 +471,7 @@ def _reshaped(buffer: Value, type_: ir.MemRefType, elements: Size) -> Value:
     if buffer.type == type_:
         return buffer
     strides = strides_of(type_.shape)
-    operands = [buffer] if type_.has_static_shape else [buffer, size_value(elements)]
-    attributes = {
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, len(operands) - 1, 0]),
-        "static_offsets": ir.DenseI64ArrayAttr.get([0]),
-        "static_sizes": ir.DenseI64ArrayAttr.get(list(type_.shape)),
-        "static_strides": ir.DenseI64ArrayAttr.get(strides),
-    }
+    sizes = [] if type_.has_static_shape else [size_value(elements)]
     strided = ir.MemRefType.get(list(type_.shape), type_.element_type, ir.StridedLayoutAttr.get(0, strides))
-    view = emit.create("memref.reinterpret_cast", [strided], operands, attributes)
-    return emit.create("memref.cast", [type_], [view])
+    view = memref.ReinterpretCastOp(strided, buffer, [], sizes, [], [0], list(type_.shape), strides)
+    return memref.CastOp(type_, view).result

@@ -12,7 +12,7 @@ tanh, sin and cos always become arithmetic (llvm.expand_math), as all functions 
 import math as pymath
 from collections.abc import Callable
 
-from relayc.dialects.mlir import ir
+from relayc.dialects.mlir import ir, llvm
 from relayc.dialects.operations import find_operations
 from relayc.pipelines.emission import emit
 
@@ -42,8 +42,7 @@ def _instruction(intrinsic: str) -> Callable[[ir.Value], ir.Value]:
     """An intrinsic of NVPTX on each element."""
 
     def call(value: ir.Value) -> ir.Value:
-        segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0]), "op_bundle_sizes": ir.DenseI32ArrayAttr.get([])}
-        return emit.create("llvm.call_intrinsic", [value.type], [value], {"intrin": ir.StringAttr.get(intrinsic), **segments})
+        return llvm.CallIntrinsicOp(value.type, intrinsic, [value], [], []).results_
 
     def each(value: ir.Value) -> ir.Value:
         type_ = value.type

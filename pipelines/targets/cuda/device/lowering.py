@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from relayc.dialects.discardable import BLOCK_THREADS, DYNAMIC_SHARED, STATIC_SHARED
 from relayc.dialects.functions import signature_of, symbol_name
-from relayc.dialects.mlir import func, ir, memref
+from relayc.dialects.mlir import func, ir, llvm, memref
 from relayc.dialects.operations import find_operations, walk
 from relayc.pipelines.context.upstream import run_upstream
 from relayc.pipelines.llvm.bare_pointers import give_bare_pointers
@@ -194,8 +194,7 @@ def _order_atomics(function: ir.Operation) -> None:
         is_count = isinstance(op.results[0].type, ir.IntegerType) and next(iter(op.results[0].uses), None) is not None
         if is_count and str(op.operands[0].type) != f"!llvm.ptr<{SPACE}>":
             for place in (ir.InsertionPoint(op), ir.InsertionPoint.after(op)):
-                fence = {"syncscope": device, "ordering": ir.Attribute.parse(_ACQUIRE_RELEASE)}
-                ir.Operation.create("llvm.fence", attributes=fence, ip=place, loc=op.location)
+                llvm.FenceOp(ir.Attribute.parse(_ACQUIRE_RELEASE), syncscope="device", ip=place, loc=op.location)
 
 
 def _dynamic(variable: ir.Operation) -> ir.Operation:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from relayc.dialects.functions import retype, symbol_name
-from relayc.dialects.mlir import ir
+from relayc.dialects.mlir import ir, memref
 from relayc.dialects.operations import element_bytes
 from relayc.pipelines.emission import emit
 from relayc.pipelines.targets.cuda.architectures import STATIC_SHARED_BYTES
@@ -61,14 +61,14 @@ def place_shared(function: ir.Operation, block: ir.Block, count: int, most: int)
             symbol = f"{name}_shared_{i}"
             _global(function, symbol, _flat(argument.type), alignment(argument.type))
             with ir.InsertionPoint.at_block_begin(block), function.location:
-                argument.replace_all_uses_with(_get_global(symbol, _flat(argument.type)))
+                argument.replace_all_uses_with(memref.GetGlobalOp(_flat(argument.type), symbol).result)
         made = SharedMemory(total)
     else:
         made = SharedMemory(0, total, f"{name}_shared")
         whole = ir.MemRefType.get([total], ir.IntegerType.get_signless(8), memory_space=_integer(SPACE))
         _global(function, made.symbol, whole, MOST_ALIGNMENT)
         with ir.InsertionPoint.at_block_begin(block), function.location:
-            memory = _get_global(made.symbol, whole)
+            memory = memref.GetGlobalOp(whole, made.symbol).result
             for argument, offset in zip(shared, offsets, strict=True):
                 part = emit.create("memref.view", [_flat(argument.type)], [memory, emit.index_constant(offset)])
                 argument.replace_all_uses_with(part)
@@ -130,21 +130,9 @@ def _replace_private(argument: ir.BlockArgument, block: ir.Block) -> None:
     type_ = argument.type
     with ir.InsertionPoint.at_block_begin(block), ir.Location.unknown():
         plain = ir.MemRefType.get(type_.shape, type_.element_type, type_.layout)
-        segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0])}
-        argument.replace_all_uses_with(emit.create("memref.alloca", [plain], [], segments))
+        argument.replace_all_uses_with(memref.AllocaOp(plain, [], []).result)
 
 
 def _global(function: ir.Operation, symbol: str, type_: ir.MemRefType, bytes_: int) -> None:
-    attributes = {
-        "sym_name": ir.StringAttr.get(symbol),
-        "sym_visibility": ir.StringAttr.get("private"),
-        "type": ir.TypeAttr.get(type_),
-        "initial_value": ir.UnitAttr.get(),
-        "alignment": _integer(bytes_),
-    }
     with ir.InsertionPoint(function), function.location:
-        ir.Operation.create("memref.global", attributes=attributes)
-
-
-def _get_global(symbol: str, type_: ir.MemRefType) -> ir.Value:
-    return emit.create("memref.get_global", [type_], [], {"name": ir.FlatSymbolRefAttr.get(symbol)})
+        memref.GlobalOp(symbol, type_, sym_visibility="private", initial_value=ir.UnitAttr.get(), alignment=bytes_)

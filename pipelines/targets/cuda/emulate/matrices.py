@@ -12,7 +12,7 @@ not guarantee this: it may add several products before it rounds.
 import re
 from collections.abc import Sequence
 
-from relayc.dialects.mlir import ir
+from relayc.dialects.mlir import func, ir
 from relayc.dialects.operations import keyword_of
 from relayc.pipelines.emission import emit
 from relayc.pipelines.targets.gpu.emulate.pointers import at, load, word
@@ -75,10 +75,7 @@ def multiply_add(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
     ]
     name = f"__relayc_cuda.mma.{a}.{b}"
     function = thread.function(name, _multiply_add_text(name, a, b))
-    results = [v.type for v in sums]
-    call = ir.Operation.create(
-        "func.call", results=results, operands=[*pointers, *sums], attributes={"callee": ir.FlatSymbolRefAttr.get(function)}
-    )
+    call = func.CallOp([v.type for v in sums], ir.FlatSymbolRefAttr.get(function), [*pointers, *sums])
     return [emit.struct(op.results[0].type, list(call.results))]
 
 

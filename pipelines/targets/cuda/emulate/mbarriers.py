@@ -13,7 +13,7 @@ bytes that were announced and that no copy brings: who waits for it is stuck, wh
 
 from collections.abc import Callable, Sequence
 
-from relayc.dialects.mlir import ir, scf
+from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.mlir_text import mlir_texts
 from relayc.pipelines.targets.gpu.emulate.pointers import call, store_word, to_word, word
@@ -68,12 +68,10 @@ def wait(op: ir.Operation, thread: WaitingThread) -> None:
 
 def poll_until(op: ir.Operation, thread: WaitingThread, condition: Callable[[], ir.Value]) -> None:
     """Lets others run until a condition holds, which a function emits."""
-    loop = scf.WhileOp([], [])
-    before, after = loop.before.blocks.append(), loop.after.blocks.append()
-    with ir.InsertionPoint(before):
+
+    def goes_on(_: Sequence[ir.Value]) -> ir.Value:
         holds = condition()
         thread.poll(op, holds)
-        again = emit.arith("xori", holds, emit.number(1, holds.type))
-        ir.Operation.create("scf.condition", operands=[again])
-    with ir.InsertionPoint(after):
-        emit.yield_values([])
+        return emit.arith("xori", holds, emit.number(1, holds.type))
+
+    emit.repeat_while([], goes_on, lambda carried: carried)

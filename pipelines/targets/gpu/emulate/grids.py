@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from relayc.dialects.discardable import HEAP, SMALL
 from relayc.dialects.functions import Names
-from relayc.dialects.mlir import func, ir
+from relayc.dialects.mlir import func, ir, memref
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Var
 from relayc.pipelines.llvm.bare_pointers import UNBOUNDED
@@ -189,8 +189,9 @@ def _view(memory_: ir.Value, offset: int, type_: ir.Type) -> ir.Value:
 def _heap(size: ir.Value) -> ir.Value:
     """Bytes of the heap, at a cache line."""
     type_ = ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], ir.IntegerType.get_signless(8))
-    segments = ir.DenseI32ArrayAttr.get([1, 0])
-    return emit.create("memref.alloc", [type_], [size], {"operandSegmentSizes": segments, **HEAP.entry()})
+    made = memref.AllocOp(type_, [size], [])
+    HEAP.mark(made.operation)
+    return made.result
 
 
 def _aligned(size: int) -> tuple[ir.Value, ir.Value]:

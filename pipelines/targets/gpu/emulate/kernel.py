@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from relayc.dialects.functions import signature_of, symbol_name
-from relayc.dialects.mlir import func, ir
+from relayc.dialects.mlir import func, ir, memref
 from relayc.pipelines.emission import emit
 from relayc.pipelines.tir.values.buffers import LINE
 
@@ -68,8 +68,4 @@ class EmulatedKernel:
 
 def local_memory(type_: ir.Type) -> ir.Value:
     """A buffer on the stack, at a cache line."""
-    attributes = {
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),
-        "alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), LINE),
-    }
-    return emit.create("memref.alloca", [type_], [], attributes)
+    return memref.AllocaOp(type_, [], [], alignment=LINE).result

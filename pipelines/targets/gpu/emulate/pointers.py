@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from relayc.dialects.mlir import ir
+from relayc.dialects.mlir import ir, llvm
 from relayc.pipelines.emission import emit
 
 _DYNAMIC = -(1 << 31)
@@ -28,22 +28,18 @@ def at(base: ir.Value, offset: int | ir.Value) -> ir.Value:
         return base
     if isinstance(offset, int) and offset >= -_DYNAMIC:
         offset = word(offset)
-    constant, operands = (offset, [base]) if isinstance(offset, int) else (_DYNAMIC, [base, offset])
-    attributes = {
-        "rawConstantIndices": ir.DenseI32ArrayAttr.get([constant]),
-        "elem_type": ir.TypeAttr.get(ir.IntegerType.get_signless(8)),
-    }
-    return emit.create("llvm.getelementptr", [base.type], operands, attributes)
+    constant, operands = (offset, []) if isinstance(offset, int) else (_DYNAMIC, [offset])
+    return llvm.GEPOp(base.type, base, operands, [constant], ir.IntegerType.get_signless(8), 0).res
 
 
 def load(address: ir.Value, type_: ir.Type) -> ir.Value:
     """A value of a type that LLVM has, from memory; addresses need not be aligned to it."""
-    return emit.create("llvm.load", [type_], [address], _unaligned())
+    return llvm.LoadOp(type_, address, alignment=1).res
 
 
 def store(value: ir.Value, address: ir.Value) -> None:
     """Writes a value of a type that LLVM has."""
-    emit.create("llvm.store", [], [value, address], _unaligned())
+    llvm.StoreOp(value, address, alignment=1)
 
 
 def load_word(address: ir.Value) -> ir.Value:
@@ -55,12 +51,10 @@ def store_word(value: ir.Value, address: ir.Value) -> None:
     emit.create("llvm.store", [], [value, address])
 
 
-def _unaligned() -> dict[str, ir.Attribute]:
-    return {"alignment": ir.IntegerAttr.get(i64(), 1)}
-
-
-def to_word(value: ir.Value) -> ir.Value:
-    """An index, an integer of at most 64 bits (without sign) or an address as i64."""
+def to_word(value: ir.Value | int) -> ir.Value:
+    """A constant, an index, an integer of at most 64 bits (without sign) or an address as i64."""
+    if isinstance(value, int):
+        return word(value)
     type_ = value.type
     if isinstance(type_, ir.IndexType):
         return emit.create("arith.index_cast", [i64()], [value])

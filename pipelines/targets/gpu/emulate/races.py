@@ -10,6 +10,7 @@ prevent may not be found, but what is found is a race.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from relayc.dialects.mlir import ir, memref
 from relayc.dialects.operations import element_bytes, find_operations
@@ -87,10 +88,7 @@ def _bytes(op: ir.Operation) -> int:
     """Bytes transferred by an operation."""
     type_ = op.results[0].type if len(op.results) else op.operands[0].type
     if isinstance(type_, ir.VectorType):
-        count = 1
-        for extent in type_.shape:
-            count *= extent
-        return count * element_bytes(type_.element_type)
+        return prod(type_.shape) * element_bytes(type_.element_type)
     return element_bytes(type_) if hasattr(type_, "width") or isinstance(type_, ir.IndexType) else 8
 
 

@@ -15,7 +15,7 @@ from relayc.pipelines.targets.gpu.emulate import memory
 from relayc.pipelines.targets.gpu.emulate.memory import BlockMemory
 from relayc.pipelines.targets.gpu.emulate.pointers import at, call, i64, load, load_word, pointer_type, store, store_word, to_word, word
 from relayc.pipelines.targets.gpu.emulate.scheduler import DEFER, DELIVER, DELIVER_ALL, QUEUE_BYTES, QUEUE_HEADER_BYTES, USE
-from relayc.pipelines.targets.gpu.positions import WARP, Position
+from relayc.pipelines.targets.gpu.positions import WARP, Position, product
 
 SUSPEND = "__relayc_gpu.suspend"
 """Function whose calls mark the points where a coroutine suspends and resumes."""
@@ -118,13 +118,11 @@ class WaitingThread(Thread):
           uniform: whether all threads must arrive at the same operation.
         """
         self.arrive(barrier, threads)
-        number = word(barrier) if isinstance(barrier, int) else to_word(barrier)
-        self.wait(op, memory.BARRIER | (memory.UNIFORM if uniform else 0), number)
+        self.wait(op, memory.BARRIER | (memory.UNIFORM if uniform else 0), to_word(barrier))
 
     def arrive(self, barrier: int | ir.Value, threads: ir.Value | None = None) -> None:
         """Arrives at a barrier of the block without waiting."""
-        number = word(barrier) if isinstance(barrier, int) else to_word(barrier)
-        place = at(self.block, emit.arith("addi", emit.arith("muli", number, word(16)), word(memory.BARRIERS)))
+        place = at(self.block, emit.arith("addi", emit.arith("muli", to_word(barrier), word(16)), word(memory.BARRIERS)))
         store_word(emit.arith("addi", load_word(place), word(1)), place)
         store_word(self.threads if threads is None else threads, at(place, 8))
 
@@ -157,9 +155,7 @@ class WaitingThread(Thread):
           kind: READS, WRITES, or ATOMIC for both.
         """
         if self.checks_races:
-            site = self.site(op)
-            count = word(bytes_) if isinstance(bytes_, int) else to_word(bytes_)
-            call(USE, [self.block, self.linear, address, count, site, word(kind)])
+            call(USE, [self.block, self.linear, address, to_word(bytes_), self.site(op), word(kind)])
 
     def site(self, op: ir.Operation) -> ir.Value:
         """The number under which errors name an operation that is being emulated, an i64."""
@@ -201,8 +197,7 @@ class WaitingThread(Thread):
     @property
     def threads(self) -> ir.Value:
         """How many threads its block has, an i64."""
-        x, y, z = self.position.block
-        return to_word(emit.arith("muli", emit.arith("muli", x, y), z))
+        return to_word(product(self.position.block))
 
     # ---- memory, functions, and what comes later
 
@@ -251,7 +246,7 @@ class WaitingThread(Thread):
         if keep is None:
             call(DELIVER_ALL, [queue])
         else:
-            call(DELIVER, [queue, word(keep) if isinstance(keep, int) else to_word(keep)])
+            call(DELIVER, [queue, to_word(keep)])
 
     # ---- the end
 

@@ -318,7 +318,7 @@ def test_what_no_block_can_have_is_refused(threads, shared, message):
 def test_a_block_may_have_so_much_shared_memory():
     with make_context(), ir.Location.unknown():
         found = memory.BlockMemory("k", [ir.MemRefType.get([65536], ir.F32Type.get())], 64)
-    assert (found.shared, found.shared_bytes) == ([0], 262144)
+    assert (found.shared, found.dynamic) == ([0], 262144)
 
 
 def test_operations_that_errors_name():

@@ -244,11 +244,13 @@ def _launcher(op: ir.Operation) -> str:
     number, *are_maps = LAUNCHER.of(op)
     count = len(are_maps)
     sizes = [f"%n{i}" for i in range(_DIMENSIONS)]
-    stores = []
-    for i, is_map in enumerate(are_maps):
-        stores.append(stored_word(f"%a{i}", "%values", i))
+    stores = [
+        f"{stored_word(f'%a{i}', '%values', i)}\n"
+        f"  %p{i} = llvm.getelementptr %places[{i}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr\n"
         # Of a map the driver takes the bytes themselves, of which the argument is the address.
-        stores.append(stored_word(f"%a{i}", "%places", i) if is_map else stored_word(f"%values_at{i}", "%places", i, "!llvm.ptr"))
+        + (f"  llvm.store %a{i}, %p{i} : i64, !llvm.ptr" if is_map else f"  llvm.store %values_at{i}, %p{i} : !llvm.ptr, !llvm.ptr")
+        for i, is_map in enumerate(are_maps)
+    ]
     return _LAUNCHER.format(
         name=str(ir.FlatSymbolRefAttr.get(symbol_name(op), op.context))[1:],
         sizes=", ".join(f"{name}: i64" for name in sizes),

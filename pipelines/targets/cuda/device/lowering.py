@@ -110,11 +110,11 @@ def _take_out(kernel: ir.Operation, device: ir.Module, facts: LaunchFacts | None
         kernel.regions[0].blocks[0].append_to(function.regions[0])
     kernel.erase()
     body, count = function.regions[0].blocks[0], len(signature.inputs)
+    lower_thread_operations(function, block_size)
     for alloca in walk(function, memref.AllocaOp):
         # In a loop it would be memory of a size that ptxas does not know.
         alloca.operation.move_before(body.operations[0])
     shared = place_shared(function, body, count, target.shared_bytes)
-    lower_thread_operations(function, block_size)
     arguments = [a.type for a in body.arguments]
     function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(arguments, []))
     for i, type_ in enumerate(arguments):

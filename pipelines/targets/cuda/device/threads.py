@@ -56,10 +56,10 @@ def _special(register: str, end: int | None = None) -> ir.Value:
 
 def _position(block: Block) -> Position:
     """Where a thread is, at the ambient insertion point. What a kernel does not use of it is erased with other dead code."""
+    block_id, grid = ([_special(f"{register}.{axis}") for axis in _AXES] for register in ("ctaid", "nctaid"))
     sizes = [_special(f"ntid.{axis}") for axis in _AXES] if block is None else list(map(emit.index_constant, block))
     ends = block or [None] * len(_AXES)
     thread_id = [emit.index_constant(0) if end == 1 else _special(f"tid.{axis}", end) for axis, end in zip(_AXES, ends, strict=True)]
-    grid, block_id = ([_special(f"{register}.{axis}") for axis in _AXES] for register in ("nctaid", "ctaid"))
     return Position(grid, sizes, block_id, thread_id, linear_thread(sizes, thread_id))
 
 

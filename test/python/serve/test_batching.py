@@ -69,6 +69,12 @@ def test_a_batch_has_at_most_max_batch_size_rows_and_a_larger_request_runs_alone
     assert sorted(shape[0] for shape in worker.shapes) == [1, 2, 3, 6]
 
 
+def test_a_batch_that_the_next_request_does_not_fit_waits_for_no_others() -> None:
+    worker = Doubler()
+    run_all(worker, Limits(max_batch_size=4, max_batch_time=60, timeout=10), rows(3), rows(4))
+    assert worker.shapes == [(3, 3), (4, 3)]
+
+
 def test_requests_that_wait_for_a_worker_are_joined_meanwhile() -> None:
     worker = Doubler(seconds=0.05)
     run_all(worker, Limits(max_batch_size=2, max_batch_time=0.0), *(rows(1) for _ in range(6)))

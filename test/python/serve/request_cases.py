@@ -186,6 +186,21 @@ def test_a_model_of_the_repository_has_the_settings_of_the_command_and_its_own(t
     ]
 
 
+def test_a_repository_is_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for name, what in (("file", "a file"), ("other", "none")):
+        with pytest.raises(ValueError, match=f"{tmp_path / name}: expected a folder of models, found {what}"):
+            asyncio.run(Repository(str(tmp_path / name)).list())
+
+
+def test_a_setting_that_mlserver_refuses_is_shown_with_its_file(tmp_path: Path) -> None:
+    (tmp_path / "m").mkdir()
+    file = tmp_path / "m" / "model-settings.json"
+    file.write_text(json.dumps({"max_batch_size": "many"}))
+    with pytest.raises(ValueError, match=f"(?s)^{file}: .*max_batch_size.*'many'"):
+        asyncio.run(Repository(str(tmp_path)).list())
+
+
 @pytest.mark.parametrize(
     ("file", "options", "expected"),
     [

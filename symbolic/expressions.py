@@ -1,11 +1,9 @@
 """Expressions over symbols: arithmetic, text, and queries."""
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import ClassVar, Protocol, TypeAlias, TypeVar
-
-Found = TypeVar("Found")
+from typing import ClassVar, Protocol, TypeAlias
 
 
 class Undecided(Exception):
@@ -89,6 +87,8 @@ Terms: TypeAlias = dict[Monomial, int]
 class Knowledge(Protocol):
     """The known facts about symbols (`ranges.Ranges`), used to compare and normalise expressions."""
 
+    memo: dict[object, object]
+
     def bound(self, dim: "Dim", upper: bool) -> int:
         """An inclusive bound of an expression."""
 
@@ -97,9 +97,6 @@ class Knowledge(Protocol):
 
     def quotient(self, num: "Size", den: "Size") -> "Size":
         """floor(num / den) in normal form; den > 0."""
-
-    def once(self, key: Hashable, make: "Callable[[], Found]") -> "Found":
-        """The result of `make` while these facts are known, made once for a key."""
 
 
 class Dim:

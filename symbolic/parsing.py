@@ -25,7 +25,10 @@ def is_name(text: str) -> bool:
 
 def parse(text: str) -> Size:
     """The size that a text describes. Raises ValueError for a text that is not an expression of sizes."""
-    return known().once(("parse", text), lambda: symbol(text) if is_name(text) else _parse(text))
+    memo, key = known().memo, ("parse", text)
+    if key not in memo:
+        memo[key] = symbol(text) if is_name(text) else _parse(text)
+    return memo[key]  # type: ignore[return-value] # what was put there
 
 
 def _parse(text: str) -> Size:

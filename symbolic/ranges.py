@@ -1,14 +1,13 @@
 """The known ranges of symbols, and the bounds of expressions that follow from them."""
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from relayc.symbolic.division import quotient
-from relayc.symbolic.expressions import Atom, Dim, Extreme, Floor, Found, Monomial, Size, Terms, bound, bounds, symbols_of
+from relayc.symbolic.expressions import Atom, Dim, Extreme, Floor, Monomial, Size, Terms, bound, bounds, symbols_of
 from relayc.symbolic.values import evaluate
 
 FAR = (1 << 31) - 1
@@ -29,33 +28,23 @@ class Range:
         return max(self.low, min(self.high, self.hint))
 
 
-_REMEMBERED = 1 << 14
-"""Results of each kind that a Ranges caches."""
+_REMEMBERED = 1 << 16
+"""Expressions for which a Ranges caches results."""
 
 
 class Ranges(Mapping[str, Range]):
-    """The ranges of symbols by name; the default range applies to all other symbols. `with ranges:` activates them for this thread.
-
-    Attributes:
-      bound: an inclusive bound of an expression: the upper or the lower one.
-      atom_bounds: inclusive bounds of an atom.
-      is_positive: whether a size is above 0, or at least 0 if not `strict`: True for all values of its symbols, False for none, None if
-        neither is proved.
-      quotient: floor(num / den) in normal form, of which one is an expression; den > 0.
-      times: the k for which an atom is at most k times a coarser division: 4 for (n + 1)//2 and (n + 7)//8. None if there is none.
-      shifted: a monomial as a sum of products of what its atoms are above their least values: their atoms, coefficients and largest values.
-    """
+    """The ranges of symbols by name; the default range applies to all other symbols. `with ranges:` activates them for this thread."""
 
     def __init__(self, ranges: Mapping[str, Range] | None = None) -> None:
         self._ranges = dict(ranges or {})
-        remembered = lru_cache(maxsize=_REMEMBERED)
-        self.bound: Callable[[Dim, bool], int] = remembered(lambda dim, upper: _bound_of(dim, self, upper))
-        self.atom_bounds: Callable[[Atom], tuple[int, int]] = remembered(lambda atom: _atom_bounds(atom, self))
-        self.is_positive: Callable[[Size, bool], bool | None] = remembered(self._is_positive)
-        self.quotient: Callable[[Size, Size], Size] = remembered(quotient)
-        self.times: Callable[[Atom, Floor], int | None] = remembered(_times)
-        self.shifted: Callable[[Monomial], list[tuple[Monomial, int, int]]] = remembered(self._shifted)
-        self._memo: dict[Hashable, Any] = {}
+        self._atoms: dict[Atom, tuple[int, int]] = {}
+        self._bounds: dict[tuple[Dim, bool], int] = {}
+        self._positive: dict[tuple[Size, bool], bool | None] = {}
+        self._quotients: dict[tuple[Size, Size], Size] = {}
+        self._times: dict[tuple[Atom, Floor], int | None] = {}
+        self._shifted: dict[Monomial, list[tuple[Monomial, int, int]]] = {}
+        self.memo: dict[object, object] = {}
+        """Cache of results under these ranges. Results of a program may refer to it, because both are freed together."""
 
     def __getitem__(self, name: str) -> Range:
         return self._ranges[name]
@@ -70,32 +59,70 @@ class Ranges(Mapping[str, Range]):
         """The known range of a symbol."""
         return self._ranges.get(name, _DEFAULT)
 
-    def once(self, key: Hashable, make: Callable[[], Found]) -> Found:
-        """The result of `make` under these ranges, made once for a key. It may refer to the ranges, because both are freed together."""
-        if key not in self._memo:
-            if len(self._memo) >= _REMEMBERED:
-                self._memo.clear()
-            self._memo[key] = make()
-        return self._memo[key]
+    def bound(self, dim: Dim, upper: bool) -> int:
+        """An inclusive bound of an expression."""
+        found = self._bounds.get((dim, upper))
+        if found is None:
+            self.trim()
+            found = self._bounds[dim, upper] = _bound_of(dim, self, upper)
+        return found
 
-    def _is_positive(self, size: Size, strict: bool) -> bool | None:
+    def atom_bounds(self, atom: Atom) -> tuple[int, int]:
+        """Inclusive bounds of an atom."""
+        found = self._atoms.get(atom)
+        if found is None:
+            found = self._atoms[atom] = _atom_bounds(atom, self)
+        return found
+
+    def is_positive(self, size: Size, strict: bool) -> bool | None:
+        """Whether a size is above 0, or at least 0 if not `strict`: True for all values of its symbols, False for none, None if neither is
+        proved."""
         if isinstance(size, int):
             return size > 0 if strict else size >= 0
-        # A statement that fails for all samples needs no proof.
-        samples = self._samples(size)
-        if min(samples) + (not strict) > 0 and self.bound(size, False) + (not strict) > 0:
-            return True
-        return False if max(samples) - strict < 0 and self.bound(size, True) - strict < 0 else None
+        if (size, strict) not in self._positive:
+            self.trim()
+            # A statement that fails for all samples needs no proof.
+            samples = self._samples(size)
+            least, most = min(samples), max(samples)
+            holds: bool | None = None
+            if least + (not strict) > 0 and self.bound(size, False) + (not strict) > 0:
+                holds = True
+            elif most - strict < 0 and self.bound(size, True) - strict < 0:
+                holds = False
+            self._positive[size, strict] = holds
+        return self._positive[size, strict]
 
-    def _shifted(self, m: Monomial) -> list[tuple[Monomial, int, int]]:
-        parts: dict[Monomial, tuple[int, int]] = {(): (1, 1)}
-        for atom in m:
-            low, high = self.atom_bounds(atom)
-            grown = {(*part, atom): (value, most * (high - low)) for part, (value, most) in parts.items()}
-            for part, (value, most) in parts.items() if low else ():
-                grown[part] = grown.get(part, (0, most))[0] + value * low, most
-            parts = grown
-        return [(part, value, most) for part, (value, most) in parts.items()]
+    def quotient(self, num: Size, den: Size) -> Size:
+        """floor(num / den) in normal form, of which one is an expression; den > 0."""
+        key = num, den
+        found = self._quotients.get(key)
+        if found is None:
+            self.trim()
+            found = self._quotients[key] = quotient(num, den)
+        return found
+
+    def times(self, atom: Atom, other: Floor) -> int | None:
+        """The k for which `atom` is at most k times a coarser division: 4 for (n + 1)//2 and (n + 7)//8. None if there is none."""
+        key = atom, other
+        if key not in self._times:
+            self.trim()
+            self._times[key] = _times(atom, other)
+        return self._times[key]
+
+    def shifted(self, m: Monomial) -> list[tuple[Monomial, int, int]]:
+        """A monomial as a sum of products of what its atoms are above their least values: their atoms, coefficients and largest values."""
+        found = self._shifted.get(m)
+        if found is None:
+            self.trim()
+            parts: dict[Monomial, tuple[int, int]] = {(): (1, 1)}
+            for atom in m:
+                low, high = self.atom_bounds(atom)
+                grown = {(*part, atom): (value, most * (high - low)) for part, (value, most) in parts.items()}
+                for part, (value, most) in parts.items() if low else ():
+                    grown[part] = grown.get(part, (0, most))[0] + value * low, most
+                parts = grown
+            found = self._shifted[m] = [(part, value, most) for part, (value, most) in parts.items()]
+        return found
 
     def _samples(self, dim: Dim) -> list[int]:
         """Values of an expression: for typical, least and largest symbols."""
@@ -104,6 +131,13 @@ class Ranges(Mapping[str, Range]):
         for pick in (lambda r: r.typical, lambda r: r.low, lambda r: r.high):
             found.append(evaluate(dim, {name: pick(r) for name, r in known.items()}))
         return found
+
+    def trim(self) -> None:
+        """Clears the caches if they have become large."""
+        kept: tuple[dict[Any, Any], ...] = self._atoms, self._bounds, self._positive, self._quotients, self._times, self._shifted, self.memo
+        if sum(map(len, kept)) > _REMEMBERED:
+            for found in kept:
+                found.clear()
 
     def __enter__(self) -> "Ranges":
         _HOLDING.set((*_HOLDING.get(), self))
@@ -121,6 +155,12 @@ class Ranges(Mapping[str, Range]):
     def current() -> "Ranges":
         """The active ranges."""
         return _HOLDING.get()[-1]
+
+
+_DEFAULT = Range()
+_NOTHING_KNOWN = Ranges()
+_HOLDING: ContextVar[tuple[Ranges, ...]] = ContextVar("relayc_ranges", default=(_NOTHING_KNOWN,))
+Dim.holding = _HOLDING  # type: ignore[assignment] # Ranges are what is known
 
 
 def _bound_of(dim: Dim, ranges: Ranges, upper: bool) -> int:
@@ -283,9 +323,3 @@ def guess(x: Size) -> int:
     ranges = Ranges.current()
     found = evaluate(x, {name: ranges.of(name).typical for name in symbols_of(x)})
     return found if found > 0 else max(found, min(1, bounds(x)[1]))
-
-
-_DEFAULT = Range()
-_NOTHING_KNOWN = Ranges()
-_HOLDING: ContextVar[tuple[Ranges, ...]] = ContextVar("relayc_ranges", default=(_NOTHING_KNOWN,))
-Dim.holding = _HOLDING  # type: ignore[assignment] # Ranges are what is known

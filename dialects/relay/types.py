@@ -17,9 +17,8 @@ encoding says the expressions, one text for each `?` in order: `tensor<?x768xf32
 `?`; a type without an encoding says nothing of any.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import ml_dtypes
 import numpy as np
@@ -27,8 +26,6 @@ import numpy as np
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.errors import RelayError
 from relayc.symbolic import Dim, Ranges, Size, bounds, parse, product, symbols_of
-
-Found = TypeVar("Found")
 
 _FLOATS = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
 _INTS = {
@@ -188,7 +185,14 @@ class TensorType:
     @staticmethod
     def from_mlir(type_: ir.Type) -> "TensorType":
         """Raises TypeError if `type_` is not a ranked tensor of a known element type, RelayError if it is too large for memory."""
-        return _once_in_program(type_, lambda: _parse(type_))
+        ranges = Ranges.current()
+        if not ranges.is_of_program:
+            return _parse(type_)
+        # A program has many values and few types. What an expression is may depend on what is known of its symbols.
+        found = ranges.memo.get(type_)
+        if found is None:
+            found = ranges.memo[type_] = _parse(type_)
+        return found  # type: ignore[return-value] # what was put there
 
     @staticmethod
     def of(value: ir.Value) -> "TensorType":
@@ -234,7 +238,12 @@ def ranked_type(shape: Sequence[Size | None], element: ir.Type) -> ir.RankedTens
     """The MLIR type of a tensor of a shape."""
     if all(isinstance(d, int) for d in shape):
         return ir.RankedTensorType.get(list(shape), element)
-    return _once_in_program(("tensor", tuple(shape), element), lambda: _symbolic_type(shape, element))
+    ranges, key = Ranges.current(), ("tensor", tuple(shape), element)
+    if not ranges.is_of_program:
+        return _symbolic_type(shape, element)
+    if key not in ranges.memo:
+        ranges.memo[key] = _symbolic_type(shape, element)
+    return ranges.memo[key]
 
 
 def _symbolic_type(shape: Sequence[Size | None], element: ir.Type) -> ir.RankedTensorType:
@@ -248,14 +257,12 @@ def shape_of(type_: ir.RankedTensorType) -> tuple[Size | None, ...]:
     """The shape that an MLIR type says. Raises TypeError if its encoding is not one text for each `?`, or a text is no size."""
     if type_.has_static_shape:
         return tuple(type_.shape)
-    return _once_in_program(("shape", type_), lambda: _symbolic_shape(type_))
-
-
-def _once_in_program(key: Hashable, make: Callable[[], Found]) -> Found:
-    """The result of `make`, made once in a program, which has many values and few types. What an expression is may depend on what is known
-    of its symbols; what is known without a program lasts as long as the process."""
-    ranges = Ranges.current()
-    return ranges.once(key, make) if ranges.is_of_program else make()
+    ranges, key = Ranges.current(), ("shape", type_)
+    if not ranges.is_of_program:
+        return _symbolic_shape(type_)
+    if key not in ranges.memo:
+        ranges.memo[key] = _symbolic_shape(type_)
+    return ranges.memo[key]  # type: ignore[return-value] # what was put there
 
 
 def _symbolic_shape(type_: ir.RankedTensorType) -> tuple[Size | None, ...]:

@@ -25,6 +25,11 @@ ANNOTATION = "tensor_intrin"
 """Annotation of a block: the name of the intrinsic to which it is lowered."""
 
 
+def _as_it_is(position: Index) -> Index:
+    """The position in a buffer whose chunks are not permuted."""
+    return position
+
+
 @dataclass(frozen=True)
 class Operand:
     """The placement of a tensor of an intrinsic's description.
@@ -51,7 +56,7 @@ class Operand:
     has_room: Callable[[str, int], bool]
     lines: "Lines | None" = None
     within: int = 0
-    placed: Callable[[Index], Index] = lambda at: at
+    placed: Callable[[Index], Index] = _as_it_is
 
     @property
     def element(self) -> ir.Type:

@@ -415,7 +415,7 @@ def test_numbers_of_tasks_that_differ_in_their_loops() -> None:
 )
 def test_tasks_of_queries(tiles: int, of_task: int, heads: int, expected: tuple[int, int]) -> None:
     """Eight or more of all heads, of two tiles at least: how many a head has, and the tiles of one."""
-    given: Any = SimpleNamespace(tiles=tiles, p=SimpleNamespace(tiles=of_task), outer=[2], a=SimpleNamespace(shape=(1, 1, heads)))
+    given: Any = SimpleNamespace(tiles=tiles, p=SimpleNamespace(tiles=of_task), heads=heads)
     given.blocks = ColumnAttention.blocks.fget(given)  # type: ignore[attr-defined] # a property
     assert (given.blocks, ColumnAttention.block_tiles.fget(given)) == expected  # type: ignore[attr-defined]
     given.tiles = symbol("n")

@@ -91,7 +91,8 @@ def _contracted(a: Any, b: Any, space: Sequence[int], axes: Sequence[int]) -> Ar
     rank = len(space)
     x, y = (np.reshape(v, [1] * (rank - np.ndim(v)) + list(np.shape(v))).astype(np.float64) for v in (a, b))
     neither = prod(space[d] for d in axes if x.shape[d] == y.shape[d] == 1)
-    found = np.einsum(x, range(rank), y, range(rank), [d for d in range(rank) if d not in axes], optimize=True)
+    operands: list[Any] = [x, range(rank), y, range(rank), [d for d in range(rank) if d not in axes]]
+    found = np.einsum(*operands, optimize=True)
     return np.expand_dims(found * neither, tuple(axes))
 
 

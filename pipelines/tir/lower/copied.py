@@ -92,21 +92,25 @@ def _conditions(operand: Any, steps: Sequence[Step], use: Use, wanted: str) -> I
 
 
 def _unclipped(index: Index, conditions: list[Guard]) -> Index:
-    """Removes a min(index, size - 1), or a min(max(index, 0), size - 1), where a condition ensures 0 <= index < size."""
+    """Removes a min(index, size - 1), max(index, 0), or min(max(index, 0), size - 1), where a condition ensures 0 <= index < size."""
     for var in _clips(index):
         for condition in conditions:
             last, low = condition.limit - 1, largest(condition.index, Index())
-            for inside, most in ((var.a, var.b), (var.b, var.a)):
-                is_last = equal(most, Index(last)) or equal(most, Index(maximum(last, 0)))
-                if is_last and (equal(inside, condition.index) or equal(inside, low)):
+            for inside, bound in ((var.a, var.b), (var.b, var.a)):
+                if var.kind == "max":
+                    is_clip = equal(bound, Index()) and equal(inside, condition.index)
+                else:
+                    is_last = equal(bound, Index(last)) or equal(bound, Index(maximum(last, 0)))
+                    is_clip = is_last and (equal(inside, condition.index) or equal(inside, low))
+                if is_clip:
                     return _unclipped(substitute(index, {var: condition.index}), conditions)
     return index
 
 
 def _clips(index: Index) -> Iterator[Extremal]:
-    """The minima in an index, in quotients and remainders too."""
+    """The minima and maxima in an index, in quotients and remainders too."""
     for var in index.terms:
-        if isinstance(var, Extremal) and var.kind == "min":
+        if isinstance(var, Extremal):
             yield var
         elif isinstance(var, Divided):
             yield from _clips(var.index)

@@ -284,6 +284,21 @@ def test_tiles_are_no_larger_than_the_product():
         assert (int(tile["rows"]), int(tile["columns"])) == (min(rows, 64), min(columns, 64))
 
 
+def test_lines_of_several_taps_are_copied_together():
+    """Where channels are fewer than a chunk, or no multiple of one, as neighbouring taps follow each other; and where only the start of a
+    line is padded."""
+    cases = []
+    for channels, taps, pads in ((12, 2, 0), (4, 3, 1), (8, 3, 1)):
+        x, w = values((2, 8, 8, channels), "float16"), values((16, channels, taps, taps), "float16", seed=1)
+        attrs = {"strides": (2, 2), "padding": (pads,) * 4, "data_layout": "NHWC", "out_dtype": "float32"}
+        padded = np.pad(x.transpose(0, 3, 1, 2).astype(np.float64), [(0, 0), (0, 0), (pads, pads), (pads, pads)])
+        sums = convolve(padded, w.astype(np.float64), (2, 2), (1, 1), (0, 0, 0, 0), 1).transpose(0, 2, 3, 1)
+        sizes = convolve(np.abs(padded), np.abs(w.astype(np.float64)), (2, 2), (1, 1), (0, 0, 0, 0), 1).transpose(0, 2, 3, 1)
+        body = lambda x, w, attrs=attrs: build("nn.conv2d", x, w, **attrs)  # noqa: E731
+        cases.append(Case(f"{channels} channels", body, [x, Const(w)], sums, channels * taps**2 * 2.0**-23 * sizes))
+    run(cases, "mma", MMA)
+
+
 def test_numbers_are_fitted():
     """Numbers that a block cannot have become the nearest that it can."""
     run([matrix_product(20, 33, 40, dtype="float16")], "mma", {"rows": 9, "columns": 100, "unit_rows": 64, "unit_columns": 3, "depth": 99})

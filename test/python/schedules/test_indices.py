@@ -211,6 +211,17 @@ def test_a_quotient_and_a_remainder_are_their_dividend_only_with_the_divisor_as_
         assert equal(folded(kept), kept)
 
 
+def test_divisions_of_a_quotient_are_one_division() -> None:
+    """c (i // c % d) + i % c is i % (c d), and i // c // d is i // (c d); not with other factors or dividends."""
+    index = Index.of(VARS["k"]) * 3 + VARS["j"]
+    quotient, rest = divide(index, 12)
+    (high, low), (whole, part) = divide(quotient, 2), divide(index, 24)
+    assert equal(folded(low * 12 + rest), part) and equal(folded(low * 36 + rest * 3 + 1), part * 3 + 1)
+    assert equal(folded(high * 24 + low * 12 + rest), index) and equal(folded(high * 5), whole * 5)
+    for kept in (low * 6 + rest, low * 12 - rest, low * 12 + divide(index + 1, 12)[1], low * 12):
+        assert equal(folded(kept), kept)
+
+
 NUMPY: dict[str, Callable] = {
     "arith.addf": np.add,
     "arith.mulf": np.multiply,

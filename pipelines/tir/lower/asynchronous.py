@@ -12,7 +12,7 @@ from relayc.pipelines.tir.gpu.copies import GLOBAL, SHARED, copy_asynchronously,
 from relayc.pipelines.tir.lower.bodies import Bodies, Memory, State
 from relayc.pipelines.tir.lower.copied import read_copy
 from relayc.pipelines.tir.lower.storage import Use
-from relayc.pipelines.tir.tree.indices import folded, substitute
+from relayc.pipelines.tir.tree.indices import substitute, together
 from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.values import nest
 from relayc.symbolic import Size, proves
@@ -72,7 +72,7 @@ def _start(use: Use, bodies: Bodies, state: State, buffer: ir.Value, indices: tu
     if not isinstance(storage, Memory):
         raise ScheduleError(f"{use.block}: {_WANTED}, found one of a buffer in registers")
     local = [substitute(i, use.point) - low for i, low in zip(indices, storage.lows, strict=True)]
-    offset = bodies.placed(storage, bodies.at(folded(weighted(local, storage.strides)), state.point))
+    offset = bodies.placed(storage, bodies.at(together(weighted(local, storage.strides)), state.point))
     lane = bodies.evaluator.lane
     start = offset.without(lane)
     if width > 1 and (offset.coefficient(lane) != 1 or start.has_vector()):

@@ -75,24 +75,34 @@ def _divided_by_parts(index: Index, divisor: Size) -> tuple[Index, Index] | None
 
 
 def folded(index: Index) -> Index:
-    """Replaces divisor * quotient + remainder of the same division by its dividend, and puts divisions of a quotient together:
-    c (i // c % d) + i % c is i % (c d), and i // c // d is i // (c d)."""
+    """Replaces divisor * quotient + remainder of the same division by its dividend."""
+    for var, factor in index.terms.items():
+        if isinstance(var, Divided) and var.kind == REMAINDER:
+            quotient, whole = Divided(QUOTIENT, var.index, var.divisor), factor * var.divisor
+            if quotient in index.terms and index.terms[quotient] == whole:
+                return folded(index - Index(0, {var: factor, quotient: whole}) + var.index * factor)
+    return index
+
+
+def together(index: Index) -> Index:
+    """A folded index with divisions of a quotient as one division: c (i // c % d) + i % c is i % (c d), and i // c // d is i // (c d)."""
+    index = folded(index)
     for var, factor in index.terms.items():
         if not isinstance(var, Divided):
             continue
         if var.kind == QUOTIENT:
             inner = next(iter(var.index.terms), None)
             if isinstance(inner, Divided) and inner.kind == QUOTIENT and equal(var.index, Index.of(inner)):
-                together, _ = divide(inner.index, inner.divisor * var.divisor)
-                return folded(index - Index(0, {var: factor}) + together * factor)
+                found, _ = divide(inner.index, inner.divisor * var.divisor)
+                return together(index - Index(0, {var: factor}) + found * factor)
             continue
-        quotient, whole = Divided(QUOTIENT, var.index, var.divisor), factor * var.divisor
-        if quotient in index.terms and index.terms[quotient] == whole:
-            return folded(index - Index(0, {var: factor, quotient: whole}) + var.index * factor)
+        quotient = Index.of(Divided(QUOTIENT, var.index, var.divisor))
         for other, times in index.terms.items():
-            if isinstance(other, Divided) and other.kind == REMAINDER and times == whole and equal(other.index, Index.of(quotient)):
-                _, together = divide(var.index, var.divisor * other.divisor)
-                return folded(index - Index(0, {var: factor, other: times}) + together * factor)
+            if not isinstance(other, Divided) or other.kind != REMAINDER or times != factor * var.divisor:
+                continue
+            if equal(other.index, quotient):
+                _, found = divide(var.index, var.divisor * other.divisor)
+                return together(index - Index(0, {var: factor, other: times}) + found * factor)
     return index
 
 

@@ -28,6 +28,7 @@ from relayc.pipelines.tir.tree.indices import (
     largest,
     smallest,
     substitute,
+    together,
     variables,
     write,
 )
@@ -216,10 +217,10 @@ def test_divisions_of_a_quotient_are_one_division() -> None:
     index = Index.of(VARS["k"]) * 3 + VARS["j"]
     quotient, rest = divide(index, 12)
     (high, low), (whole, part) = divide(quotient, 2), divide(index, 24)
-    assert equal(folded(low * 12 + rest), part) and equal(folded(low * 36 + rest * 3 + 1), part * 3 + 1)
-    assert equal(folded(high * 24 + low * 12 + rest), index) and equal(folded(high * 5), whole * 5)
+    assert equal(together(low * 12 + rest), part) and equal(together(low * 36 + rest * 3 + 1), part * 3 + 1)
+    assert equal(together(high * 24 + low * 12 + rest), index) and equal(together(high * 5), whole * 5)
     for kept in (low * 6 + rest, low * 12 - rest, low * 12 + divide(index + 1, 12)[1], low * 12):
-        assert equal(folded(kept), kept)
+        assert equal(together(kept), kept)
 
 
 NUMPY: dict[str, Callable] = {

@@ -7,7 +7,7 @@ predicate has the same value for all elements of a vector.
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, weighted
-from relayc.pipelines.tir.gpu.aligned import is_multiple, store
+from relayc.pipelines.tir.gpu.aligned import is_multiple
 from relayc.pipelines.tir.gpu.copies import GLOBAL, SHARED, copy_asynchronously, pointer
 from relayc.pipelines.tir.lower.bodies import Bodies, Memory, State
 from relayc.pipelines.tir.lower.copied import read_copy
@@ -49,15 +49,12 @@ def emit_copy(use: Use, bodies: Bodies, state: State) -> None:
         copy_asynchronously(pointer(to, at, SHARED), pointer(source, begin, GLOBAL), size, there)
 
     def fill() -> None:
-        type_ = emit.vector_of(width, to.type.element_type) if width > 1 else to.type.element_type
+        element = to.type.element_type
         *outer, (_, inner) = checks
-        value = emit.number(inner, type_)
+        value = emit.number(inner, element)
         for condition, other in reversed(outer):
-            value = emit.select(condition, value, emit.number(other, type_))
-        if width > 1:
-            store(value, to, at)
-        else:
-            emit.create("memref.store", [], [value, to, emit.materialize(at)])
+            value = emit.select(condition, value, emit.number(other, element))
+        bodies.evaluator.store(value, to, at + bodies.evaluator.lane_index)
 
     there = emit.all_of([condition for condition, _ in checks]) if checks else None
     if there is None or all(value == 0 for _, value in checks):

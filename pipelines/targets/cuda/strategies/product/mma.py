@@ -7,9 +7,9 @@ from relayc.pipelines.targets.cuda.strategies.product.instructions import ROWS, 
 from relayc.pipelines.targets.cuda.strategies.product.operands import Way
 from relayc.pipelines.targets.cuda.strategies.product.problem import Problem
 from relayc.pipelines.targets.cuda.strategies.product.schedule import ProductSchedule
+from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK
 from relayc.pipelines.targets.cuda.strategies.product.tile import BlockTile
 from relayc.pipelines.tir.gpu.launch import WARP
-from relayc.pipelines.tir.gpu.swizzle import CHUNK_BYTES
 from relayc.pipelines.tir.schedule.references import BlockRV, LoopRV
 from relayc.pipelines.tir.schedule.schedule import Schedule
 from relayc.pipelines.tir.tree.layouts import map_of
@@ -26,9 +26,7 @@ class MmaSchedule(ProductSchedule):
     def __init__(self, s: Schedule, problem: Problem, tile: BlockTile, ways: Sequence[Way], instruction: Instruction) -> None:
         super().__init__(s, problem, tile, ways, tile.units * WARP, instruction.depth)
         self.instruction = instruction
-        self.is_split |= not problem.starts_at_zero  # as the sums of tensor cores do
-        types = (instruction.a, instruction.b)
-        self.types = types[0] if types[0] == types[1] else "".join(types)
+        self.is_split |= not problem.starts_at_zero  # the sums of tensor cores begin at 0
 
     def _over_threads(self, loops: Sequence[LoopRV], lanes: int) -> LoopRV:
         s = self.s
@@ -67,7 +65,7 @@ class MmaSchedule(ProductSchedule):
     def _load(self, number: int, shared: BlockRV, dimensions: int) -> None:
         s, way, bits = self.s, self.ways[number], self.instruction.bits
         line = outer = self._line(dimensions)
-        chunk_bytes = CHUNK_BYTES
+        chunk_bytes = CHUNK
         lines, name = (ROWS, self.tile.unit_columns)[number], "ab"[number]
         sizes, kind = [lines, self.step], (self.instruction.a, self.instruction.b)[number]
         if not way.along_depth:
@@ -83,4 +81,5 @@ class MmaSchedule(ProductSchedule):
         s.tensorize(s.compute_at(fragments, self.at[number])[0], f"ldmatrix_{name}_{kind}_{sizes[0]}x{sizes[1]}")
 
     def _sum(self) -> None:
-        self.s.tensorize(self.tensor, f"mma_{self.types}_{ROWS}x{self.tile.unit_columns}x{self.step}")
+        a, b = self.instruction.a, self.instruction.b
+        self.s.tensorize(self.tensor, f"mma_{a if a == b else a + b}_{ROWS}x{self.tile.unit_columns}x{self.step}")

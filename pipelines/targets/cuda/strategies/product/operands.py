@@ -73,18 +73,14 @@ def way_of(
     is_a = operand is c.a
     loops, extent = (c.rows, problem.rows) if is_a else (c.columns, problem.columns)
     in_memory = memory_of(operand.node) is not None and operand.node.element == element
-    along, across = (_widest(problem, operand, element, loops, d) if in_memory and is_asynchronous else 0 for d in (True, False))
-    if not takes_lines:
-        across = 0
+    found = [_widest(problem, operand, element, loops, d) if in_memory and is_asynchronous else 0 for d in (True, False)]
+    along, across = found if takes_lines else (found[0], 0)
     if max(along, across) < CHUNK and is_asynchronous and operand.node.element == element and can_pack(problem.kernel, operand):
         if pads:
             return _packed(problem, operand, loops, extent, element)
-        packed_along, packed_across = (_whole(n, element) for n in (problem.depth, extent))
-        if not takes_lines:
-            packed_across = 0
-        if max(packed_along, packed_across) > max(along, across):
-            copied = max(packed_along, packed_across)
-            return Way(operand, loops, extent, element, packed_along >= packed_across, copied, is_packed=True)
+        packed_along, packed_across = _whole(problem.depth, element), _whole(extent, element) if takes_lines else 0
+        if (widest := max(packed_along, packed_across)) > max(along, across):
+            return Way(operand, loops, extent, element, packed_along >= packed_across, widest, is_packed=True)
     return Way(operand, loops, extent, element, along >= across, max(along, across))
 
 

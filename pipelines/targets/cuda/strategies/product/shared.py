@@ -11,9 +11,9 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index
 from relayc.pipelines.tir.gpu.copies import SHARED, as_pointer
-from relayc.pipelines.tir.gpu.swizzle import BANK_CHUNKS
+from relayc.pipelines.tir.gpu.swizzle import BANK_CHUNKS, CHUNK_BYTES
 
-CHUNK = 16
+CHUNK = CHUNK_BYTES
 """Bytes that a thread moves at once at most."""
 
 

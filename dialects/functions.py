@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from relayc.dialects.discardable import DTYPE, NAME
 from relayc.dialects.mlir import ir
-from relayc.dialects.operations import last_operation
+from relayc.dialects.operations import has_only_values, last_operation, walk
 
 Function: TypeAlias = ir.Operation | ir.OpView
 
@@ -42,6 +42,12 @@ class Names:
         count = self._taken.get(name, 0)
         self._taken[name] = count + 1
         return self.free(f"{name}_{count}") if count else name
+
+
+def walk_functions(module: ir.Module, kind: type[ir.OpView]) -> list[ir.OpView]:
+    """All operations of a class in the functions of a module, but not in modules inside of it, such as the kernels of a GPU."""
+    functions = [op.operation for op in module.body.operations if op.operation.name == "func.func"]
+    return [op for function in functions for op in walk(function, kind)]
 
 
 def calls_others(function: Function) -> bool:
@@ -84,14 +90,24 @@ def value_names(names: Sequence[str], dtypes: Mapping[str, str] | None = None) -
     return ir.ArrayAttr.get(list(map(ir.DictAttr.get, every)))
 
 
-def retype(operation: ir.Operation, new: Callable[[ir.Type], ir.Type]) -> None:
-    """Replaces the type of every value in an operation, results and block arguments, by `new` of the type."""
+def retype(operation: ir.Operation, new: Callable[[ir.Type], ir.Type], only_buffers: bool = False) -> None:
+    """Replaces the type of every value in an operation, results and block arguments, by `new` of the type.
+
+    Args:
+      only_buffers: whether `new` changes no other types.
+    """
+    replacements: dict[ir.Type, ir.Type | None] = {}  # None: the type stays
 
     def visit(op: ir.Operation) -> ir.WalkResult:
+        if only_buffers and has_only_values(op.name):
+            return ir.WalkResult.ADVANCE
         for value in (*op.results, *(a for region in op.regions for block in region.blocks for a in block.arguments)):
-            type_ = new(value.type)
-            if type_ != value.type:
-                value.set_type(type_)
+            type_ = value.type
+            if type_ not in replacements:
+                made = new(type_)
+                replacements[type_] = None if made == type_ else made
+            if (other := replacements[type_]) is not None:
+                value.set_type(other)
         return ir.WalkResult.ADVANCE
 
     operation.walk(visit)

@@ -89,6 +89,11 @@ def users_of(value: ir.Value) -> list[ir.Operation]:
     return [use.owner.operation for use in value.uses]
 
 
+def has_only_values(name: str) -> bool:
+    """Whether operations of a name have no regions, and no buffers as results: as most operations of a kernel."""
+    return name.startswith(("arith.", "math.", "vector.")) and name != "arith.select"
+
+
 def element_bytes(type_: ir.Type) -> int:
     """Bytes an element takes in memory (index is 8)."""
     return 8 if isinstance(type_, ir.IndexType) else -(-type_.width // 8)

@@ -95,6 +95,8 @@ def ceil_div(num: Size, den: Size) -> Size:
 def exact(num: Size, den: Size) -> Size | None:
     """num / den if it is a polynomial, otherwise None: division of leading terms. A symbolic den is assumed to be nonzero."""
     if isinstance(den, int):
+        if isinstance(num, int):
+            return num // den if den and num % den == 0 else None
         terms = terms_of(num)
         return Dim.make({m: c // den for m, c in terms.items()}) if den and all(c % den == 0 for c in terms.values()) else None
     lead, factor = max(den.terms.items(), key=_leading)

@@ -11,15 +11,12 @@ from collections.abc import Sequence
 from relayc.dialects.discardable import HEAP
 from relayc.dialects.functions import signature_of, symbols_of
 from relayc.dialects.mlir import arith, func, ir, memref
+from relayc.dialects.operations import has_only_values
 from relayc.pipelines.emission import emit
 from relayc.runtime.artifact import ALIGNMENT
 
 UNBOUNDED = 1 << 40
 """Elements of a buffer of unknown size: more than any has, so that no access is out of bounds."""
-
-
-_OF_VALUES = ("arith.", "math.", "vector.")
-"""Prefixes of most operations: they have no regions, and no buffer results except arith.select."""
 
 
 def give_bare_pointers(module: ir.Module) -> None:
@@ -29,7 +26,7 @@ def give_bare_pointers(module: ir.Module) -> None:
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         name = op.name
-        if name.startswith(_OF_VALUES) and name != "arith.select":
+        if has_only_values(name):
             return ir.WalkResult.ADVANCE
         if name in ("memref.view", "memref.reinterpret_cast") and _is_unsized(op.results[0].type):
             views.append(op)

@@ -454,7 +454,8 @@ def expand_math(module: ir.Module, expansions: Mapping[str, Callable[..., Number
     """
 
     def is_expanded(op: ir.Operation) -> bool:
-        return op.name in expansions or op.name in _CONTRACTED or op.name.startswith("math.")
+        name = op.name
+        return name in expansions or name in _CONTRACTED or name.startswith("math.")
 
     with module.context:
         for op in find_operations(module.operation, is_expanded):

@@ -1,7 +1,8 @@
 """The backend of the kind cuda. What it needs of MLIR is imported when a program is compiled."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,13 +82,14 @@ class CudaBackend(Backend):
         from relayc.pipelines.targets.gpu.outline import take_kernels
 
         kernels = kernel_names(module)
-        images = self.images(module, _cuda(target)) if kernels else b""
-        take_kernels(module)
-        use_driver(module, kernels)
-        find_backend(host.kind).lower(module, host)
-        add_driver_calls(module, kernels)
-        add_packed_entries(module, {name: entry.on_device() for name, entry in entries.items()}, self.device)
-        code = dataclasses.replace(find_backend(host.kind).object_code(module, host), images=images, kernels=kernels)
+        with self.compiling(module, _cuda(target)) if kernels else nullcontext() as images:
+            take_kernels(module)
+            use_driver(module, kernels)
+            find_backend(host.kind).lower(module, host)
+            add_driver_calls(module, kernels)
+            add_packed_entries(module, {name: entry.on_device() for name, entry in entries.items()}, self.device)
+            code = find_backend(host.kind).object_code(module, host)
+            code = dataclasses.replace(code, images=b"" if images is None else images(), kernels=kernels)
         addresses, owner = device_kind(self.device).load(code, len(entries))
         return MachineCode(dict(zip(entries, addresses, strict=True)), owner, code)
 
@@ -109,11 +111,14 @@ class CudaBackend(Backend):
 
         lower_kernels(module, target)
 
-    def images(self, module: "ir.Module", target: CudaTarget) -> bytes:
-        """The kernels of a module as runtime.cuda.images keeps them."""
-        from relayc.pipelines.targets.cuda.device.code import compile_kernels
+    @contextmanager
+    def compiling(self, module: "ir.Module", target: CudaTarget) -> "Iterator[Callable[[], bytes]]":
+        """Context in which the kernels of a module are compiled. It gives a function that waits for them as runtime.cuda.images keeps
+        them; the module may be changed before."""
+        from relayc.pipelines.targets.cuda.device.code import compiling_kernels
 
-        return compile_kernels(module, target).images.to_bytes()
+        with compiling_kernels(module, target) as code:
+            yield lambda: code().images.to_bytes()
 
 
 def _cuda(target: Target) -> CudaTarget:

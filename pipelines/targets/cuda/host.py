@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from math import prod
 
 from relayc.dialects.discardable import LAUNCHER, MAP, PACKED
-from relayc.dialects.functions import Names, extend_signature, symbol_name
+from relayc.dialects.functions import Names, extend_signature, symbol_name, walk_functions
 from relayc.dialects.mlir import func, gpu, ir
-from relayc.dialects.operations import element_bytes, find_operations, walk
+from relayc.dialects.operations import element_bytes, find_operations
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.mlir_text import stored_word
 from relayc.pipelines.llvm.bare_pointers import UNBOUNDED, give_bare_pointers
@@ -37,7 +37,7 @@ _UNREADABLE = ("memref.store", "memref.copy", "vector.load", "vector.store", "ve
 
 def kernel_names(module: ir.Module) -> tuple[str, ...]:
     """The kernels that a module launches, in the order in which host code counts them."""
-    launches = walk(module.operation, gpu.LaunchFuncOp)
+    launches = walk_functions(module, gpu.LaunchFuncOp)
     return tuple(dict.fromkeys(op.kernel.value[-1] for op in launches))
 
 

@@ -53,7 +53,7 @@ def outline_launches(module: ir.Module) -> None:
 def take_kernels(module: ir.Module) -> None:
     """Takes the modules of kernels out of a module, which is then the host's alone."""
     with module.context:
-        for found in walk(module.operation, gpu.GPUModuleOp):
+        for found in [op for op in module.body.operations if isinstance(op, gpu.GPUModuleOp)]:
             found.operation.erase()
         if _CONTAINER in module.operation.attributes:
             del module.operation.attributes[_CONTAINER]

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from relayc.dialects.discardable import TENSOR_MAP
+from relayc.dialects.functions import walk_functions
 from relayc.dialects.mlir import gpu, ir
-from relayc.dialects.operations import walk
 from relayc.dialects.relay.later import TensorMap as TensorMapOp
 from relayc.pipelines.emission import emit
 
@@ -136,7 +136,7 @@ def mark_tensor_maps(module: ir.Module) -> None:
         if isinstance(op, gpu.GPUModuleOp):
             for kernel in op.operation.regions[0].blocks[0].operations:
                 kernels[ir.StringAttr(kernel.operation.attributes["sym_name"]).value] = kernel
-    for launch in walk(module.operation, gpu.LaunchFuncOp):
+    for launch in walk_functions(module, gpu.LaunchFuncOp):
         operands = list(launch.kernelOperands)
         marked = [i for i, value in enumerate(operands) if tensor_map_of(value) is not None]
         if not marked:
@@ -167,7 +167,7 @@ def word(rank: int, what: str, dimension: int = 0) -> int:
 def emulate_tensor_maps(module: ir.Module) -> None:
     """Replaces the operations that fill tensor maps by stores, in place: words as `word` gives, including the innermost stride."""
     with module.context:
-        for op in walk(module.operation, TensorMapOp):
+        for op in walk_functions(module, TensorMapOp):
             with ir.InsertionPoint(op), op.operation.location:
                 found = TensorMap.of(op)
                 if found.swizzle != SWIZZLE_BYTES:  # the swizzle of copies on the CPU

@@ -1,6 +1,6 @@
 """Recognizes blocks that are asynchronous copies: source, target and predicates."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,7 +59,7 @@ def read_copy(use: Use, wanted: str, fills: bool = False) -> Copied:
     load = steps[value].access if isinstance(value, int) else None
     if load is None or store is None:
         raise ScheduleError(f"{block}: {wanted}, found {steps[value].name if isinstance(value, int) else 'an iterator or a constant'}")
-    conditions = [condition for found in padding for condition in found.conditions]
+    conditions = {condition: largest(condition.index, Index()) for found in padding for condition in found.conditions}
     indices = tuple(_unclipped(index, conditions) for index in load.indices)
     if not set[Var]().union(*map(variables, indices)) <= set(block.vars):
         raise ScheduleError(f"{block}: {wanted}, found an index that is loaded: {', '.join(map(str, indices))}")
@@ -91,11 +91,16 @@ def _conditions(operand: Any, steps: Sequence[Step], use: Use, wanted: str) -> I
     raise ScheduleError(f"{use.block}: {wanted}, under conditions that indices are below numbers, found {found}")
 
 
-def _unclipped(index: Index, conditions: list[Guard]) -> Index:
-    """Removes a min(index, size - 1), max(index, 0), or min(max(index, 0), size - 1), where a condition ensures 0 <= index < size."""
+def _unclipped(index: Index, conditions: Mapping[Guard, Index]) -> Index:
+    """Removes a min(index, size - 1), max(index, 0), or min(max(index, 0), size - 1), where a condition ensures 0 <= index < size.
+
+    Args:
+      conditions: each with max(index, 0).
+    """
+    found: dict[Var, Index] = {}
     for var in _clips(index):
-        for condition in conditions:
-            last, low = condition.limit - 1, largest(condition.index, Index())
+        for condition, low in conditions.items():
+            last = condition.limit - 1
             for inside, bound in ((var.a, var.b), (var.b, var.a)):
                 if var.kind == "max":
                     is_clip = equal(bound, Index()) and equal(inside, condition.index)
@@ -103,8 +108,8 @@ def _unclipped(index: Index, conditions: list[Guard]) -> Index:
                     is_last = equal(bound, Index(last)) or equal(bound, Index(maximum(last, 0)))
                     is_clip = is_last and (equal(inside, condition.index) or equal(inside, low))
                 if is_clip:
-                    return _unclipped(substitute(index, {var: condition.index}), conditions)
-    return index
+                    found[var] = condition.index
+    return _unclipped(substitute(index, found), conditions) if found else index
 
 
 def _clips(index: Index) -> Iterator[Extremal]:

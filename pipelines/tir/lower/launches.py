@@ -16,7 +16,7 @@ from relayc.pipelines.tir.editing.intrinsics import Asynchronous
 from relayc.pipelines.tir.gpu import bulk_copies as bulk
 from relayc.pipelines.tir.gpu.copies import commit_copies, wait_for_copies
 from relayc.pipelines.tir.gpu.launch import barrier
-from relayc.pipelines.tir.lower.asynchronous import emit_copy
+from relayc.pipelines.tir.lower.asynchronous import AsynchronousCopy
 from relayc.pipelines.tir.lower.barriers import Barriers
 from relayc.pipelines.tir.lower.bodies import Bodies, File, Memory, State
 from relayc.pipelines.tir.lower.box_rings import FREE, PHASE, TURN, BoxRing, following
@@ -62,6 +62,7 @@ class LaunchEmission(LoopEmitter):
         super().__init__(bodies, guards, target, lambda name, state: None)
         self.barriers, self.threads, self.private, self.boxes = barriers, threads, private, boxes
         self.is_asynchronous = False
+        self._started: dict[Use, AsynchronousCopy] = {}
         self._rings: dict[Pipelined, File] = {}
         self._unfinished: list[Use] = []
         """Tensor intrinsics whose results are completed by the enclosing loop."""
@@ -335,7 +336,9 @@ class LaunchEmission(LoopEmitter):
 
     def _run_block(self, use: Use, state: State, init: Init | None, safe: bool) -> None:
         if self.is_asynchronous:
-            emit_copy(use, self.bodies, state)
+            if use not in self._started:
+                self._started[use] = AsynchronousCopy(use, self.bodies)
+            self._started[use].emit(state)
             return
         super()._run_block(use, state, init, safe)
         begun = use.tensor.intrin.asynchronous if use.tensor is not None and not use.is_start else None

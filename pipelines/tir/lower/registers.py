@@ -77,9 +77,11 @@ class Registers:
         return any(start < end and first < start + width for start, width in self.values)
 
     def _element(self, position: int) -> ir.Value:
+        if (single := self.values.get((position, 1))) is not None:
+            return single
         for (start, width), value in self.values.items():
             if start <= position < start + width:
-                return value if width == 1 else vectors.extract(value, position - start)
+                return vectors.extract(value, position - start)
         return emit.number(self.unwritten, self.element)
 
     def _clear(self, first: int, end: int) -> None:

@@ -2,8 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 
@@ -47,7 +48,17 @@ def kept_code(images: bytes, arch: str) -> DeviceCode:
 
 
 def compile_kernels(module: ir.Module, target: CudaTarget, architectures: Sequence[str] | None = None) -> DeviceCode:
-    """The device code of a module whose kernels are in the LLVM dialect (lowering.lower_kernels).
+    """The device code of a module; arguments and errors as of `compiling_kernels`."""
+    with compiling_kernels(module, target, architectures) as code:
+        return code()
+
+
+@contextmanager
+def compiling_kernels(
+    module: ir.Module, target: CudaTarget, architectures: Sequence[str] | None = None
+) -> Iterator[Callable[[], DeviceCode]]:
+    """Context in which the kernels of a module, which are in the LLVM dialect (lowering.lower_kernels), are compiled. It gives a function
+    that waits for the code; the module may be changed before.
 
     Code comes from the cache on disk if it was compiled before. Without ptxas the result is PTX only, which the driver compiles.
 
@@ -64,13 +75,14 @@ def compile_kernels(module: ir.Module, target: CudaTarget, architectures: Sequen
     for arch in archs:
         _check(arch, target)
     require_llvm()
-    texts = kernel_texts(module)
     with ThreadPoolExecutor(usable_cpus(), "relayc-ptx") as pool:
-        builds = [pool.submit(make_image, kernel.name, kernel.text, arch) for kernel in texts for arch in archs]
-        images = [build.result() for build in builds]
-    count = len(archs)
-    kernels = [_images(kernel, images[i * count : (i + 1) * count]) for i, kernel in enumerate(texts)]
-    return DeviceCode(target.arch, Images.of(kernels))
+        # The first kernels are compiled while the texts of the others are made.
+        begun = [(kernel, [pool.submit(make_image, kernel.name, kernel.text, arch) for arch in archs]) for kernel in kernel_texts(module)]
+
+        def code() -> DeviceCode:
+            return DeviceCode(target.arch, Images.of([_images(kernel, [image.result() for image in images]) for kernel, images in begun]))
+
+        yield code
 
 
 def make_image(name: str, text: str, arch: str) -> Image:

@@ -7,7 +7,7 @@ The bindings of MLIR carry a later LLVM than llvmlite does. Its text differs in 
 import math
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from relayc.dialects.functions import symbol_name
@@ -30,17 +30,15 @@ class KernelText:
     text: str
 
 
-def kernel_texts(module: ir.Module) -> list[KernelText]:
+def kernel_texts(module: ir.Module) -> Iterator[KernelText]:
     """The kernels of a module whose gpu.module is lowered (see lowering.lower_kernels), each as a separate text."""
-    found = []
     with module.context, ir.Location.unknown():
         for gpu_module in [op.operation for op in module.body.operations if op.operation.name == "gpu.module"]:
             operations = [op.operation for op in gpu_module.regions[0].blocks[0].operations]
             variables = {symbol_name(op): op for op in operations if op.name == "llvm.mlir.global"}
             for op in operations:
                 if op.name == "llvm.func":
-                    found.append(_kernel_text(op, variables))
-    return found
+                    yield _kernel_text(op, variables)
 
 
 def _kernel_text(kernel: ir.Operation, variables: Mapping[str, ir.Operation]) -> KernelText:
@@ -82,15 +80,13 @@ _SKIPPED = r'"(?:[^"\\]|\\.)*"|;.*|[%@][-\w.$]+'
 _TYPES = r"\b(?:half|bfloat|float|double|i\d+|ptr)\b"
 _NUMBERS = r"(?<![\w.%@])(?:[-+]?(?:inf|qnan|s?nan\(0x[0-9A-Fa-f]+\))(?!\w)|[-+]?\d+\.\d+(?:e[-+]?\d+)?|f0x[0-9A-Fa-f]+)"
 _TOKEN = re.compile(rf"(?P<skipped>{_SKIPPED})|(?P<type>{_TYPES})|(?P<number>{_NUMBERS})")
+_MAY_HAVE_LITERALS = re.compile(r"\d\.\d|f0x|inf|nan").search
 
 
 def readable(text: str) -> str:
     """LLVM text with literals that all versions of LLVM read, and without the lines that name a machine."""
-    lines = []
-    for line in text.splitlines():
-        if not line.startswith("target "):
-            lines.append(_with_literals(line))
-    return "\n".join(lines)
+    lines = (line for line in text.splitlines() if not line.startswith("target "))
+    return "\n".join(_with_literals(line) if _MAY_HAVE_LITERALS(line) else line for line in lines)
 
 
 def _with_literals(line: str) -> str:

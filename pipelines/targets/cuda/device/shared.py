@@ -86,7 +86,7 @@ def number_spaces(operation: ir.Operation) -> None:
         space = _space(type_)
         return ir.MemRefType.get(type_.shape, type_.element_type, type_.layout, _integer(space) if space else None)
 
-    retype(operation, new)
+    retype(operation, new, only_buffers=True)
 
 
 def alignment(type_: ir.MemRefType) -> int:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from relayc.dialects.discardable import SMALL
-from relayc.dialects.functions import Names, extend_signature, retype, symbol_name
+from relayc.dialects.functions import Names, extend_signature, retype, symbol_name, walk_functions
 from relayc.dialects.mlir import func, gpu, ir
-from relayc.dialects.operations import find_operations, innermost_around, last_operation, walk
+from relayc.dialects.operations import find_operations, innermost_around, last_operation
 from relayc.pipelines.emission import emit
 from relayc.pipelines.targets.gpu.emulate import common, scheduler  # noqa: F401 (`common` registers its instructions)
 from relayc.pipelines.targets.gpu.emulate.errors import error_text
@@ -53,7 +53,7 @@ class _Emulation:
             _forget_alignment(gpu_module)
             for kernel, used in zip(kernels, uses, strict=True):
                 self.emulated[symbol_name(gpu_module), symbol_name(kernel)] = self.kernel(EmulatedKernel(kernel), gpu_module, used)
-        for launch in walk(self.module.operation, gpu.LaunchFuncOp):
+        for launch in walk_functions(self.module, gpu.LaunchFuncOp):
             callee = tuple(launch.kernel.value)
             if callee in self.emulated:
                 self.call(launch, self.emulated[callee])

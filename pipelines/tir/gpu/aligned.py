@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.operations import last_operation
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index
 from relayc.pipelines.tir.values import vectors
@@ -19,18 +18,15 @@ _WORD = 32
 class AlignedEvaluator(Evaluator):
     """An evaluator that annotates vector accesses aligned to their size."""
 
-    def load_from(self, buffer: ir.Value, element: ir.Type, offset: Index) -> ir.Value:
-        value = super().load_from(buffer, element, offset)
-        owner = value.owner
-        if not isinstance(owner, ir.Block) and owner.operation.name == "vector.load":
-            align(owner.operation, offset.without(self.lane))
+    def _load_run(self, buffer: ir.Value, type_: ir.Type, first: Index) -> ir.Value:
+        value = super()._load_run(buffer, type_, first)
+        align(value.owner.operation, first)
         return value
 
-    def store(self, value: ir.Value, buffer: ir.Value, offset: Index) -> None:
-        super().store(value, buffer, offset)
-        last = last_operation(ir.InsertionPoint.current.block).operation
-        if last.name == "vector.store":
-            align(last, offset.without(self.lane))
+    def _store_run(self, value: ir.Value, buffer: ir.Value, first: Index) -> ir.Operation:
+        stored = super()._store_run(value, buffer, first)
+        align(stored, first)
+        return stored
 
     def operation(self, name: str, result: ir.Type, operands: Sequence[ir.Value], attributes: dict[str, ir.Attribute]) -> ir.Value:
         is_choice = name == "arith.select" and not emit.is_vector(operands[0]) and any(map(emit.is_vector, operands))

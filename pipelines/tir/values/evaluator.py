@@ -155,7 +155,7 @@ class Evaluator:
         if self.mask is not None:
             return emit.create("vector.maskedload", [type_], [buffer, self.placed(first), self.mask, emit.zero(type_)])
         if stride == 1:
-            return self._load_vector(buffer, type_, first)
+            return self._load_run(buffer, type_, first)
         if stride == -1:
             value = self._load_vector(buffer, type_, first - (self.width - 1))
             return vectors.shuffle(value, value, range(self.width - 1, -1, -1))
@@ -163,6 +163,10 @@ class Evaluator:
             return self._load_pairs(buffer, type_, first)
         places = [self.placed(first + i * stride) for i in range(self.width)]
         return vectors.from_elements([emit.create("memref.load", [element], [buffer, at]) for at in places])
+
+    def _load_run(self, buffer: ir.Value, type_: ir.Type, first: Index) -> ir.Value:
+        """Loads the vector of the lanes of elements side by side."""
+        return self._load_vector(buffer, type_, first)
 
     def _load_vector(self, buffer: ir.Value, type_: ir.Type, first: Index) -> ir.Value:
         return emit.create("vector.load", [type_], [buffer, self.placed(first)])
@@ -199,10 +203,14 @@ class Evaluator:
             emit.create("vector.maskedstore", [], [buffer, self.placed(first), self.mask, value])
             return
         if stride == 1:
-            emit.create("vector.store", [], [value, buffer, self.placed(first)])
+            self._store_run(value, buffer, first)
             return
         for i in range(self.width):
             emit.create("memref.store", [], [vectors.extract(value, i), buffer, self.placed(first + i * stride)])
+
+    def _store_run(self, value: ir.Value, buffer: ir.Value, first: Index) -> ir.Operation:
+        """Stores the vector of the lanes to elements side by side."""
+        return ir.Operation.create("vector.store", operands=[value, buffer, self.placed(first)])
 
     # ---- indices
 

@@ -5,34 +5,51 @@ file to change.
 """
 
 import ctypes
+import sys
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 from torch_mlir import _mlir_libs, ir, passmanager, rewrite
 from torch_mlir._mlir_libs import _mlir
-from torch_mlir.dialects import (
-    arith,
-    bufferization,
-    cf,
-    ext,
-    func,
-    gpu,
-    irdl,
-    linalg,
-    llvm,
-    math,
-    memref,
-    scf,
-    tensor,
-    transform,
-    vector,
-)
-from torch_mlir.dialects.transform import interpreter
+from torch_mlir.dialects import arith, cf, ext, func, irdl, math, memref, scf, tensor, vector
 from torch_mlir.execution_engine import ExecutionEngine
 
 # Without this every lookup of a relay operation retries an import (15 us each): iteration is 30 times slower.
 _mlir.globals.append_dialect_search_prefix("relayc.dialects")
+
+
+def _stand_in(name: str, *parts: str) -> ModuleType:
+    """A module that the bindings take for the module of a dialect, with what some modules of upstream define.
+
+    The bindings import the module of a dialect when they first see an operation or an attribute of it, and not again.
+    """
+    made, path = ModuleType(name), f"torch_mlir.dialects.{name}"
+    for part in parts:
+        vars(made).update({key: value for key, value in vars(import_module(f"torch_mlir.{part}")).items() if not key.startswith("__")})
+    if path not in sys.modules:
+        sys.modules[path] = made
+        _mlir.globals._check_dialect_module_loaded(name)
+        del sys.modules[path]
+    return made
+
+
+# Upstream's module also loads the language in which it describes operations, which takes 45 ms.
+linalg = _stand_in("linalg", "_mlir_libs._mlirDialectsLinalg", "dialects._linalg_ops_gen")
+# The lowering to LLVM uses no class of its operations, which take 15 ms to load; other modules import them by name.
+_stand_in("llvm")
+
+
+def __getattr__(name: str) -> Any:
+    """Dialects that few compilations need."""
+    if name in ("bufferization", "gpu", "llvm", "transform"):
+        return import_module(f"torch_mlir.dialects.{name}")
+    if name == "interpreter":
+        return import_module("torch_mlir.dialects.transform.interpreter")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 _DIALECTS = (

@@ -1,5 +1,8 @@
 """How code runs: compiled modules, packed functions, devices, tensors, threads. Imports neither MLIR nor any part of the compiler."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from relayc.runtime import images, maps, sequences, strings, torch_random  # registers what programs call
 from relayc.runtime.artifact import (
     Artifact,
@@ -16,9 +19,6 @@ from relayc.runtime.artifact import (
 )
 from relayc.runtime.device import Device, DeviceError, DeviceFacts, DeviceKind, device_kind, device_of, register_device_kind
 from relayc.runtime.function import Function
-from relayc.runtime.graph import Graph
-from relayc.runtime.graph_executor import GraphExecutor, GraphModule
-from relayc.runtime.graph_executor_debug import GraphExecutorDebug
 from relayc.runtime.imports import Library
 from relayc.runtime.library import LibraryError, library_metadata, load_module
 from relayc.runtime.module import Module
@@ -28,6 +28,19 @@ from relayc.runtime.registry import get_global_func, register_func
 from relayc.runtime.tensor import Tensor, as_array, to_tensor
 from relayc.runtime.threads import num_threads, openmp_library, set_num_threads
 from relayc.runtime.timing import BenchmarkResult
+
+if TYPE_CHECKING:
+    from relayc.runtime.graph import Graph
+    from relayc.runtime.graph_executor import GraphExecutor, GraphModule
+    from relayc.runtime.graph_executor_debug import GraphExecutorDebug
+
+_ON_DEMAND = {
+    "Graph": "graph",
+    "GraphExecutor": "graph_executor",
+    "GraphModule": "graph_executor",
+    "GraphExecutorDebug": "graph_executor_debug",
+}
+"""What few programs use, and its modules."""
 
 __all__ = [
     "Artifact",
@@ -77,3 +90,9 @@ __all__ = [
     "set_num_threads",
     "to_tensor",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ON_DEMAND:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_ON_DEMAND[name]}"), name)

@@ -4,7 +4,7 @@ import importlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,10 +14,7 @@ from relayc.runtime.device import Device, device_kind
 from relayc.runtime.device_function import DeviceFunction
 from relayc.runtime.export import ExportedProgram, ExportRequest
 from relayc.runtime.function import in_order
-from relayc.runtime.graph import Graph, program_graph
 from relayc.runtime.imports import Imports, Library
-from relayc.runtime.native import NativeCode, NativeFunction
-from relayc.runtime.native_info import Constructor
 from relayc.runtime.params import load_param_dict_from_file, parameter_arrays, save_param_dict_to_file, with_parameters
 from relayc.runtime.profile import CallSite, Peak, Profile
 from relayc.runtime.program_code import ProgramCode
@@ -26,6 +23,11 @@ from relayc.runtime.step_times import profile_steps
 from relayc.runtime.stepwise import call_sites
 from relayc.runtime.threads import startable_threads
 from relayc.runtime.timing import BenchmarkResult, evaluator
+
+if TYPE_CHECKING:
+    from relayc.runtime.graph import Graph
+    from relayc.runtime.native import NativeCode
+    from relayc.runtime.native_info import Constructor
 
 
 class _Texts(dict[str, str]):
@@ -96,7 +98,7 @@ class Module:
         known = self._code.kernels
         self.step_kernels = tuple(site.kernel for site in self.call_sites() if known.get(site.kernel.name) is site.kernel)
 
-    def native(self, constructors: Mapping[str, Sequence[Any]] | None = None, **conversions: Any) -> NativeCode:
+    def native(self, constructors: Mapping[str, Sequence[Any]] | None = None, **conversions: Any) -> "NativeCode":
         """The functions of a program with values that are no tensors, linked to its kernels; those of before are no longer to be called.
 
         Args:
@@ -283,7 +285,7 @@ class Module:
         return tuple(spec.name for spec in self.outputs)
 
     @property
-    def constructors(self) -> dict[str, Constructor]:
+    def constructors(self) -> "dict[str, Constructor]":
         """The constructors of the data types of functions, by name: `module.constructors["Cons"](1, rest)` is a value."""
         native = self._artifact.native
         return {} if native is None else {c.name_hint: c for data in native.data for c in data.constructors}
@@ -321,7 +323,7 @@ class Module:
 
     # ---- TVM's three artefacts: graph, library, parameters
 
-    def graph(self, function: str | None = None, sizes: Mapping[str, int] | None = None) -> Graph:
+    def graph(self, function: str | None = None, sizes: Mapping[str, int] | None = None) -> "Graph":
         """A program as a graph of calls on tensors (see runtime.graph).
 
         Args:
@@ -332,6 +334,8 @@ class Module:
           KeyError: there is no such program.
           ValueError: the program is no graph, as what it calls depends on data; `sizes` are not those of its symbols.
         """
+        from relayc.runtime.graph import program_graph
+
         return program_graph(self._on_tensors(function).name, self._code.programs, self._code.kernels, self._artifact.parameters, sizes)
 
     @property
@@ -386,6 +390,8 @@ class Module:
 
     def _on_tensors(self, name: str | None) -> ProgramInfo:
         """The same of a program without values that are no tensors. Raises ValueError for another one."""
+        from relayc.runtime.native import NativeFunction
+
         found = self._program(name)
         if isinstance(self._functions[found.name], NativeFunction):
             raise ValueError(

@@ -1,7 +1,7 @@
 """The code of a compiled program as functions on arrays, and the memory that their calls share."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tvm_ffi
@@ -13,10 +13,12 @@ from relayc.runtime.device_arenas import DeviceArenas
 from relayc.runtime.device_function import DeviceFunction
 from relayc.runtime.function import Function
 from relayc.runtime.host import HOST_PREFIX, ProgramStrings
-from relayc.runtime.native import NativeCode, on_tensors
-from relayc.runtime.native_info import Link
 from relayc.runtime.stepwise import call_sites, depends_on_sizes_only
 from relayc.runtime.threads import Team, Within
+
+if TYPE_CHECKING:
+    from relayc.runtime.native import NativeCode
+    from relayc.runtime.native_info import Link
 
 
 class ProgramCode:
@@ -60,14 +62,15 @@ class ProgramCode:
             if memory is not None:
                 memory.set_params(params)
 
-    def native(self, constructors: Mapping[str, Sequence[Any]] | None = None, **conversions: Any) -> NativeCode:
+    def native(self, constructors: Mapping[str, Sequence[Any]] | None = None, **conversions: Any) -> "NativeCode":
         """The functions of a program with values that are no tensors, linked to its kernels; those of before are no longer to be called.
 
         Args:
           constructors, conversions: as of NativeCode.
         """
+        from relayc.runtime.native import NativeCode, on_tensors
 
-        def kernel(link: Link) -> Callable[..., Any]:
+        def kernel(link: "Link") -> Callable[..., Any]:
             function = self._make_function(link.name, self._artifact.functions[link.name])
             function.team = Within()
             return on_tensors(function, link.types)

@@ -10,7 +10,7 @@ from typing import Any
 from relayc.pipelines.driver.tuning_space import TuningSpace
 from relayc.pipelines.history.database import Database
 from relayc.pipelines.history.record import Record, Trial
-from relayc.pipelines.tir.schedule.written_strategy import SCRIPT, SKETCH
+from relayc.pipelines.tir.strategy.tuning import SCRIPT, SKETCH
 from relayc.runtime.device import Device
 from relayc.tools.timing import FASTER, SLOWER
 from relayc.tune.cost_model import CostModel

@@ -15,7 +15,7 @@ from relayc.pipelines.context.target import Target
 from relayc.pipelines.program.single import parsed
 from relayc.pipelines.tir.schedule.references import BlockRV, LoopRV
 from relayc.pipelines.tir.schedule.schedule import Schedule
-from relayc.pipelines.tir.schedule.written_strategy import SKETCH
+from relayc.pipelines.tir.strategy.tuning import SKETCH
 from relayc.pipelines.tir.tree.arguments import Chosen
 from relayc.pipelines.tir.tree.members import Block, ScheduleError
 

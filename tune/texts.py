@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.table import Table
 
 from relayc.pipelines.history.record import Record
-from relayc.pipelines.tir.schedule.written_strategy import SCRIPT
+from relayc.pipelines.tir.strategy.tuning import SCRIPT
 from relayc.tools.tables import NUMBER, make_table
 from relayc.tune.model import Tuning
 from relayc.tune.session import State

@@ -171,6 +171,13 @@ def match(kernel: Kernel, keeps_pads: bool = False, fills: bool = False, broadca
     With `keeps_pads` a padded operand is read as padded, not from the source of the padding. With `fills` padding values other than 0 are
     allowed. With `broadcasts` loops of B around its columns are batches, in all of which A is the same.
     """
+    question = "contraction", keeps_pads, fills, broadcasts
+    if question not in kernel.known:
+        kernel.known[question] = _contractions(kernel, keeps_pads, fills, broadcasts)
+    return kernel.known[question]
+
+
+def _contractions(kernel: Kernel, keeps_pads: bool, fills: bool, broadcasts: bool) -> list[Contraction]:
     if len(kernel.results) != 1:
         return []
     root = kernel.results[0]

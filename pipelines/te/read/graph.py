@@ -1,6 +1,6 @@
 """A te kernel as a graph of nodes that schedules evaluate at index points."""
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any, TypeAlias
@@ -138,6 +138,7 @@ class Kernel:
     Attributes:
       symbols: names of the symbols whose values are its last arguments.
       values: the node of each tensor of the function, in the order of the text.
+      known: what was found out about the kernel, for each question: several strategies ask the same.
     """
 
     function: ir.OpView
@@ -146,6 +147,7 @@ class Kernel:
     results: list[Node]
     symbols: list[str] = field(default_factory=list)
     values: dict[ir.Value, Node] = field(default_factory=dict)
+    known: dict[Hashable, Any] = field(default_factory=dict)
 
     def nodes(self) -> list[Node]:
         """Every node on which a result depends, inputs before users."""

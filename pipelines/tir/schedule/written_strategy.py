@@ -25,15 +25,13 @@ from relayc.pipelines.tir.schedule.schedule import Schedule, blocks_module
 from relayc.pipelines.tir.schedule.trace import Trace
 from relayc.pipelines.tir.strategy.scheduled import Scheduled
 from relayc.pipelines.tir.strategy.table import DEFAULT_PLEVEL, Entry
-from relayc.pipelines.tir.strategy.tuning import Tuning
+from relayc.pipelines.tir.strategy.tuning import SCRIPT, SKETCH, Tuning
 from relayc.pipelines.tir.tree.arguments import Knob
 from relayc.pipelines.tir.tree.members import ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
 
 ScheduleFunction = Callable[[Schedule], Any]
 """Schedules a kernel in place, given the Schedule of a module with only that kernel; or returns a module that replaces it."""
-SKETCH, SCRIPT = "sketch", "script"
-"""The strategy that applies a trace given as one of its numbers, and the name of that number."""
 Source: TypeAlias = ScheduleFunction | Trace | IRModule | str
 
 
@@ -108,16 +106,13 @@ def schedule_built_in(write: ScheduleFunction, kernel: Kernel, target: Target, t
         raise NotStructured(str(error)) from error
 
 
-def schedule_sketch(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
+def schedule_sketch(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled:
     """Applies the trace set as `sketch.script` to a kernel, as a strategy: the form in which a search over generated schedules records its
-    result. None if it is not set.
+    result.
 
     Raises NotStructured if the trace is not legal for the kernel.
     """
-    script = tuning.decisions().get(SCRIPT)
-    if script is None:
-        return None
-    own = Tuning()
+    script, own = tuning.decisions()[SCRIPT], Tuning()
     # Blocks have the names of the model's nodes, which differ between models: the names are removed, as when the trace was made.
     plain = IRModule.parse(str(kernel.function), context=kernel.function.operation.context)
     try:

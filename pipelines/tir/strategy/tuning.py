@@ -9,6 +9,9 @@ from relayc.symbolic import Size
 
 Parameters = TypeVar("Parameters")
 
+SKETCH, SCRIPT = "sketch", "script"
+"""The strategy that applies a trace given as one of its numbers, and the name of that number."""
+
 Values = Callable[[], Iterable[int]]
 """The sensible values of a parameter for the kernel that is being scheduled, with the other parameters fixed; the value in use is always
 included."""

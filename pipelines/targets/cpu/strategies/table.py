@@ -3,6 +3,7 @@
 Defaults are those of the strategies themselves, mostly of a model of the core and its caches.
 """
 
+from relayc.pipelines.context.target import Target
 from relayc.pipelines.targets.cpu.strategies import tile_transform
 from relayc.pipelines.targets.cpu.strategies.attention import columns as attention_columns
 from relayc.pipelines.targets.cpu.strategies.attention import gradient as attention_gradient
@@ -20,8 +21,10 @@ from relayc.pipelines.targets.cpu.strategies.dense_blocks import product as dens
 from relayc.pipelines.targets.cpu.strategies.loops.plan import LoopParameters
 from relayc.pipelines.targets.cpu.strategies.loops.strategy import schedule_loops
 from relayc.pipelines.targets.cpu.strategies.windows import channels, columns
-from relayc.pipelines.tir.schedule.written_strategy import SKETCH, schedule_sketch
+from relayc.pipelines.te.read.graph import Kernel
+from relayc.pipelines.tir.strategy.scheduled import Scheduled
 from relayc.pipelines.tir.strategy.table import Entry, Parameter, Strategy, declare_options
+from relayc.pipelines.tir.strategy.tuning import SCRIPT, SKETCH, Tuning
 
 _TILES = (
     Parameter("rows", "fewest cycles", "rows of a tile of sums in registers", 64),
@@ -43,6 +46,15 @@ def _by_groups(name: str, schedule: Strategy, shapes: str, dtypes: str, *feature
     """A strategy of products by groups of neighbouring elements."""
     grain = Parameter("grain", GRAIN, "estimated cycles from which a kernel is parallel")
     return Entry(name, schedule, _PRODUCTS, shapes, dtypes, (grain,), features)
+
+
+def schedule_sketch(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
+    """See written_strategy.schedule_sketch; the schedule language is imported where there is a trace."""
+    if tuning.decisions().get(SCRIPT) is None:
+        return None
+    from relayc.pipelines.tir.schedule import written_strategy
+
+    return written_strategy.schedule_sketch(kernel, target, tuning)
 
 
 TABLE = (

@@ -165,7 +165,7 @@ class Contraction:
         return [Index() if d is None else point[d] for d in self.merged]
 
 
-def match(kernel: Kernel, keeps_pads: bool = False, fills: bool = False, broadcasts: bool = False) -> list[Contraction]:
+def match(kernel: Kernel, keeps_pads: bool = False, fills: bool = False, broadcasts: bool = False) -> tuple[Contraction, ...]:
     """The contraction of a kernel in the possible roles of its operands (either may be B); empty for another kernel.
 
     With `keeps_pads` a padded operand is read as padded, not from the source of the padding. With `fills` padding values other than 0 are
@@ -173,7 +173,7 @@ def match(kernel: Kernel, keeps_pads: bool = False, fills: bool = False, broadca
     """
     question = "contraction", keeps_pads, fills, broadcasts
     if question not in kernel.known:
-        kernel.known[question] = _contractions(kernel, keeps_pads, fills, broadcasts)
+        kernel.known[question] = tuple(_contractions(kernel, keeps_pads, fills, broadcasts))
     return kernel.known[question]
 
 

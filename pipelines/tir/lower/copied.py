@@ -108,7 +108,7 @@ def _unclipped(index: Index, conditions: Mapping[Guard, Index]) -> Index:
                     is_last = equal(bound, Index(last)) or equal(bound, Index(maximum(last, 0)))
                     is_clip = is_last and (equal(inside, condition.index) or equal(inside, low))
                 if is_clip:
-                    found[var] = condition.index
+                    found.setdefault(var, condition.index)
     return _unclipped(substitute(index, found), conditions) if found else index
 
 

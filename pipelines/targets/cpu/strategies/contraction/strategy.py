@@ -83,10 +83,10 @@ def choose(kernel: Kernel, target: Target, tuning: Tuning, rows: int | None = No
         return None
     if all(guess(_taps(c)) > MOST_TAPS for c in found):
         found = match(kernel, keeps_pads=True) or found
-    found = [c for c in found if isinstance(c.column_extent, int) or (c.store_stride(c.column) == 1 and not c.a.checks)]
-    if not found:
+    usable = [c for c in found if isinstance(c.column_extent, int) or (c.store_stride(c.column) == 1 and not c.a.checks)]
+    if not usable:
         return None
-    contraction = max(found, key=lambda c: _efficiency(c, kernel, target))
+    contraction = max(usable, key=lambda c: _efficiency(c, kernel, target))
     if contraction.column_extent == 1 or contraction.node.element.width < 16:
         return None
     joined = _joined_rows(contraction, kernel, target)

@@ -20,7 +20,6 @@ from relayc.runtime.artifact import (
 from relayc.runtime.device import Device, DeviceError, DeviceFacts, DeviceKind, device_kind, device_of, register_device_kind
 from relayc.runtime.function import Function
 from relayc.runtime.imports import Library
-from relayc.runtime.library import LibraryError, library_metadata, load_module
 from relayc.runtime.module import Module
 from relayc.runtime.params import load_param_dict, load_param_dict_from_file, save_param_dict, save_param_dict_to_file
 from relayc.runtime.profile import CallSite, Peak, Profile, ProfileRow, Total
@@ -33,14 +32,18 @@ if TYPE_CHECKING:
     from relayc.runtime.graph import Graph
     from relayc.runtime.graph_executor import GraphExecutor, GraphModule
     from relayc.runtime.graph_executor_debug import GraphExecutorDebug
+    from relayc.runtime.library import LibraryError, library_metadata, load_module
 
 _ON_DEMAND = {
     "Graph": "graph",
     "GraphExecutor": "graph_executor",
     "GraphModule": "graph_executor",
     "GraphExecutorDebug": "graph_executor_debug",
+    "LibraryError": "library",
+    "library_metadata": "library",
+    "load_module": "library",
 }
-"""What few programs use, and its modules."""
+"""What programs that are compiled and called do not use, and its modules."""
 
 __all__ = [
     "Artifact",

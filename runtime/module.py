@@ -19,7 +19,6 @@ from relayc.runtime.params import load_param_dict_from_file, parameter_arrays, s
 from relayc.runtime.profile import CallSite, Peak, Profile
 from relayc.runtime.program_code import ProgramCode
 from relayc.runtime.signature import INITIAL_STATE, Signature, call
-from relayc.runtime.step_times import profile_steps
 from relayc.runtime.stepwise import call_sites
 from relayc.runtime.threads import startable_threads
 from relayc.runtime.timing import BenchmarkResult, evaluator
@@ -457,6 +456,8 @@ class Module:
           KeyError: there is no such program.
           TypeError, ValueError: as a call of the program does; `repeat` is less than 1. What packed functions raise arrives as it is.
         """
+        from relayc.runtime.step_times import profile_steps
+
         if not isinstance(repeat, int) or repeat < 1:
             raise ValueError(f"repeat: expected at least 1, found {repeat}")
         info = self._on_tensors(function)

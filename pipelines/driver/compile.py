@@ -20,7 +20,6 @@ from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver import compile_cache
 from relayc.pipelines.history.records import current_records
 from relayc.runtime.artifact import Artifact
-from relayc.runtime.library import file_sha256
 from relayc.runtime.module import Module
 from relayc.symbolic import FAR, Size
 
@@ -256,6 +255,8 @@ class _Source:
         status = self._status_now()
         if self._path is None or status is None or status != self._status:
             return {"name": self._name, "sha256": "", "files": {}}
+        from relayc.runtime.library import file_sha256
+
         files = {name: file_sha256(self._path.parent / name) for name in files_of(self._path)}
         return {"name": self._name, "sha256": file_sha256(self._path), "files": files}
 

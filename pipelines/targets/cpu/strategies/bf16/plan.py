@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from relayc.dialects.mlir import ir
 from relayc.pipelines.targets.cpu.strategies.bf16.layout import COLUMNS, PairsLayout, SumBlock, layouts
 from relayc.pipelines.te.read.contraction import Contraction, match
 from relayc.pipelines.te.read.graph import Kernel, memory_of
@@ -92,6 +93,8 @@ class Plan:
 
 def best_plan(kernel: Kernel, instructions: Instructions) -> Plan | None:
     """The plan of fewest cycles over the roles of a kernel's operands; None where it is no contraction that they take, or does not fit."""
+    if all(isinstance(node.element, (ir.F32Type, ir.F64Type)) for node in kernel.nodes()):
+        return None  # the instructions multiply narrow elements
     found = []
     for contraction in (c for broadcasts in (False, True) for c in match(kernel, fills=True, broadcasts=broadcasts)):
         if instructions.takes(contraction) and all(memory_of(o.node) is not None for o in (contraction.a, contraction.b)):

@@ -23,9 +23,9 @@ _mlir.globals.append_dialect_search_prefix("relayc.dialects")
 
 
 def _stand_in(name: str, *parts: str) -> ModuleType:
-    """A module that the bindings take for the module of a dialect, with what some modules of upstream define.
+    """A module with the names of some modules of upstream, which the bindings take for the module of a dialect.
 
-    The bindings import the module of a dialect when they first see an operation or an attribute of it, and not again.
+    The bindings import the module of a dialect once, when they first see an operation or an attribute of the dialect.
     """
     made, path = ModuleType(name), f"torch_mlir.dialects.{name}"
     for part in parts:
@@ -37,19 +37,20 @@ def _stand_in(name: str, *parts: str) -> ModuleType:
     return made
 
 
-# Upstream's module also loads the language in which it describes operations: a tenth of the time of all imports.
+# Upstream's module also loads a language that describes operations, which takes a tenth of the time of all imports.
 linalg = _stand_in("linalg", "_mlir_libs._mlirDialectsLinalg", "dialects._linalg_ops_gen")
-# The lowering to LLVM uses no class of its operations; other modules import them by name.
+# The lowering to LLVM uses no class of LLVM's operations. Modules that use one import the dialect by name.
 _stand_in("llvm")
 
 
+_ON_DEMAND = {name: name for name in ("bufferization", "gpu", "llvm", "transform")} | {"interpreter": "transform.interpreter"}
+"""Names that few compilations use, and the modules that they are in upstream's dialects."""
+
+
 def __getattr__(name: str) -> Any:
-    """Dialects that few compilations need."""
-    if name in ("bufferization", "gpu", "llvm", "transform"):
-        return import_module(f"torch_mlir.dialects.{name}")
-    if name == "interpreter":
-        return import_module("torch_mlir.dialects.transform.interpreter")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _ON_DEMAND:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(f"torch_mlir.dialects.{_ON_DEMAND[name]}")
 
 
 _DIALECTS = (

@@ -90,7 +90,7 @@ def users_of(value: ir.Value) -> list[ir.Operation]:
 
 
 def has_only_values(name: str) -> bool:
-    """Whether operations of a name have no regions, and no buffers as results: as most operations of a kernel."""
+    """Whether operations of a name have no regions and no buffers as results. Most operations of a kernel are of this kind."""
     return name.startswith(("arith.", "math.", "vector.")) and name != "arith.select"
 
 

@@ -43,7 +43,7 @@ _ON_DEMAND = {
     "library_metadata": "library",
     "load_module": "library",
 }
-"""What programs that are compiled and called do not use, and its modules."""
+"""Names that compiling and calling a program do not use, and their modules."""
 
 __all__ = [
     "Artifact",

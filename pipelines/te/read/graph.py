@@ -138,7 +138,7 @@ class Kernel:
     Attributes:
       symbols: names of the symbols whose values are its last arguments.
       values: the node of each tensor of the function, in the order of the text.
-      known: what was found out about the kernel, for each question: several strategies ask the same.
+      known: answers of analyses of the kernel, by question. The strategies that are offered the kernel share them.
     """
 
     function: ir.OpView

@@ -6,6 +6,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 
 CHUNK_BYTES = 16
+"""Bytes that a thread moves at once at most."""
 BANK_CHUNKS = 8
 """Chunks that fill all banks of shared memory."""
 

@@ -26,8 +26,7 @@ _WANTED = "expected a copy from global to shared memory, of what software_pipeli
 class AsynchronousCopy:
     """The copy that a block starts at each of its points.
 
-    Args:
-      use: the block. ScheduleError if it is not a copy.
+    Raises ScheduleError if the block is not a copy.
     """
 
     def __init__(self, use: Use, bodies: Bodies) -> None:

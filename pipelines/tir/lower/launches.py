@@ -62,7 +62,8 @@ class LaunchEmission(LoopEmitter):
         super().__init__(bodies, guards, target, lambda name, state: None)
         self.barriers, self.threads, self.private, self.boxes = barriers, threads, private, boxes
         self.is_asynchronous = False
-        self._started: dict[Use, AsynchronousCopy] = {}
+        self._started: dict[str, AsynchronousCopy] = {}
+        """The copies by the names of their blocks."""
         self._rings: dict[Pipelined, File] = {}
         self._unfinished: list[Use] = []
         """Tensor intrinsics whose results are completed by the enclosing loop."""
@@ -336,9 +337,10 @@ class LaunchEmission(LoopEmitter):
 
     def _run_block(self, use: Use, state: State, init: Init | None, safe: bool) -> None:
         if self.is_asynchronous:
-            if use not in self._started:
-                self._started[use] = AsynchronousCopy(use, self.bodies)
-            self._started[use].emit(state)
+            name = use.block.name
+            if name not in self._started:
+                self._started[name] = AsynchronousCopy(use, self.bodies)
+            self._started[name].emit(state)
             return
         super()._run_block(use, state, init, safe)
         begun = use.tensor.intrin.asynchronous if use.tensor is not None and not use.is_start else None

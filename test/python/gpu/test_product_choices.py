@@ -12,8 +12,8 @@ from relayc.pipelines.targets.cuda.strategies.hopper.operands import is_for_maps
 from relayc.pipelines.targets.cuda.strategies.product import operands, problem, strategy
 from relayc.pipelines.targets.cuda.strategies.product.instructions import Instruction
 from relayc.pipelines.targets.cuda.strategies.product.problem import _step, can_pack
-from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK
 from relayc.pipelines.te.read.access import MergedLoop
+from relayc.pipelines.tir.gpu.swizzle import CHUNK_BYTES
 from relayc.symbolic import maximum, symbol
 
 TARGET = Target("cuda", arch="sm_80", num_multiprocessors=10)
@@ -149,8 +149,8 @@ def test_a_parameter_is_packed_where_its_copies_become_wider(element, depth, row
         assert (way.is_packed, way.along_depth, way.copied) == found
         assert way.packing is None
         padded = operands.way_of(problem, operand, type_, True, takes_lines, pads=True)
-        chunk = CHUNK * 8 // type_.width
-        assert (padded.is_packed, padded.along_depth, padded.copied, padded.packing) == (True, True, CHUNK, "lines")
+        chunk = CHUNK_BYTES * 8 // type_.width
+        assert (padded.is_packed, padded.along_depth, padded.copied, padded.packing) == (True, True, CHUNK_BYTES, "lines")
         assert padded.pitch % chunk == 0 and depth <= padded.pitch < depth + chunk
 
 
@@ -180,7 +180,7 @@ def test_axes_of_convolutions_are_of_numbers():
 def test_operands_that_boxes_are_copied_of():
     """A batch, a line and the depth, or fewer of them, each with steps forward in memory, in whole chunks; or a packed operand."""
 
-    def is_taken(batch=1, lines=1, steps=1, depth=8, strides=(512, 64, 1), copied=CHUNK, checks=(), packing=None):
+    def is_taken(batch=1, lines=1, steps=1, depth=8, strides=(512, 64, 1), copied=CHUNK_BYTES, checks=(), packing=None):
         loops = [[SimpleNamespace(var=Var(0, 7)) for _ in range(count)] for count in (batch, lines, steps)]
         factors = [(loop.var, stride) for some, stride in zip(loops, strides, strict=True) for loop in some]
         operand = SimpleNamespace(offset=Index(0, dict(factors)), checks=checks)
@@ -199,7 +199,7 @@ def test_operands_that_boxes_are_copied_of():
         ({"strides": (512, -64, 1)}, False),
         ({"strides": (0, 64, 1)}, False),
         ({"strides": (1, 1, 1)}, True),
-        ({"copied": CHUNK // 2}, False),
+        ({"copied": CHUNK_BYTES // 2}, False),
         ({"checks": (1,)}, False),
         ({"packing": "any", "strides": (0, 0, 0)}, True),
         ({"packing": "any", "batch": 2}, False),

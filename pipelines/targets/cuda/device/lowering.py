@@ -4,7 +4,7 @@ Kernels leave the module for one of their own while they are lowered, as functio
 dialect calls a library of the maker for mathematical functions.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from relayc.dialects.discardable import BLOCK_THREADS, DYNAMIC_SHARED, STATIC_SHARED
@@ -81,7 +81,7 @@ def _lower(gpu_module: ir.Operation, facts: Mapping[str, LaunchFacts], target: C
     expand_math(device, EXPANSIONS)
     expand_remainders(device)
     run_upstream(device.operation, f"func.func({_TO_BRANCHES},{_CANONICAL},{_TO_VALUES}),{_TO_LLVM}")
-    _order_atomics(_check_lowered(device))
+    _check_lowered(device)
     for op in [op.operation for op in device.body.operations]:
         name = symbol_name(op)
         if op.name == "llvm.func":
@@ -141,25 +141,16 @@ def _block_size(kernel: ir.Operation, facts: LaunchFacts | None) -> tuple[int, i
 
 _RELAXED, _ACQUIRE_RELEASE = "2 : i64", "6 : i64"
 """Orderings of atomic operations in LLVM (monotonic, acq_rel)."""
-_ATOMIC = "llvm.atomicrmw"
 _LOWERED = ("llvm.", "nvvm.", "builtin.module")
 
 
-def _check_lowered(device: ir.Module) -> list[ir.Operation]:
-    """Raises DeviceCodeError for the first operation without a lowering: translating it to LLVM would end the process. Returns the atomic
-    updates."""
-
-    def wanted(op: ir.Operation) -> bool:
-        name = op.name
-        return name == _ATOMIC or not name.startswith(_LOWERED)
-
-    found = find_operations(device.operation, wanted)
-    left = [op for op in found if op.name != _ATOMIC]
+def _check_lowered(device: ir.Module) -> None:
+    """Raises DeviceCodeError for the first operation without a lowering: translating it to LLVM would end the process."""
+    left = find_operations(device.operation, lambda op: not op.name.startswith(_LOWERED))
     if left:
         # A remaining cast is less informative than the operation that needs it.
         op = next((op for op in left if op.name != "builtin.unrealized_conversion_cast"), left[0])
         raise DeviceCodeError(f"{place_of(op)}: expected operations with a lowering to device code, found {op.name}")
-    return found
 
 
 def _finish_kernel(function: ir.Operation, kernel: _Kernel) -> None:
@@ -170,6 +161,7 @@ def _finish_kernel(function: ir.Operation, kernel: _Kernel) -> None:
     STATIC_SHARED.put(function, kernel.shared.static_bytes)
     DYNAMIC_SHARED.put(function, kernel.shared.dynamic_bytes)
     _say_of_arguments(function, kernel)
+    _order_atomics(function)
 
 
 def _say_of_arguments(function: ir.Operation, kernel: _Kernel) -> None:
@@ -190,11 +182,12 @@ def _say_of_arguments(function: ir.Operation, kernel: _Kernel) -> None:
     function.attributes["arg_attrs"] = ir.ArrayAttr.get(found)
 
 
-def _order_atomics(updates: Sequence[ir.Operation]) -> None:
+def _order_atomics(function: ir.Operation) -> None:
     """Sets the scope and ordering of atomic updates: device scope, and no ordering, except for updates of integers in global memory whose
     old value is used. These count finished blocks, and the last block reads the data that the other blocks wrote before their update. LLVM
     drops the ordering of its own atomic updates.
     """
+    updates = find_operations(function, lambda op: op.name == "llvm.atomicrmw")
     device = ir.StringAttr.get("device")
     for op in updates:
         op.attributes["syncscope"], op.attributes["ordering"] = device, ir.Attribute.parse(_RELAXED)

@@ -7,13 +7,13 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var, affine_index
 from relayc.pipelines.targets.cuda.strategies.product.instructions import STEP_CHUNKS
 from relayc.pipelines.targets.cuda.strategies.product.problem import divided, hoisted
-from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK, SharedMemory, SharedTile, added, element_of, store
+from relayc.pipelines.targets.cuda.strategies.product.shared import SharedMemory, SharedTile, added, element_of, store
 from relayc.pipelines.te.read.access import split_exactly
 from relayc.pipelines.te.read.attention import ELEMENT, KEY
 from relayc.pipelines.te.read.contraction import ProductOperand, operand_of
 from relayc.pipelines.te.read.graph import Node, NotStructured, memory_of
 from relayc.pipelines.tir.gpu.copies import GLOBAL, as_pointer, copy_asynchronously
-from relayc.pipelines.tir.gpu.swizzle import BANK_CHUNKS
+from relayc.pipelines.tir.gpu.swizzle import BANK_CHUNKS, CHUNK_BYTES
 from relayc.pipelines.tir.values import nest
 from relayc.pipelines.tir.values.evaluator import Evaluator
 from relayc.symbolic import Size, ceil_div, exact, proves
@@ -32,7 +32,7 @@ def tile_of(keys: int, elements: int, size: int, is_padded: bool) -> SharedTile:
       size: bytes of an element.
       is_padded: whether lines are padded, whatever their length.
     """
-    chunks = ceil_div(elements * size, STEP_CHUNKS * CHUNK) * STEP_CHUNKS
+    chunks = ceil_div(elements * size, STEP_CHUNKS * CHUNK_BYTES) * STEP_CHUNKS
     return SharedTile(keys, chunks, size, is_padded or chunks & (chunks - 1) != 0)
 
 
@@ -56,7 +56,7 @@ class TileCopy(ABC):
         self.keys: Size = self.structured.extents[KEY]
         assert isinstance(self.elements, int)  # heads of other sizes are no attention
         self.element_bytes = element_bytes(node)
-        self.chunk_elements = CHUNK // self.element_bytes
+        self.chunk_elements = CHUNK_BYTES // self.element_bytes
         self.chunks = self.elements // self.chunk_elements
         self.tile = tile_of(keys, self.elements, self.element_bytes, is_padded)
         self.threads, self.start, self.stages = threads, start, stages
@@ -127,7 +127,7 @@ class AsynchronousTiles(TileCopy):
         with nest.if_all(self.active, self.evaluator):
             for line, within, place in self.units:
                 offset = emit.materialize((within + self._key(first, line, is_whole) * self.stride) * self.element_bytes)
-                copy_asynchronously(self.shared.pointer(added(stage, place)), as_pointer(added(self.base, offset), GLOBAL), CHUNK)
+                copy_asynchronously(self.shared.pointer(added(stage, place)), as_pointer(added(self.base, offset), GLOBAL), CHUNK_BYTES)
 
 
 class GatheredTiles(TileCopy):
@@ -170,7 +170,7 @@ def copy_of(node: Node, is_asynchronous: bool, is_padded: bool, keys: int, threa
     offset = operand.offset
     in_memory = memory_of(operand.node) is not None and not operand.checks
     others = [offset.const, *(offset.coefficient(v) for v in variables[: KEY + 1])]
-    chunk = CHUNK // element_bytes(node)
+    chunk = CHUNK_BYTES // element_bytes(node)
     in_chunks = offset.coefficient(variables[ELEMENT]) == 1 and all(exact(other, chunk) is not None for other in others)
     if is_asynchronous and in_memory and in_chunks:
         return AsynchronousTiles(operand, variables, *rest)

@@ -6,10 +6,10 @@ from relayc.pipelines.targets.cuda.strategies.attention.tensor_blocks import que
 from relayc.pipelines.targets.cuda.strategies.attention.tensor_choice import TensorTiles
 from relayc.pipelines.targets.cuda.strategies.attention.versions import emit_versions, has_few_rows, splits_of
 from relayc.pipelines.targets.cuda.strategies.product.instructions import COLUMNS
-from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK
 from relayc.pipelines.targets.cuda.target import CudaTarget
 from relayc.pipelines.te.read.attention import match
 from relayc.pipelines.te.read.graph import Kernel
+from relayc.pipelines.tir.gpu.swizzle import CHUNK_BYTES
 from relayc.pipelines.tir.strategy.scheduled import Scheduled
 from relayc.pipelines.tir.strategy.tuning import Tuning
 
@@ -21,7 +21,7 @@ def schedule_flash_mma(kernel: Kernel, target: Target, tuning: Tuning) -> Schedu
     if attention is None or attention.lse is not None or not isinstance(target, CudaTarget) or has_few_rows(attention):
         return None
     queries = queries_of(attention, bool(tuning.number("tf32", 0)))
-    if queries is None or attention.depth * queries.element_bytes % CHUNK or attention.width % COLUMNS:
+    if queries is None or attention.depth * queries.element_bytes % CHUNK_BYTES or attention.width % COLUMNS:
         return None
     tiles = TensorTiles(attention, queries, target)
     chosen = tiles.chosen(tuning)

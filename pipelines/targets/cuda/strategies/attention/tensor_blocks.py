@@ -35,12 +35,12 @@ from relayc.pipelines.targets.cuda.strategies.product.instructions import (
     operand_words,
 )
 from relayc.pipelines.targets.cuda.strategies.product.problem import divided, hoisted
-from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK, SharedMemory, added, after, element_of, load, store
+from relayc.pipelines.targets.cuda.strategies.product.shared import SharedMemory, added, after, element_of, load, store
 from relayc.pipelines.te.read.attention import QUERY, Attention
 from relayc.pipelines.te.read.graph import Node
 from relayc.pipelines.tir.gpu.copies import SHARED, as_pointer, commit_copies, wait_for_copies
 from relayc.pipelines.tir.gpu.launch import WARP, Launch, barrier, launch, reduce_lanes
-from relayc.pipelines.tir.gpu.swizzle import BANK_CHUNKS
+from relayc.pipelines.tir.gpu.swizzle import BANK_CHUNKS, CHUNK_BYTES
 from relayc.pipelines.tir.values import nest, vectors
 from relayc.symbolic import ceil_div, proves
 
@@ -177,7 +177,7 @@ class TensorBlocks(GpuAttention):
     @property
     def shared_bytes(self) -> int:
         """Of a block: the stages, and after them the queries that registers do not keep, a chunk for each thread after the other."""
-        queries = 0 if self.keeps_queries else self.row_tiles * self.steps * self.threads * CHUNK
+        queries = 0 if self.keeps_queries else self.row_tiles * self.steps * self.threads * CHUNK_BYTES
         return self._ring_bytes + queries
 
     @property
@@ -247,19 +247,19 @@ class TensorBlocks(GpuAttention):
 
     def _put_queries_by(self, thread: Index) -> None:
         """Stores the words of the queries where only the thread itself reads them."""
-        self.own_words = emit.materialize((thread * CHUNK + self._ring_bytes).split(WORD)[0])  # type: ignore[index]
+        self.own_words = emit.materialize((thread * CHUNK_BYTES + self._ring_bytes).split(WORD)[0])  # type: ignore[index]
         for i, step in product(range(self.row_tiles), range(self.steps)):
             store(vectors.from_elements(list(map(as_word, self.queries[i][step]))), self.words, self._place_of_words(i, step))
 
     def _place_of_words(self, i: int, step: int) -> ir.Value:
-        return added(self.own_words, (i * self.steps + step) * self.threads * (CHUNK // WORD))
+        return added(self.own_words, (i * self.steps + step) * self.threads * (CHUNK_BYTES // WORD))
 
     def _words_of_query(self, i: int, step: int) -> list[ir.Value]:
         """The words of A of a step of the head."""
         if self.keeps_queries:
             return self.queries[i][step]
-        found = load(self.words, self._place_of_words(i, step), CHUNK // WORD)
-        return operand_words([vectors.extract(found, n) for n in range(CHUNK // WORD)], self.instruction.a)
+        found = load(self.words, self._place_of_words(i, step), CHUNK_BYTES // WORD)
+        return operand_words([vectors.extract(found, n) for n in range(CHUNK_BYTES // WORD)], self.instruction.a)
 
     # ---- tiles of keys
 
@@ -359,7 +359,7 @@ class TensorBlocks(GpuAttention):
         """The words of B of 16 lines and two chunks: the pair of a number, some bytes after the place of the lane in the stage. What is a
         number is added last, where the instruction does it."""
         address = as_pointer(added(stage, places[number % PLACES]), SHARED)
-        constant = number // PLACES * BANK_CHUNKS * CHUNK + more
+        constant = number // PLACES * BANK_CHUNKS * CHUNK_BYTES + more
         return operand_words(load_matrices(after(address, constant), 4, transposes), self.instruction.b)
 
     def _add_values(self, stage: ir.Value, weights: list[list[ir.Value]], context: list[ir.Value]) -> list[ir.Value]:

@@ -13,10 +13,11 @@ from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cuda.strategies.hopper.operands import MatrixOperand, TileOperand, is_for_maps
 from relayc.pipelines.targets.cuda.strategies.product.operands import Way
 from relayc.pipelines.targets.cuda.strategies.product.problem import Problem, divided
-from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK, SharedMemory, added
+from relayc.pipelines.targets.cuda.strategies.product.shared import SharedMemory, added
 from relayc.pipelines.te.read.access import MergedLoop
 from relayc.pipelines.te.read.graph import memory_of
 from relayc.pipelines.tir.gpu import bulk_copies as bulk
+from relayc.pipelines.tir.gpu.swizzle import CHUNK_BYTES
 from relayc.pipelines.tir.gpu.tensor_maps import TensorMap, Window
 from relayc.pipelines.tir.values.evaluator import Evaluator
 from relayc.symbolic import Size, ceil_div
@@ -79,7 +80,7 @@ def convolution_of(problem: Problem, ways: Sequence[Way]) -> Convolution | None:
     images, weights = ways
     operand, line = images.operand, bulk.LINE_BYTES // images.element_bytes
     shape = operand.node.shape
-    if images.packing is not None or images.copied != CHUNK or not images.along_depth:
+    if images.packing is not None or images.copied != CHUNK_BYTES or not images.along_depth:
         return None
     if memory_of(operand.node) is None or len(shape) != 4 or problem.batch:
         return None
@@ -87,7 +88,7 @@ def convolution_of(problem: Problem, ways: Sequence[Way]) -> Convolution | None:
     if not (isinstance(height, int) and isinstance(width, int) and isinstance(channels, int)):
         return None
     # Whole chunks: lines of memory begin at such. Lines of shared memory that are mostly empty are no gain.
-    if channels * images.element_bytes % CHUNK != 0 or 2 * channels < ceil_div(channels, line) * line:
+    if channels * images.element_bytes % CHUNK_BYTES != 0 or 2 * channels < ceil_div(channels, line) * line:
         return None
     allowed = {(index.key, extent) for index, extent in zip(operand.indices[1:3], (height, width), strict=True)}
     if any((index.key, extent) not in allowed for index, extent in operand.checks):

@@ -14,8 +14,9 @@ from relayc.pipelines.emission.index import Index
 from relayc.pipelines.targets.cuda.strategies.hopper import instructions as hopper
 from relayc.pipelines.targets.cuda.strategies.product.operands import Way
 from relayc.pipelines.targets.cuda.strategies.product.problem import Problem
-from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK, SharedMemory, added
+from relayc.pipelines.targets.cuda.strategies.product.shared import SharedMemory, added
 from relayc.pipelines.tir.gpu import bulk_copies as bulk
+from relayc.pipelines.tir.gpu.swizzle import CHUNK_BYTES
 from relayc.pipelines.tir.gpu.tensor_maps import TensorMap
 from relayc.pipelines.tir.values.evaluator import Evaluator
 from relayc.symbolic import Size, ceil_div, proves
@@ -27,7 +28,7 @@ def is_for_maps(problem: Problem, way: Way) -> bool:
         return False
     if way.packing is not None:
         return True
-    if way.copied != CHUNK or way.operand.checks or len(way.loops) > 1 or len(problem.reduction) > 1:
+    if way.copied != CHUNK_BYTES or way.operand.checks or len(way.loops) > 1 or len(problem.reduction) > 1:
         return False
     offset = way.operand.offset
     strides = [offset.coefficient(loop.var) for loop in (*way.loops, *problem.batch, *problem.reduction)]
@@ -108,7 +109,7 @@ class MatrixOperand(TileOperand):
         p, way = self.problem, self.way
         operand = way.operand
         # A loop of one step has no stride; any one of whole chunks does.
-        chunk = CHUNK // way.element_bytes
+        chunk = CHUNK_BYTES // way.element_bytes
         any_stride: Size = ceil_div(p.depth if way.along_depth else way.extent, chunk) * chunk
         offset: Size
         line: Size

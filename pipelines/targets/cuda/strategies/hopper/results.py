@@ -7,7 +7,8 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, linearize, reshape
 from relayc.pipelines.targets.cuda.strategies.product.problem import Direction, Point, Problem, digits, direction_of
-from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK, load
+from relayc.pipelines.targets.cuda.strategies.product.shared import load
+from relayc.pipelines.tir.gpu.swizzle import CHUNK_BYTES
 from relayc.pipelines.tir.values import vectors
 from relayc.pipelines.tir.values.evaluator import Evaluator
 from relayc.symbolic import Size
@@ -68,8 +69,8 @@ class Results:
 
 
 def load_run(buffer: ir.Value, first: Index, lanes: int, stride: Size) -> ir.Value:
-    """Elements of a flat buffer that are `stride` apart: neighbours, aligned, in pieces of CHUNK bytes."""
-    at_once = min(lanes, CHUNK * 8 // buffer.type.element_type.width) if stride == 1 else 1
+    """Elements of a flat buffer that are `stride` apart: neighbours, aligned, in pieces of CHUNK_BYTES bytes."""
+    at_once = min(lanes, CHUNK_BYTES * 8 // buffer.type.element_type.width) if stride == 1 else 1
     pieces = [load(buffer, emit.materialize(first + stride * i), at_once) for i in range(0, lanes, at_once)]
     if len(pieces) == 1:
         return pieces[0]

@@ -5,8 +5,9 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cuda.strategies.hopper.results import Direction, Matrix, Results, load_run
 from relayc.pipelines.targets.cuda.strategies.product.problem import Problem, aligned, digits, divided, hoisted
-from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK, store
+from relayc.pipelines.targets.cuda.strategies.product.shared import store
 from relayc.pipelines.tir.gpu.launch import launch
+from relayc.pipelines.tir.gpu.swizzle import CHUNK_BYTES
 from relayc.pipelines.tir.values import nest
 from relayc.pipelines.tir.values.buffers import view
 from relayc.pipelines.tir.values.evaluator import Evaluator
@@ -36,7 +37,7 @@ class Partials:
     def __init__(self, problem: Problem, splits: int, workspace: ir.Value) -> None:
         self.problem, self.splits = problem, splits
         self.buffer = view(workspace, 0, splits * problem.size, problem.sums)
-        lanes, columns = CHUNK // problem.sum_bytes, problem.columns
+        lanes, columns = CHUNK_BYTES // problem.sum_bytes, problem.columns
         while not proves(lambda: columns % lanes == 0):  # noqa: B023 (asked at once)
             lanes //= 2
         self.direction = Direction(True, lanes)
@@ -48,7 +49,7 @@ class Partials:
     def launch_sums(self, results: Results, evaluator: Evaluator) -> None:
         """Adds the sums of each element over the splits, computes the epilogue and stores the result."""
         problem, direction = self.problem, results.direction
-        lanes = min(direction.lanes, CHUNK // self.problem.sum_bytes)
+        lanes = min(direction.lanes, CHUNK_BYTES // self.problem.sum_bytes)
         along, units = direction.along_columns, problem.size // lanes
         with launch([ceil_div(units, THREADS)], THREADS) as made, evaluator.scope():
             unit = hoisted(Index.of(made.block[0]) * THREADS + made.thread)

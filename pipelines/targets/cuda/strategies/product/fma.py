@@ -7,8 +7,9 @@ from relayc.pipelines.targets.cuda.architectures import WARP
 from relayc.pipelines.targets.cuda.strategies.product.operands import Way
 from relayc.pipelines.targets.cuda.strategies.product.problem import Problem
 from relayc.pipelines.targets.cuda.strategies.product.schedule import ProductSchedule
-from relayc.pipelines.targets.cuda.strategies.product.shared import BANK_CHUNKS, CHUNK
+from relayc.pipelines.targets.cuda.strategies.product.shared import BANK_CHUNKS
 from relayc.pipelines.targets.cuda.strategies.product.tile import BlockTile
+from relayc.pipelines.tir.gpu.swizzle import CHUNK_BYTES
 from relayc.pipelines.tir.schedule.references import BlockRV, LoopRV
 from relayc.pipelines.tir.schedule.schedule import Schedule
 from relayc.pipelines.tir.tree.layouts import map_of
@@ -74,7 +75,7 @@ class FmaSchedule(ProductSchedule):
                 return [*i[:line], *i[line + 1 :], i[line] // (RUN * count), i[line] // RUN % count, i[line] % RUN]
 
             s.transform_layout(self.product, str(shared), map_of(dimensions, layout))
-            if way.along_depth and self.tile.depth * way.operand.node.element.width > CHUNK * 8:
+            if way.along_depth and self.tile.depth * way.operand.node.element.width > CHUNK_BYTES * 8:
                 s.storage_swizzle(shared, 0, line + 1)
         registers = s.cache_read(self.product, str(shared), "local")
         *loops, last = s.compute_at(registers, self.at, preserve_unit_loops=True)

@@ -13,11 +13,12 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index
 from relayc.pipelines.targets.cuda.strategies.product.problem import divided
-from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK, SharedTile
+from relayc.pipelines.targets.cuda.strategies.product.shared import SharedTile
+from relayc.pipelines.tir.gpu.swizzle import CHUNK_BYTES
 
 ROWS, COLUMNS, STEP_BYTES = 16, 8, 32
 """Of an instruction."""
-STEP_CHUNKS = STEP_BYTES // CHUNK
+STEP_CHUNKS = STEP_BYTES // CHUNK_BYTES
 
 
 @dataclass(frozen=True)

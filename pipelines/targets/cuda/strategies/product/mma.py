@@ -7,9 +7,9 @@ from relayc.pipelines.targets.cuda.strategies.product.instructions import ROWS, 
 from relayc.pipelines.targets.cuda.strategies.product.operands import Way
 from relayc.pipelines.targets.cuda.strategies.product.problem import Problem
 from relayc.pipelines.targets.cuda.strategies.product.schedule import ProductSchedule
-from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK
 from relayc.pipelines.targets.cuda.strategies.product.tile import BlockTile
 from relayc.pipelines.tir.gpu.launch import WARP
+from relayc.pipelines.tir.gpu.swizzle import CHUNK_BYTES
 from relayc.pipelines.tir.schedule.references import BlockRV, LoopRV
 from relayc.pipelines.tir.schedule.schedule import Schedule
 from relayc.pipelines.tir.tree.layouts import map_of
@@ -65,7 +65,7 @@ class MmaSchedule(ProductSchedule):
     def _load(self, number: int, shared: BlockRV, dimensions: int) -> None:
         s, way, bits = self.s, self.ways[number], self.instruction.bits
         line = outer = self._line(dimensions)
-        chunk_bytes = CHUNK
+        chunk_bytes = CHUNK_BYTES
         lines, name = (ROWS, self.tile.unit_columns)[number], "ab"[number]
         sizes, kind = [lines, self.step], (self.instruction.a, self.instruction.b)[number]
         if not way.along_depth:

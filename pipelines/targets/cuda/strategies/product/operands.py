@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.targets.cuda.strategies.product.problem import Problem, can_pack
-from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK
 from relayc.pipelines.te.read.access import MergedLoop
 from relayc.pipelines.te.read.contraction import ProductOperand
 from relayc.pipelines.te.read.graph import memory_of
+from relayc.pipelines.tir.gpu.swizzle import CHUNK_BYTES
 from relayc.pipelines.tir.strategy.packing import Packing
 from relayc.symbolic import Size, ceil_div, exact
 
@@ -52,7 +52,7 @@ class Way:
 
     def lies_in_runs(self, problem: Problem) -> bool:
         """Whether the steps of a chunk of shared memory follow each other in memory."""
-        inner, count = problem.reduction[-1], CHUNK // self.element_bytes
+        inner, count = problem.reduction[-1], CHUNK_BYTES // self.element_bytes
         is_run = memory_of(self.operand.node) is not None and self.operand.offset.coefficient(inner.var) == 1
         return is_run and exact(inner.extent, count) is not None
 
@@ -60,7 +60,7 @@ class Way:
 def way_of(
     problem: Problem, operand: ProductOperand, element: ir.Type, is_asynchronous: bool, takes_lines: bool, pads: bool = False
 ) -> Way:
-    """Chooses the way with the widest copies. A parameter without copies of CHUNK bytes is packed, along the depth unless only its lines
+    """Chooses the way with the widest copies. A parameter without copies of CHUNK_BYTES is packed, along the depth unless only its lines
     have wider copies.
 
     Args:
@@ -75,7 +75,7 @@ def way_of(
     in_memory = memory_of(operand.node) is not None and operand.node.element == element
     found = [_widest(problem, operand, element, loops, d) if in_memory and is_asynchronous else 0 for d in (True, False)]
     along, across = found if takes_lines else (found[0], 0)
-    if max(along, across) < CHUNK and is_asynchronous and operand.node.element == element and can_pack(problem.kernel, operand):
+    if max(along, across) < CHUNK_BYTES and is_asynchronous and operand.node.element == element and can_pack(problem.kernel, operand):
         if pads:
             return _packed(problem, operand, loops, extent, element)
         packed_along, packed_across = _whole(problem.depth, element), _whole(extent, element) if takes_lines else 0
@@ -86,7 +86,7 @@ def way_of(
 
 def _whole(extent: Size, element: ir.Type) -> int:
     """Bytes of the widest copies into which a contiguous line of elements divides; 0 for none."""
-    sizes = (CHUNK, CHUNK // 2, CHUNK // 4)
+    sizes = (CHUNK_BYTES, CHUNK_BYTES // 2, CHUNK_BYTES // 4)
     return next((size for size in sizes if size * 8 >= element.width and exact(extent, size * 8 // element.width) is not None), 0)
 
 
@@ -98,7 +98,7 @@ def _widest(problem: Problem, operand: ProductOperand, element: ir.Type, loops: 
         return 0
     is_checked = any(line.var in index.terms for index, _ in operand.checks) if along_depth else bool(operand.checks)
     others = [operand.offset.const, line.extent, *(operand.offset.coefficient(loop.var) for loop in every if loop is not line)]
-    for size in (CHUNK, CHUNK // 2, CHUNK // 4):
+    for size in (CHUNK_BYTES, CHUNK_BYTES // 2, CHUNK_BYTES // 4):
         count = size * 8 // element.width
         if count == 1 and along_depth:
             return size
@@ -111,9 +111,9 @@ def _packed(problem: Problem, operand: ProductOperand, loops: Sequence[MergedLoo
     """A parameter as [batch..., line, depth], the depth completed to whole chunks."""
     reduction = [v for loop in problem.reduction for v in loop.members]
     lines = [v for loop in loops for v in loop.members]
-    pitch = int(ceil_div(problem.depth, CHUNK * 8 // element.width)) * (CHUNK * 8 // element.width)
+    pitch = int(ceil_div(problem.depth, CHUNK_BYTES * 8 // element.width)) * (CHUNK_BYTES * 8 // element.width)
     every = [(v, v.extent) for v in (*problem.contraction.batch, *lines, *reduction)]
     batch = problem.contraction.batch
     shape = (*(v.extent for v in batch), *(v.extent for v in lines), pitch)
     packing = Packing.reading("lines", operand.node.shape, operand.indices, every, shape, lines=len(batch) + len(lines))
-    return Way(operand, loops, extent, element, True, CHUNK, True, packing, pitch)
+    return Way(operand, loops, extent, element, True, CHUNK_BYTES, True, packing, pitch)

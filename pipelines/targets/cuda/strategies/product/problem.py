@@ -7,10 +7,10 @@ from math import prod
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
-from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK
 from relayc.pipelines.te.read.access import Accesses, MergedLoop, collapse
 from relayc.pipelines.te.read.contraction import Contraction, ProductOperand, match
 from relayc.pipelines.te.read.graph import Kernel
+from relayc.pipelines.tir.gpu.swizzle import CHUNK_BYTES
 from relayc.pipelines.tir.strategy.scheduled import is_param
 from relayc.symbolic import Size, exact, proves
 
@@ -115,7 +115,7 @@ class Direction:
 def direction_of(problem: Problem) -> Direction:
     """The direction in which the result is contiguous, and the lanes, of 16 bytes or fewer, that divide all contiguous runs."""
     c = problem.contraction
-    most = max(1, CHUNK * 8 // max(8, c.root.element.width))
+    most = max(1, CHUNK_BYTES * 8 // max(8, c.root.element.width))
     by_rows = c.store_stride(c.column) != 1 and bool(c.rows) and c.store_stride(c.rows[-1].var) == 1
     line = c.rows[-1] if by_rows else c.columns[-1]
     if c.store_stride(line.var) != 1:

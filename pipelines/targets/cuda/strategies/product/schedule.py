@@ -15,8 +15,8 @@ from relayc.pipelines.emission.index import Var
 from relayc.pipelines.targets.cuda.strategies.general import split_threads
 from relayc.pipelines.targets.cuda.strategies.product.operands import Way
 from relayc.pipelines.targets.cuda.strategies.product.problem import Problem, direction_of
-from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK
 from relayc.pipelines.targets.cuda.strategies.product.tile import BlockTile
+from relayc.pipelines.tir.gpu.swizzle import CHUNK_BYTES
 from relayc.pipelines.tir.schedule.references import BlockRV, LoopRV
 from relayc.pipelines.tir.schedule.schedule import Schedule
 from relayc.pipelines.tir.tree.indices import variables
@@ -217,7 +217,7 @@ class ProductSchedule(ABC):
         if not way.along_depth:
             lines.reverse()
         *slow, fast = lines
-        gathered = CHUNK // way.element_bytes if self.gathers_chunks else 1
+        gathered = CHUNK_BYTES // way.element_bytes if self.gathers_chunks else 1
         lanes = way.run if way.copied else gathered
         fast, run = s.split(fast, [None, lanes])
         threads = [*slow, fast]

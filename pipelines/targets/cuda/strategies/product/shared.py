@@ -13,9 +13,6 @@ from relayc.pipelines.emission.index import Index
 from relayc.pipelines.tir.gpu.copies import SHARED, as_pointer
 from relayc.pipelines.tir.gpu.swizzle import BANK_CHUNKS, CHUNK_BYTES
 
-CHUNK = CHUNK_BYTES
-"""Bytes that a thread moves at once at most."""
-
 
 @dataclass(frozen=True)
 class SharedTile:
@@ -36,7 +33,7 @@ class SharedTile:
     @property
     def pitch(self) -> int:
         """Bytes of a line."""
-        return (self.chunks | 1 if self.is_padded else self.chunks) * CHUNK
+        return (self.chunks | 1 if self.is_padded else self.chunks) * CHUNK_BYTES
 
     @property
     def size(self) -> int:
@@ -45,19 +42,19 @@ class SharedTile:
 
     @property
     def chunk_elements(self) -> int:
-        return CHUNK // self.element_bytes
+        return CHUNK_BYTES // self.element_bytes
 
     def place_from(self, line: ir.Value, chunk: Index, more: int) -> ir.Value:
         """The position of the chunk `more` after another one. Permutations stay within a group of chunks that fills all banks; the next
         group is at a constant distance, which instructions add as an immediate."""
         whole = more // BANK_CHUNKS * BANK_CHUNKS
-        return added(self.place(line, emit.materialize(chunk + (more - whole))), whole * CHUNK)
+        return added(self.place(line, emit.materialize(chunk + (more - whole))), whole * CHUNK_BYTES)
 
     def place(self, line: ir.Value, chunk: ir.Value) -> ir.Value:
         """Where a chunk of a line is, in bytes from the start of the tile; both are of type index."""
         at = self._permuted(line, chunk)
         scaled = times(line, self.pitch)
-        return emit.arith("addi", scaled, times(at, CHUNK))
+        return emit.arith("addi", scaled, times(at, CHUNK_BYTES))
 
     def _permuted(self, line: ir.Value, chunk: ir.Value) -> ir.Value:
         near = min(self.chunks, BANK_CHUNKS)
@@ -147,5 +144,5 @@ def store(value: ir.Value, buffer: ir.Value, at: ir.Value) -> None:
 
 
 def _aligned(lanes: int, element: ir.Type) -> dict[str, ir.Attribute]:
-    size = min(CHUNK, lanes * element.width // 8)
+    size = min(CHUNK_BYTES, lanes * element.width // 8)
     return {"alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), size)}

@@ -19,12 +19,12 @@ from relayc.pipelines.targets.cuda.strategies.product.instructions import COLUMN
 from relayc.pipelines.targets.cuda.strategies.product.mma import MmaSchedule
 from relayc.pipelines.targets.cuda.strategies.product.operands import Way, way_of
 from relayc.pipelines.targets.cuda.strategies.product.problem import Problem, find, problem_of
-from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK
 from relayc.pipelines.targets.cuda.strategies.product.tile import BlockTile
 from relayc.pipelines.targets.cuda.target import CudaTarget
 from relayc.pipelines.te.read.contraction import Contraction
 from relayc.pipelines.te.read.graph import Kernel
 from relayc.pipelines.tir.gpu.launch import WARP
+from relayc.pipelines.tir.gpu.swizzle import CHUNK_BYTES
 from relayc.pipelines.tir.schedule.written_strategy import schedule_built_in
 from relayc.pipelines.tir.strategy.scheduled import Scheduled
 from relayc.pipelines.tir.strategy.tuning import Tuning, powers_of_two
@@ -108,11 +108,11 @@ def _of_copies(problem: Problem, ways: Sequence[Way], tile: BlockTile, unit_thre
     for way, lines in zip(ways, (tile.rows, tile.columns), strict=True):
         elements = ceil_div(lines * tile.depth, tile.units * unit_threads)
         if way.copied:
-            found += elements // way.run * (1 + len(way.operand.checks)) if way.copied < CHUNK else 0
+            found += elements // way.run * (1 + len(way.operand.checks)) if way.copied < CHUNK_BYTES else 0
         elif way.lies_in_runs(problem):
             found += ceil_div(elements * way.element_bytes, 4)
         else:
-            found += 2 * elements + CHUNK // way.element_bytes * len(way.operand.indices)
+            found += 2 * elements + CHUNK_BYTES // way.element_bytes * len(way.operand.indices)
     return found
 
 

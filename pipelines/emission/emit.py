@@ -165,7 +165,7 @@ class Constants:
         """The constant of a number."""
         key = type_, value, copysign(1.0, value)  # 0 and -0 are equal
         if key not in self._numbers:
-            self._numbers[key] = self.value(_number(value, type_), type_)
+            self._numbers[key] = self.value(number_attribute(value, type_), type_)
         return self._numbers[key]
 
     def index(self, value: int) -> ir.Value:
@@ -214,10 +214,11 @@ def constant(attribute: ir.Attribute, type_: ir.Type) -> ir.Value:
 def number(value: float | int, type_: ir.Type) -> ir.Value:
     """A constant of a scalar type, or splat over a vector type."""
     known = _CONSTANTS.get()
-    return constant(_number(value, type_), type_) if known is None else known.number(value, type_)
+    return constant(number_attribute(value, type_), type_) if known is None else known.number(value, type_)
 
 
-def _number(value: float | int, type_: ir.Type) -> ir.Attribute:
+def number_attribute(value: float | int, type_: ir.Type) -> ir.Attribute:
+    """A number of a scalar type, or splat over a vector type, as an attribute."""
     element = element_of(type_)
     scalar = ir.FloatAttr.get(element, value) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, value)
     return ir.DenseElementsAttr.get_splat(type_, scalar) if element != type_ else scalar

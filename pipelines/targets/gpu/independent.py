@@ -197,3 +197,16 @@ def serial_loops(op: ir.Operation) -> None:
     """Makes parallel loops sequential: the operation itself and the loops inside it."""
     for loop in walk(op, scf.ParallelOp):
         split_parallel(loop, 0)
+
+
+def copy_operations(operations: Sequence[ir.Operation], values: dict[ir.Value, ir.Value]) -> None:
+    """Copies operations to the ambient insertion point; `values` maps operands to their replacements, and receives the results."""
+    for op in operations:
+        if any(r in values for r in op.results):
+            continue
+        made = op.clone()
+        for inner in find_operations(made.operation, lambda inner: True):
+            for i, operand in enumerate(inner.operands):
+                if operand in values:
+                    inner.operands[i] = values[operand]
+        values.update(zip(op.results, made.operation.results, strict=True))

@@ -20,9 +20,8 @@ from relayc.pipelines.context.upstream import run_upstream
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.emission.sizes import function_sizes, symbol_attributes, symbol_names, symbol_positions
-from relayc.pipelines.targets.gpu.independent import PURE, VIEWS, Threads, independent_threads, serial_loops, used_by
+from relayc.pipelines.targets.gpu.independent import PURE, VIEWS, Threads, copy_operations, independent_threads, serial_loops, used_by
 from relayc.pipelines.targets.gpu.scans import Scan, emit_scan, emit_total, part_of, parts_of, scan_of
-from relayc.pipelines.tir.editing.bodies import copy_operations
 from relayc.pipelines.tir.fallback.bufferize import loops_of_kernels
 from relayc.pipelines.tir.gpu.launch import WARP, launch
 from relayc.pipelines.tir.tree.indices import Reader

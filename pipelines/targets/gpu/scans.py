@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
-from relayc.pipelines.targets.gpu.independent import PURE, Level, has_own_elements, level_of, operations_of, roots_of
-from relayc.pipelines.tir.editing.bodies import copy_operations
+from relayc.pipelines.targets.gpu.independent import PURE, Level, copy_operations, has_own_elements, level_of, operations_of, roots_of
 from relayc.pipelines.tir.gpu.launch import WARP, Launch, barrier, shuffle
 from relayc.pipelines.tir.strategy.tuning import powers_of_two
 from relayc.pipelines.tir.tree.indices import Reader

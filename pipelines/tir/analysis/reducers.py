@@ -1,13 +1,14 @@
 """Recognizes the reduction operation in the body of a block."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.emission import emit
-from relayc.pipelines.tir.tree.indices import equal
+from relayc.pipelines.emission.index import Index
+from relayc.pipelines.tir.tree.indices import equal, variables
 from relayc.pipelines.tir.tree.members import Block, ScheduleError
-from relayc.pipelines.tir.tree.steps import COMMUTATIVE, Access, combining_step, neutral
+from relayc.pipelines.tir.tree.steps import COMMUTATIVE, Constant, Recorder, Step, combining_step, constant_of, neutral, numbered_operands
 
 _COMPARISONS = ("arith.cmpf", "arith.cmpi", "arith.andi", "arith.ori", "arith.xori")
 
@@ -17,15 +18,17 @@ class ReducedElement:
     """One of the elements to which a block reduces.
 
     Attributes:
-      load, store: the accesses of the element in the body.
-      value: the value combined with it in a step.
-      operation: computes the new element: a commutative operation, or a selection between element and value.
+      load, store: the numbers of the steps that access the element.
+      value: the operand combined with it in a step; None for a multiply-add.
+      number: of the step that computes the new element: a commutative operation, or a selection between element and value.
+      operation: this step.
     """
 
-    load: ir.Operation
-    store: Access
-    value: ir.Value | None
-    operation: ir.Operation
+    load: int
+    store: int
+    value: Any
+    number: int
+    operation: Step
 
     @property
     def combiner(self) -> str | None:
@@ -33,12 +36,10 @@ class ReducedElement:
         name = self.operation.name
         return "arith.addf" if name == "math.fma" else None if name == "arith.select" else name
 
-    def identity(self) -> ir.Value | None:
-        """The neutral element, at the ambient insertion point; None if unknown."""
-        name, type_ = self.combiner, self.operation.results[0].type
-        if name is None:
-            return None
-        return emit.number(neutral(name, type_), type_)
+    def identity(self) -> Constant | None:
+        """The neutral element; None if unknown."""
+        name, type_ = self.combiner, self.operation.type
+        return None if name is None else constant_of(neutral(name, type_), type_)
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,14 @@ class Reducer:
     """The reduction of a block.
 
     Attributes:
+      steps: of the body.
       parts: the elements, in the order of their stores.
-      operations: the combining operations, in order.
+      numbers: of the combining steps, in order.
     """
 
+    steps: Sequence[Step]
     parts: Sequence[ReducedElement]
-    operations: Sequence[ir.Operation]
+    numbers: Sequence[int]
 
     @property
     def is_commutative(self) -> bool:
@@ -59,32 +62,46 @@ class Reducer:
         return all(part.combiner is not None for part in self.parts)
 
     @property
-    def text(self) -> str:
-        return " and ".join(op.name for op in self.operations)
+    def operations(self) -> list[Step]:
+        """The combining steps."""
+        return [self.steps[number] for number in self.numbers]
 
-    def combine(self, elements: Sequence[ir.Value], values: Sequence[ir.Value]) -> list[ir.Value]:
-        """Combines elements with values, at the ambient insertion point."""
+    @property
+    def text(self) -> str:
+        return " and ".join(step.name for step in self.operations)
+
+    def combine(self, record: Recorder, elements: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+        """Records steps that combine elements with values, all operands; returns the results."""
         if self.is_commutative:
             return [
-                emit.create(str(part.combiner), [a.type], [a, b], _flags(part.operation))
+                record.make(str(part.combiner), _type(part.operation), [a, b], _flags(part.operation))
                 for part, a, b in zip(self.parts, elements, values, strict=True)
             ]
-        known: dict[ir.Value, ir.Value] = {}
+        known: dict[Any, Any] = {}
         for part, element, value in zip(self.parts, elements, values, strict=True):
-            known[part.load.results[0]] = element
-            if part.value is not None:
-                known[part.value] = value
-        for op in self.operations:
-            before = list(op.operands)
+            known |= {part.load: element, _key(part.value): value}
+        operands = numbered_operands(self.steps)
+        for number in self.numbers:
+            step, before = self.steps[number], operands[number]
             # A value that is combined with several elements stands for what is combined with the one beside it.
-            beside = {p.value: value for p, value in zip(self.parts, values, strict=True) if p.load.results[0] in before}
-            operands = [beside.get(v, known.get(v, v)) for v in before]
-            known[op.results[0]] = emit.create(op.name, [op.results[0].type], operands, dict(op.attributes.items()))
-        return [known[part.operation.results[0]] for part in self.parts]
+            beside = {_key(p.value): value for p, value in zip(self.parts, values, strict=True) if p.load in before}
+            given = [beside.get(_key(v), known.get(_key(v), v)) for v in before]
+            known[number] = record.make(step.name, _type(step), given, step.attributes)
+        return [known[part.number] for part in self.parts]
 
 
-def _flags(op: ir.Operation) -> dict[str, ir.Attribute]:
-    return {} if op.name == "math.fma" else dict(op.attributes.items())
+def _key(operand: Any) -> Any:
+    """Equal for equal operands."""
+    return operand.key if isinstance(operand, Index) else operand
+
+
+def _type(step: Step) -> ir.Type:
+    assert step.type is not None  # no store
+    return step.type
+
+
+def _flags(step: Step) -> dict[str, ir.Attribute]:
+    return {} if step.name == "math.fma" else step.attributes
 
 
 def adds_up(block: Block) -> bool:
@@ -95,43 +112,60 @@ def adds_up(block: Block) -> bool:
 
 def find_reducer(block: Block) -> Reducer:
     """The reduction of a block. Raises ScheduleError unless its body combines each stored element with a value."""
-    block.fill()
-    accesses = [a for a in block.accesses() if not a.is_init]
-    stores = [a for a in accesses if a.is_store]
-    loads: dict[int, ir.Operation] = {}
-    combining: set[ir.Value] = set()
-    for position, store in enumerate(stores):
-        same = [a.operation for a in accesses if not a.is_store and a.buffer == store.buffer and all(map(equal, a.indices, store.indices))]
-        if len(same) != 1:
-            raise ScheduleError(f"expected {block} to load each element that it reduces once, found {len(same)} loads")
-        loads[position] = same[0]
-        combining.add(same[0].results[0])
-    operations = []
-    for view in block.body.operations:
-        op = view.operation
-        if op.name not in ("memref.load", "memref.store") and any(v in combining for v in op.operands):
-            operations.append(op)
-            combining.update(op.results)
-    parts = [_part(block, loads[i], store, combining) for i, store in enumerate(stores)]
-    known = {p.value for p in parts if p.value is not None} | combining
-    mine = [p.operation for p in parts]
-    for op in operations:
-        if op not in mine and (op.name not in _COMPARISONS or any(v not in known for v in op.operands)):
-            raise ScheduleError(f"expected {block} to combine elements with values, found {op.name}")
-    return Reducer(parts, operations)
+    steps = block.steps(False)
+    if steps is None:
+        raise ScheduleError(f"expected {block} to combine elements with values, found blocks")
+    operands = numbered_operands(steps)
+    stores = [number for number, s in enumerate(steps) if s.access is not None and s.access.is_store]
+    loads = [_load(block, steps, number) for number in stores]
+    combining, numbers = set(loads), list[int]()
+    for number, step in enumerate(steps):
+        if step.access is None and any(_depends(v, steps, combining) for v in operands[number]):
+            numbers.append(number)
+            combining.add(number)
+    parts = [_part(block, steps, operands, load, store, combining) for load, store in zip(loads, stores, strict=True)]
+    known = {_key(p.value) for p in parts if p.value is not None} | combining
+    mine = [p.number for p in parts]
+    for number in numbers:
+        if number not in mine and (steps[number].name not in _COMPARISONS or any(_key(v) not in known for v in operands[number])):
+            raise ScheduleError(f"expected {block} to combine elements with values, found {steps[number].name}")
+    return Reducer(steps, parts, numbers)
 
 
-def _part(block: Block, load: ir.Operation, store: Access, combining: set[ir.Value]) -> ReducedElement:
-    element, stored = load.results[0], store.operation.operands[0]
-    op = stored.owner.operation if stored in combining and stored != element else None
-    if op is not None:
-        operands = list(op.operands)
-        if op.name == "math.fma" and operands[2] == element and not {*operands[:2]} & combining:
-            return ReducedElement(load, store, None, op)
-        pair = operands[1:] if op.name == "arith.select" else operands
-        if op.name == "arith.select" or op.name in COMMUTATIVE:
-            others = [v for v in pair if v != element]
-            if len(others) == 1 and others[0] not in combining:
-                return ReducedElement(load, store, others[0], op)
-    found = op.name if op is not None else "none"
+def _load(block: Block, steps: Sequence[Step], store: int) -> int:
+    """The step that loads the element that another step stores."""
+    written = steps[store].access
+    assert written is not None
+    found = []
+    for number, step in enumerate(steps):
+        a = step.access
+        if a is not None and not a.is_store and a.buffer == written.buffer and all(map(equal, a.indices, written.indices)):
+            found.append(number)
+    if len(found) != 1:
+        raise ScheduleError(f"expected {block} to load each element that it reduces once, found {len(found)} loads")
+    return found[0]
+
+
+def _depends(operand: Any, steps: Sequence[Step], numbers: Collection[int]) -> bool:
+    """Whether an operand is, or is computed from, the result of some steps."""
+    if isinstance(operand, Index):
+        return not variables(operand).isdisjoint(steps[n].var for n in numbers)
+    return isinstance(operand, int) and operand in numbers
+
+
+def _part(
+    block: Block, steps: Sequence[Step], operands: Sequence[Sequence[Any]], load: int, store: int, combining: Collection[int]
+) -> ReducedElement:
+    (stored,) = operands[store]
+    step = steps[stored] if isinstance(stored, int) and stored in combining and stored != load else None
+    if step is not None:
+        given = operands[stored]
+        if step.name == "math.fma" and given[2] == load and not any(_depends(v, steps, combining) for v in given[:2]):
+            return ReducedElement(load, store, None, stored, step)
+        pair = given[1:] if step.name == "arith.select" else given
+        if step.name == "arith.select" or step.name in COMMUTATIVE:
+            others = [v for v in pair if _key(v) != load]
+            if len(others) == 1 and not _depends(others[0], steps, combining):
+                return ReducedElement(load, store, others[0], stored, step)
+    found = step.name if step is not None else "none"
     raise ScheduleError(f"expected {block} to combine each element with a value by a commutative operation, found {found}")

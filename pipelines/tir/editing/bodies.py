@@ -1,39 +1,28 @@
 """Edits of block bodies that primitives share: accesses, buffers by position, copies of operations, inverse indices."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.operations import find_operations
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.editing.intrinsics import ANNOTATION
 from relayc.pipelines.tir.tree.guards import Guard
-from relayc.pipelines.tir.tree.indices import QUOTIENT, REMAINDER, Divided, divide, equal, substitute, write
+from relayc.pipelines.tir.tree.indices import QUOTIENT, REMAINDER, Divided, canonical, divide, equal, substitute
 from relayc.pipelines.tir.tree.members import Block, ScheduleError, blocks_of
 from relayc.pipelines.tir.tree.operations import operations_in
-from relayc.pipelines.tir.tree.steps import Access
+from relayc.pipelines.tir.tree.steps import Access, Copy, Recorder
 from relayc.pipelines.tir.tree.structure import Nest
 from relayc.symbolic import Size
 
 
 def accesses_of(nest: Nest, buffer: ir.Value) -> Iterator[tuple[Block, Access]]:
-    """All loads and stores of a buffer, each with its innermost enclosing block; indices are over the arguments of its region."""
+    """All loads and stores of a buffer, each with its innermost enclosing block."""
     for block in nest.blocks().values():
         for access in block.accesses():
             if access.buffer == buffer and not blocks_of(block.starts if access.is_init else block.inside):
-                block.fill()
-                yield block, _local(block, access)
-
-
-def _local(block: Block, access: Access) -> Access:
-    """An access with the iterators replaced by the arguments of the init if it is in the init."""
-    if not access.is_init or block.init is None:
-        return access
-    point: dict[Var, Index] = dict(zip(block.vars, map(Index.of, block.iterators_in(block.init)), strict=True))
-    return replace(access, indices=tuple(substitute(i, point) for i in access.indices))
+                yield block, access
 
 
 def find_buffer(nest: Nest, block: Block, kind: str, which: int | str) -> ir.Value:
@@ -70,17 +59,11 @@ def check_changeable(blocks: Sequence[Block]) -> None:
             )
 
 
-def copy_operations(operations: Sequence[ir.Operation], values: dict[ir.Value, ir.Value]) -> None:
-    """Copies operations to the ambient insertion point; `values` maps operands to their replacements, and receives the results."""
-    for op in operations:
-        if any(r in values for r in op.results):
-            continue
-        made = op.clone()
-        for inner in find_operations(made.operation, lambda inner: True):
-            for i, operand in enumerate(inner.operands):
-                if operand in values:
-                    inner.operands[i] = values[operand]
-        values.update(zip(op.results, made.operation.results, strict=True))
+def check_steps(block: Block) -> None:
+    """Raises ScheduleError unless a block has an init and a body of operations on elements, without loops, blocks and branches."""
+    check_plain(block)
+    if block.steps(False) is None or (block.has_init and block.steps(True) is None):
+        raise ScheduleError(f"block {block.name}: expected operations on elements, found loops or branches")
 
 
 def take_init(nest: Nest, block: Block, name: str, kept: Sequence[int]) -> Block:
@@ -88,13 +71,34 @@ def take_init(nest: Nest, block: Block, name: str, kept: Sequence[int]) -> Block
 
     Operations of the function may be built.
     """
+    kinds, extents = [block.iterators[i] for i in kept], [block.extents[i] for i in kept]
+    if block.starts:
+        made = _take_nested(nest, block, nest.new_block(name, kinds, extents), kept)
+    else:
+        steps = block.steps(True) or ()
+
+        def body(record: Recorder, at: Sequence[Index]) -> None:
+            Copy(record, _in_init(block.vars, kept, at)).run(steps)
+
+        made = nest.new_block(name, kinds, extents, body)
+    block.remove_init()
+    return made
+
+
+def _in_init(iterators: Sequence[Var], kept: Sequence[int], values: Sequence[Index]) -> dict[Var, Index]:
+    """Iterators by the values of those at some positions; the others are 0."""
+    known = dict(zip(kept, values, strict=True))
+    return {v: known.get(i, Index()) for i, v in enumerate(iterators)}
+
+
+def _take_nested(nest: Nest, block: Block, made: Block, kept: Sequence[int]) -> Block:
+    """Moves the loops and blocks of an init to another block."""
     init = block.init
-    assert init is not None
-    inside = [(inner, *inner.read_place()) for inner in blocks_of(block.starts)]
-    iterators = block.iterators_in(init)
-    block.changed()
-    with block.operation.location:
-        made = nest.new_block(name, [block.iterators[i] for i in kept], [block.extents[i] for i in kept])
+    assert init is not None  # it holds blocks
+    point = _in_init(block.iterators_in(init), kept, list(map(Index.of, made.vars)))
+    for inner in blocks_of(block.starts):
+        points, guards = inner.read_place()
+        inner.place([substitute(p, point) for p in points], [Guard(substitute(g.index, point), g.limit) for g in guards])
     new = dict(zip(kept, made.body.arguments, strict=True))
     for i, argument in enumerate(init.arguments):
         if next(iter(argument.uses), None) is not None:
@@ -102,52 +106,29 @@ def take_init(nest: Nest, block: Block, name: str, kept: Sequence[int]) -> Block
     for op in operations_in(init):
         made.body.append(op)
     made.inside, block.starts = block.starts, []
-    point: dict[Var, Index] = {v: Index() for v in iterators}
-    point |= {iterators[i]: Index.of(v) for i, v in zip(kept, made.vars, strict=True)}
-    for inner, points, guards in inside:
-        inner.place([substitute(p, point) for p in points], [Guard(substitute(g.index, point), g.limit) for g in guards])
-    with ir.InsertionPoint(block.operation), ir.Location.unknown():
-        gone = ir.Operation.create("tir.block", regions=1)  # a block of a region is erased with an operation
-    init.append_to(gone.regions[0])
-    gone.erase()
     return made
-
-
-def sweep(region: ir.Block) -> None:
-    """Erases unused operations of a block."""
-    for op in reversed([op.operation for op in region.operations]):
-        if op.name.startswith(("affine.", "arith.", "math.", "memref.load")) and next(iter(op.results[0].uses), None) is None:
-            op.erase()
 
 
 def set_buffer(block: Block, access: Access, buffer: ir.Value) -> None:
     """Changes the buffer of a load or store of a block, at the same indices."""
+    access.buffer = buffer
     block.changed()
-    access.operation.operands[int(access.is_store)] = buffer
 
 
-def reindex_accesses(uses: Sequence[tuple[Block, Access]], buffer: ir.Value, indices: Callable[[Block, Access], Sequence[Index]]) -> None:
+def reindex_accesses(uses: Sequence[tuple[Block, Access]], buffer: ir.Value, indices: Callable[[Access], Sequence[Index]]) -> None:
     """Replaces loads and stores of blocks by accesses to another buffer, at other indices."""
-    regions = {access.operation.block: None for _, access in uses}
     for block, access in uses:
-        block.changed()
-        op = access.operation
-        with ir.InsertionPoint(op), op.location:
-            at = [write(i) for i in indices(block, access)]
-            if access.is_store:
-                emit.create("memref.store", [], [op.operands[0], buffer, *at])
-            else:
-                op.results[0].replace_all_uses_with(emit.create("memref.load", [buffer.type.element_type], [buffer, *at]))
-        op.erase()
-    for region in regions:
-        sweep(region)
+        access.indices = tuple(map(canonical, indices(access)))
+        set_buffer(block, access, buffer)
 
 
 Rule = Callable[[Sequence[Index]], Index]
 """Computes an iterator of a block from the indices of an element."""
+Inverse = Callable[[Sequence[Index]], list[Index]]
+"""Computes the iterators of a block from the indices of an element."""
 
 
-def inverse_of(nest: Nest, block: Block, access: Access) -> Callable[[Sequence[Index]], list[Index]]:
+def inverse_of(nest: Nest, block: Block, access: Access) -> Inverse:
     """The inverse of an access: computes the iterators of a block from the indices of the accessed element.
 
     Raises ScheduleError if the access is not injective, or does not cover the buffer.

@@ -5,12 +5,11 @@ from typing import TypeAlias
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.block import PARALLEL
-from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index
 from relayc.pipelines.tir.analysis.regions import Span
 from relayc.pipelines.tir.editing import moving
-from relayc.pipelines.tir.tree.indices import write
 from relayc.pipelines.tir.tree.members import Block, Loop, ScheduleError
+from relayc.pipelines.tir.tree.steps import Recorder
 from relayc.pipelines.tir.tree.structure import Nest
 from relayc.symbolic import Size
 
@@ -61,12 +60,12 @@ def add_copy(
       source, target: a buffer, and the function from the iterators of the block to the element's indices (None: identity).
       extents: of the iteration space of the block.
     """
+
+    def copy(record: Recorder, iterators: Sequence[Index]) -> None:
+        read, written = [place(iterators) if place is not None else iterators for _, place in (source, target)]
+        record.store(record.load(source[0], read), target[0], written)
+
     with nest.head.operation.location:
-        block = nest.new_block(nest.free_block(name), [PARALLEL] * len(extents), extents)
-        iterators = [Index.of(v) for v in block.vars]
-        with ir.InsertionPoint(block.body):
-            read, written = [list(map(write, place(iterators) if place is not None else iterators)) for _, place in (source, target)]
-            loaded = emit.create("memref.load", [source[0].type.element_type], [source[0], *read])
-            emit.create("memref.store", [], [loaded, target[0], *written])
+        block = nest.new_block(nest.free_block(name), [PARALLEL] * len(extents), extents, copy)
     moving.place(nest, block, domain, beside, behind)
     return block.name

@@ -4,6 +4,7 @@ import importlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from relayc.dialects.mlir import ir, make_context
@@ -274,7 +275,7 @@ class TensorIntrin:
             tuple(swizzled),
             asynchronous,
         )
-        made.description(make_context())
+        made.description  # noqa: B018 (raises an error of the text)
         TensorIntrin._REGISTRY[name] = made
         return made
 
@@ -304,9 +305,10 @@ class TensorIntrin:
             raise ScheduleError(f"expected a tensor intrinsic that is registered, out of {known}, found {name!r}")
         return TensorIntrin._REGISTRY[name]
 
-    def description(self, context: ir.Context) -> "Description":
-        """The computation, as blocks and loops in a context."""
-        made = self._read("description", self.desc, context)
+    @cached_property
+    def description(self) -> "Description":
+        """The computation, as blocks and loops in a context of its own."""
+        made = self._read("description", self.desc, make_context())
         blocks = made.nest.outer_blocks()
         if len(blocks) != 1:
             names_ = ", ".join(b.name for b in blocks) or "none"

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.size_attribute import size_attribute
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, weighted
@@ -188,5 +189,6 @@ def _with_sizes(where: str, nest: Nest, call: TensorCall) -> Nest:
     if unknown := [name for name in names if name not in call.sizes]:
         raise ScheduleError(f"{where}: expected symbols of the description, found {unknown[0]}")
     for block in nest.blocks().values():
-        block.set_extents([e if isinstance(e, int) else substitute_sizes(e, call.sizes) for e in block.extents])
+        extents = [e if isinstance(e, int) else substitute_sizes(e, call.sizes) for e in block.extents]
+        block.operation.attributes["extents"] = ir.ArrayAttr.get(list(map(size_attribute, extents)))
     return Nest(nest.head, {nest.entry.arguments[i]: call.sizes[name] for name, i in names.items()})

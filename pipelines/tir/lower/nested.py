@@ -99,8 +99,7 @@ class _Trees:
         Args:
           tensor: the intrinsic to emit for it, if its accumulators are in registers of a warp.
         """
-        region = use.block.init
-        if region is None:
+        if not use.block.has_init:
             return []
         if use.is_mixed:
             first = tuple(Guard(use.points[i], 1) for i in use.block.reduction)
@@ -109,7 +108,7 @@ class _Trees:
         inside = self._use(use.block, replace(around, first=around.first | skipped)) if skipped else use
         names = [loop.name for loop in around.loops]
         kept = tuple(loop for loop in around.loops if loop.name not in skipped)
-        found = self._start(inside, region, replace(around, loops=kept), tensor)
+        found = self._start(inside, replace(around, loops=kept), tensor)
         if not skipped:
             return found
         outermost = min(names.index(name) for name in skipped)
@@ -119,12 +118,12 @@ class _Trees:
         self.starts.setdefault(names[outermost], []).extend(found)
         return []
 
-    def _start(self, use: Use, region: ir.Block, around: _Around, tensor: Tensorized | None = None) -> list[Node]:
+    def _start(self, use: Use, around: _Around, tensor: Tensorized | None = None) -> list[Node]:
         if tensor is not None:
             check_zero(use.block)
             accesses = tuple(a for a in use.accesses if a.is_init)
             return [replace(use, loops=around.loops, accesses=accesses, is_start=True, tensor=tensor)]
-        if use.block.starts:
+        if use.block.starts and (region := use.block.init) is not None:
             return self.build(use.block.starts, self._inside(use, around, region))
         accesses = tuple(a for a in use.accesses if a.is_init)
         return [replace(use, loops=around.loops, accesses=accesses, is_start=True)]
@@ -135,7 +134,7 @@ class _Trees:
         intrin = TensorIntrin.get(ir.StringAttr(block.annotations[ANNOTATION]).value)
         match = match_block(self.nest, block, intrin)
         accumulates, start = match.accumulates, list[Node]()
-        if block.init is not None:
+        if block.has_init:
             if intrin.starts and not use.reduction_loops and not use.is_mixed:
                 accumulates = False
             else:
@@ -143,7 +142,7 @@ class _Trees:
                 start = self._init(use, around, zero)
         elif not accumulates and not intrin.starts:
             inner, loops = nest_in(block)
-            if inner.init is not None:
+            if inner.has_init:
                 accumulates, start = True, self._inner_init(use, inner, loops, around)
         point: dict[Var, Index] = dict(zip(block.vars, use.points, strict=True))
         partial = {name: replace(p, outer=substitute(p.outer, point)) for name, p in match.partial.items()}
@@ -157,7 +156,7 @@ class _Trees:
         inside = self._inside(use, around, use.block.body)
         first = around.first | {loop.name for loop in loops if loop not in kept}
         known = replace(inside, loops=(*around.loops, *loops), first=frozenset(first))
-        found = self._start(self._use(inner, known), _init_of(inner), replace(inside, loops=(*around.loops, *kept)))
+        found = self._start(self._use(inner, known), replace(inside, loops=(*around.loops, *kept)))
         for loop in reversed(kept):
             found = [LoopNode(loop, tuple(found))]
         return found
@@ -170,8 +169,3 @@ def check_zero(block: Block) -> None:
         value = step.operands[0].attribute if step.name == "memref.store" and isinstance(step.operands[0], Constant) else None
         if step.name == "memref.store" and (value is None or value.value != 0):
             raise ScheduleError(f"{block}: expected sums in registers of a warp that start at 0, found {value}")
-
-
-def _init_of(block: Block) -> ir.Block:
-    assert block.init is not None
-    return block.init

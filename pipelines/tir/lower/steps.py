@@ -68,12 +68,12 @@ def placed_steps(use: Use, is_init: bool, kept: Kept, clips: bool) -> list[Lower
     """
     contract = use.block.is_reduction and not is_init
     made: list[LoweredStep] = []
-    for step in use.block.steps(is_init) or _no_steps(use, is_init):
+    for step in use.block.steps(is_init) or ():
         name, attributes, place = step.name, step.attributes, None
         if step.access is not None:
             place = _place(use, step.access, *kept(step.access.buffer), clips)
         elif step.type is None:
-            raise _error(use, name)
+            raise ScheduleError(f"block {use.block.name}: expected operations on elements, found {name}")
         if contract and name in ("arith.mulf", "arith.addf"):
             attributes = {**attributes, "fastmath": emit.parsed("#arith.fastmath<contract>")}
         operands = tuple(substitute(v, use.point) if isinstance(v, Index) else v for v in step.operands)
@@ -81,19 +81,6 @@ def placed_steps(use: Use, is_init: bool, kept: Kept, clips: bool) -> list[Lower
             raise ScheduleError(f"block {use.block.name}: expected a body that uses its iterators, buffers and constants, found others")
         made.append(LoweredStep(name, operands, step.type, place, attributes, tuple(attributes.items()), step.var))
     return made
-
-
-def _no_steps(use: Use, is_init: bool) -> list[Any]:
-    """Raises ScheduleError if a block holds an operation with regions; otherwise returns no steps."""
-    region = use.block.init if is_init else use.block.body
-    for view in () if region is None else region.operations:
-        if len(view.operation.regions):
-            raise _error(use, view.operation.name)
-    return []
-
-
-def _error(use: Use, name: str) -> ScheduleError:
-    return ScheduleError(f"block {use.block.name}: expected operations on elements, found {name}")
 
 
 def _place(use: Use, access: Access, strides: Sequence[Size], lows: Sequence[Index], clips: bool) -> AccessOffset:

@@ -66,7 +66,7 @@ def make(nest: Nest, loop: Loop) -> Block:
     with loop.location:
         made = nest.new_block(nest.free_block(f"{block.name}_o"), kinds, [tiles[i].extent for i in kept])
     outer = {i: Index.of(v) for i, v in zip(kept, made.vars, strict=True)}
-    if REDUCTION in kinds and block.init is not None:
+    if REDUCTION in kinds and block.has_init:
         with nest.building():
             _move_start(nest, made, block, inner, tiles, inside, kept)
     nest.replace(loop, made, [loop])

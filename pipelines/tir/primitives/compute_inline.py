@@ -1,11 +1,11 @@
 """compute_inline and reverse_compute_inline: compute a block inside the blocks that read it, or inside the one that produces its input."""
 
-from relayc.dialects.mlir import ir
 from relayc.pipelines.tir.editing import bodies, moving
+from relayc.pipelines.tir.editing.bodies import Inverse
 from relayc.pipelines.tir.primitives.registry import find_block, primitive
-from relayc.pipelines.tir.tree.indices import equal, write
+from relayc.pipelines.tir.tree.indices import equal
 from relayc.pipelines.tir.tree.members import Block, ScheduleError
-from relayc.pipelines.tir.tree.steps import Access
+from relayc.pipelines.tir.tree.steps import Access, Contents, Copy, Recorder, Step, live_steps
 from relayc.pipelines.tir.tree.structure import Nest
 
 
@@ -19,24 +19,34 @@ def compute_inline(nest: Nest, block: str) -> None:
     moving.check_inputs_stay(nest, inlined)
     (store,) = inlined.results()
     inverse = bodies.inverse_of(nest, inlined, store)
-    uses = [(b, a) for b, a in bodies.accesses_of(nest, store.buffer) if not a.is_store]
-    if not uses:
+    users = {b.name: b for b, a in bodies.accesses_of(nest, store.buffer) if not a.is_store}
+    if not users:
         raise ScheduleError(f"block {block}: expected a block that is read, found no consumer")
     bodies.check_changeable(moving.readers_of(nest.outer_blocks(), store.buffer))
-    code = [op.operation for op in inlined.body.operations][:-1]
-    with nest.building():
-        for user, access in uses:
-            user.changed()
-            load = access.operation
-            with ir.InsertionPoint(load), load.location:
-                at = [write(i) for i in inverse(access.indices)]
-                values: dict[ir.Value, ir.Value] = dict(zip(inlined.body.arguments, at, strict=True))
-                bodies.copy_operations(code, values)
-            load.results[0].replace_all_uses_with(values.get(store.operation.operands[0], store.operation.operands[0]))
-            region = load.block
-            load.erase()
-            bodies.sweep(region)
-        nest.remove(inlined, store.buffer)
+    for user in users.values():
+        init, body = (_inlined(user, inlined, inverse, is_init) for is_init in (True, False))
+        user.set_contents(Contents.of_steps(init, body))
+    nest.remove(inlined, store.buffer)
+
+
+def _inlined(user: Block, block: Block, inverse: Inverse, is_init: bool) -> list[Step] | None:
+    """The steps of an init or body with those of another block in the place of loads of what that block writes."""
+    steps, code = user.steps(is_init), block.steps(False) or []
+    if steps is None:
+        return None
+    (buffer,) = block.outputs()
+    copy = Copy(Recorder(is_init), {})
+    for step in steps:
+        if step.access is None or step.access.buffer != buffer:
+            copy.step(step)
+            continue
+        inner = Copy(copy.record, dict(zip(block.vars, inverse(copy.indices(step.access)), strict=True)))
+        for found in code:
+            if found.access is not None and found.access.is_store:
+                copy.replace(step, inner.operand(found.operands[0]))
+            else:
+                inner.step(found)
+    return live_steps(copy.record.steps, is_init)
 
 
 def check_inlinable(nest: Nest, block: Block) -> None:
@@ -65,21 +75,21 @@ def reverse_compute_inline(nest: Nest, block: str) -> None:
     buffer = loads[0].buffer
     (store,) = producer.results()
     inverse = bodies.inverse_of(nest, inlined, loads[0])
-    (made,) = [a for b, a in bodies.accesses_of(nest, buffer) if a.is_store]
-    code = [op.operation for op in inlined.body.operations]
     for output in inlined.outputs():
         nest.hoist(output, producer)
-    with nest.building():
-        producer.changed()
-        with ir.InsertionPoint(made.operation), made.operation.location:
-            at = [write(i) for i in inverse(made.indices)]
-            values: dict[ir.Value, ir.Value] = dict(zip(inlined.body.arguments, at, strict=True))
-            values |= {load.operation.results[0]: store.operation.operands[0] for load in loads}
-            bodies.copy_operations(code, values)
-        region = made.operation.block
-        made.operation.erase()
-        bodies.sweep(region)
-        nest.remove(inlined, buffer)
+    copy = Copy(Recorder(False), {})
+    for step in producer.steps(False) or ():
+        if step.access is not store:
+            copy.step(step)
+            continue
+        inner = Copy(copy.record, dict(zip(inlined.vars, inverse(store.indices), strict=True)))
+        for found in inlined.steps(False) or ():
+            if found.access is not None and found.access.buffer == buffer:
+                inner.replace(found, copy.operand(step.operands[0]))
+            else:
+                inner.step(found)
+    producer.set_contents(Contents.of_steps(None, copy.record.steps))
+    nest.remove(inlined, buffer)
 
 
 def _producer(nest: Nest, inlined: Block) -> tuple[Block, list[Access]]:

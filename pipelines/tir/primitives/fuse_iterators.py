@@ -1,17 +1,16 @@
 """fuse_iterators: fuses and reorders iterators of a block."""
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 
-from relayc.dialects.mlir import ir
-from relayc.pipelines.emission import emit
-from relayc.pipelines.emission.index import Index
+from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.analysis.dependence import loops_of_iterators
 from relayc.pipelines.tir.editing.bodies import check_changeable, check_plain
 from relayc.pipelines.tir.primitives.registry import find_block, primitive
-from relayc.pipelines.tir.tree.indices import Writer, divide
-from relayc.pipelines.tir.tree.members import Block, ScheduleError, ValueVar
-from relayc.pipelines.tir.tree.operations import operations_in
+from relayc.pipelines.tir.tree.indices import divide
+from relayc.pipelines.tir.tree.members import Block, ScheduleError
+from relayc.pipelines.tir.tree.steps import Copy, Recorder
 from relayc.pipelines.tir.tree.structure import Nest
 from relayc.symbolic import Size, maximum
 
@@ -31,11 +30,9 @@ def fuse_iterators(nest: Nest, block: str, groups: Sequence[Sequence[int]]) -> l
     kinds = [_kind(found, group) for group in groups]
     extents: list[Size] = [prod(found.extents[i] for i in group) for group in groups]
     names = [_name([loop.name for i in group if (loop := loops[i]) is not None]) for group in groups]
-    with nest.building(), found.operation.location:
-        new = nest.new_block(block, kinds, extents)
-        for source, _, is_init in found.parts():
-            target = new.add_init() if is_init else new.body
-            _move(source, target, groups, found.extents, extents)
+    parts = [partial(_copy, found, groups, is_init) for is_init in (False, True)[: 1 + found.has_init]]
+    with found.operation.location:
+        new = nest.new_block(block, kinds, extents, *parts)
         made = nest.rebuild(found, new, list(zip(names, extents, strict=True)))
     return [loop.name for loop in made]
 
@@ -52,18 +49,11 @@ def _kind(block: Block, group: Sequence[int]) -> str:
     return kinds.pop()
 
 
-def _move(source: ir.Block, target: ir.Block, groups: Sequence[Sequence[int]], old: Sequence[Size], new: Sequence[Size]) -> None:
-    """Moves the contents of a region into an empty one, over the new iterators."""
-    found: dict[int, Index] = {}
-    for group, argument, extent in zip(groups, target.arguments, new, strict=True):
-        rest = Index.of(ValueVar(argument, extent, "v"))
+def _copy(block: Block, groups: Sequence[Sequence[int]], is_init: bool, record: Recorder, point: Sequence[Index]) -> None:
+    """Records the steps of a block over the new iterators."""
+    found: dict[Var, Index] = {}
+    for group, rest in zip(groups, point, strict=True):
         for i in list(group)[:0:-1]:
-            rest, found[i] = divide(rest, maximum(old[i], 0))  # without iterations nothing is divided
-        found |= {i: rest for i in group[:1]}
-    with ir.InsertionPoint(target):
-        written = Writer()
-        for i, argument in enumerate(source.arguments):
-            if next(iter(argument.uses), None) is not None:
-                argument.replace_all_uses_with(written(found[i]) if not found[i].is_constant else emit.index_constant(found[i].const))
-    for op in operations_in(source):
-        target.append(op)
+            rest, found[block.vars[i]] = divide(rest, maximum(block.extents[i], 0))  # without iterations nothing is divided
+        found |= {block.vars[i]: rest for i in group[:1]}
+    Copy(record, found).run(block.steps(is_init) or ())

@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.operations import producer_of
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.editing.intrinsics import TensorIntrin
 from relayc.pipelines.tir.tree.guards import holds
-from relayc.pipelines.tir.tree.indices import Reader, equal, substitute, variables
+from relayc.pipelines.tir.tree.indices import equal, substitute, variables
 from relayc.pipelines.tir.tree.members import Block, Loop, ScheduleError
-from relayc.pipelines.tir.tree.steps import COMMUTATIVE, Access
+from relayc.pipelines.tir.tree.steps import COMMUTATIVE, Access, Constant, Step, numbered_operands
 from relayc.pipelines.tir.tree.structure import Nest
 from relayc.symbolic import Size, name_of, proves, symbols_of
 from relayc.symbolic import substitute as substitute_sizes
@@ -105,9 +105,8 @@ def match(nest: Nest, block: Block, loops: Sequence[Loop], intrin: TensorIntrin)
 
     Raises ScheduleError, which describes the difference.
     """
-    description = intrin.description(nest.head.context)
     try:
-        return _Matcher(nest, block, loops, description.nest, intrin).run()
+        return _Matcher(nest, block, loops, intrin.description.nest, intrin).run()
     except Mismatch as error:
         raise ScheduleError(f"block {block.name}: expected what tensor intrinsic {intrin.name} computes: {error}") from None
 
@@ -133,8 +132,8 @@ class _Matcher:
         self.point: dict[Var, Index] = dict(zip(self.block.vars, self.block.points, strict=True))
         self._check_kinds()
         bound: _Bindings = {}
-        starts = self.block.init is not None
-        if starts and wanted.init is None:
+        starts = self.block.has_init
+        if starts and not wanted.has_init:
             raise Mismatch("expected no reduction, found one")
         if starts:
             bound = self._bodies(is_init=True, bound=bound)
@@ -146,7 +145,7 @@ class _Matcher:
         operands = [bound[name] for name in tensors]
         self._check_outputs(operands)
         splits = any(self._goes_on(i) for i in self.block.reduction)
-        accumulates = wanted.init is not None and (splits or not starts)
+        accumulates = wanted.has_init and (splits or not starts)
         return Match(tuple(operands), dict(self.sizes), accumulates, self._extents(), self._counts(), self.partial)
 
     # ---- loops
@@ -308,40 +307,40 @@ class _Matcher:
     # ---- bodies
 
     def _bodies(self, is_init: bool, bound: _Bindings) -> _Bindings:
-        wanted = _Code(self.wanted_block, self.wanted, is_init)
-        found = _Code(self.block, self.nest, is_init)
+        wanted, found = _Code.of(self.wanted_block, is_init), _Code.of(self.block, is_init)
         if len(wanted.stores) != len(found.stores):
             raise Mismatch(f"expected {len(wanted.stores)} stores, found {len(found.stores)}")
         for a, b in zip(wanted.stores, found.stores, strict=True):
-            bound = self._bind(a, b, bound)
-            bound = self._value(a.operation.operands[0], b.operation.operands[0], wanted, found, bound)
+            bound = self._bind(wanted.access(a), found.access(b), bound)
+            bound = self._value(wanted.operands[a][0], found.operands[b][0], wanted, found, bound)
         return bound
 
-    def _value(self, a: ir.Value, b: ir.Value, wanted: "_Code", found: "_Code", bound: _Bindings) -> _Bindings:
+    def _value(self, a: Any, b: Any, wanted: "_Code", found: "_Code", bound: _Bindings) -> _Bindings:
         """Compares two expressions."""
-        if a.type != b.type:
-            raise Mismatch(f"expected a value of {a.type}, found one of {b.type}")
-        loads = wanted.loads.get(a), found.loads.get(b)
-        if loads[0] is not None and loads[1] is not None:
-            return self._bind(loads[0], loads[1], bound)
-        if isinstance(a.type, ir.IndexType):
-            return self._index(wanted.reader.read(a), found.reader.read(b), bound)
-        one, other = producer_of(a), producer_of(b)
-        if one is None or other is None or one.name != other.name or _details(one) != _details(other):
-            raise Mismatch(f"expected {_text(one)}, found {_text(other)}")
+        types = wanted.type_of(a), found.type_of(b)
+        if types[0] != types[1]:
+            raise Mismatch(f"expected a value of {types[0]}, found one of {types[1]}")
+        if wanted.is_load(a) and found.is_load(b):
+            return self._bind(wanted.access(a), found.access(b), bound)
+        if isinstance(a, Index) and isinstance(b, Index):
+            return self._index(a, b, bound)
+        if wanted.operation(a) is None or wanted.operation(a) != found.operation(b):
+            raise Mismatch(f"expected {wanted.text(a)}, found {found.text(b)}")
+        if not isinstance(a, int):
+            return bound
+        one, other = wanted.operands[a], found.operands[b]
         try:
-            return self._operands(list(one.operands), list(other.operands), wanted, found, bound)
+            return self._operands(one, other, wanted, found, bound)
         except Mismatch:
-            if one.name not in COMMUTATIVE:
+            if wanted.steps[a].name not in COMMUTATIVE:
                 raise
-            swapped = list(other.operands)[::-1]
             try:
-                return self._operands(list(one.operands), swapped, wanted, found, bound)
+                return self._operands(one, other[::-1], wanted, found, bound)
             except Mismatch:
                 pass
             raise
 
-    def _operands(self, a: Sequence[ir.Value], b: Sequence[ir.Value], wanted: "_Code", found: "_Code", bound: _Bindings) -> _Bindings:
+    def _operands(self, a: Sequence[Any], b: Sequence[Any], wanted: "_Code", found: "_Code", bound: _Bindings) -> _Bindings:
         for one, other in zip(a, b, strict=True):
             bound = self._value(one, other, wanted, found, bound)
         return bound
@@ -356,24 +355,49 @@ class _Matcher:
         return bound
 
 
+@dataclass(frozen=True)
 class _Code:
-    """The init or the body of a block: loads by their values, stores, and a reader of its indices."""
+    """The steps of an init or a body. The description is of another context: types and attributes are compared as texts.
 
-    def __init__(self, block: Block, nest: Nest, is_init: bool) -> None:
-        block.fill()
-        accesses = [a for a in block.accesses() if a.is_init == is_init]
-        self.stores = [a for a in accesses if a.is_store]
-        self.loads = {a.operation.results[0]: a for a in accesses if not a.is_store}
-        region = block.init if is_init and block.init is not None else block.body
-        self.reader = Reader({v: Index.of(p) for v, p in zip(region.arguments, block.vars, strict=True)}, nest.sizes)
+    Attributes:
+      operands: of each step (see numbered_operands).
+    """
 
+    steps: Sequence[Step]
+    operands: Sequence[Sequence[Any]]
 
-def _details(op: ir.Operation) -> dict[str, str]:
-    """The attributes of an operation except fast-math flags."""
-    return {name: str(value) for name, value in op.attributes.items() if name != "fastmath"}
+    @staticmethod
+    def of(block: Block, is_init: bool) -> "_Code":
+        steps = block.steps(is_init) or ()
+        return _Code(steps, numbered_operands(steps))
 
+    @property
+    def stores(self) -> list[int]:
+        return [number for number, step in enumerate(self.steps) if step.name == "memref.store"]
 
-def _text(op: ir.Operation | None) -> str:
-    if op is None:
-        return "an iterator"
-    return str(op.attributes["value"]) if op.name == "arith.constant" else op.name
+    def access(self, number: int) -> Access:
+        found = self.steps[number].access
+        assert found is not None
+        return found
+
+    def is_load(self, operand: Any) -> bool:
+        return isinstance(operand, int) and self.steps[operand].name == "memref.load"
+
+    def type_of(self, operand: Any) -> str:
+        if isinstance(operand, Index):
+            return "index"
+        return str(self.steps[operand].type if isinstance(operand, int) else operand.type)
+
+    def operation(self, operand: Any) -> tuple[str, dict[str, str]] | None:
+        """Name and attributes, except fast-math flags, of the operation of an operand; None if it has none."""
+        if isinstance(operand, Constant):
+            return "arith.constant", {"value": str(operand.attribute)}
+        if not isinstance(operand, int):
+            return None
+        step = self.steps[operand]
+        return step.name, {name: str(value) for name, value in step.attributes.items() if name != "fastmath"}
+
+    def text(self, operand: Any) -> str:
+        if isinstance(operand, Constant):
+            return str(operand.attribute)
+        return self.steps[operand].name if isinstance(operand, int) else "an iterator"

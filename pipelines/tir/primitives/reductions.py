@@ -2,20 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.operations import users_of
 from relayc.dialects.tir.block import OPAQUE, PARALLEL, REDUCTION
-from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.analysis.dependence import Dependence, check_once, dependence
 from relayc.pipelines.tir.analysis.elements import check_elements
 from relayc.pipelines.tir.analysis.reducers import ReducedElement, Reducer, find_reducer
-from relayc.pipelines.tir.editing.bodies import copy_operations, take_init
+from relayc.pipelines.tir.editing.bodies import check_plain, take_init
 from relayc.pipelines.tir.primitives.registry import find_block, find_loop, primitive
 from relayc.pipelines.tir.tree.guards import Guard
-from relayc.pipelines.tir.tree.indices import substitute, variables, write
+from relayc.pipelines.tir.tree.indices import substitute, variables
 from relayc.pipelines.tir.tree.members import Block, Loop, ScheduleError, blocks_of
+from relayc.pipelines.tir.tree.steps import Copy, Recorder
 from relayc.pipelines.tir.tree.structure import Nest
 from relayc.symbolic import Size
 
@@ -28,7 +28,7 @@ def decompose_reduction(nest: Nest, block: str, loop: str) -> list[str]:
     """
     found, top = find_block(nest, block), find_loop(nest, loop)
     described = dependence(found)
-    if found.init is None:
+    if not found.has_init:
         raise ScheduleError(f"expected a reduction that has not been decomposed, found {found} without an init")
     depth = next((i for i, around in enumerate(described.loops) if around.name == loop), None)
     if depth is None:
@@ -62,11 +62,12 @@ def _check(nest: Nest, described: Dependence, depth: int) -> None:
         kinds = described.kinds(inside)
         if REDUCTION in kinds and len(kinds) > 1:
             raise ScheduleError(f"expected loops of elements or of steps, found {inside.name}, which is both")
-    assert block.init is not None  # checked before
-    inner = blocks_of(block.starts)
-    used = {v for b in inner for index in (*b.points, *(g.index for g in b.guards)) for v in variables(index)}
-    iterators = block.iterators_in(block.init)
-    if missing := [i for i in block.reduction if iterators[i] in used or users_of(block.init.arguments[i])]:
+    iterators = block.vars if block.init is None or not block.starts else block.iterators_in(block.init)
+    indices = [index for b in blocks_of(block.starts) for index in (*b.points, *(g.index for g in b.guards))]
+    for step in block.steps(True) or ():
+        indices += [*(v for v in step.operands if isinstance(v, Index)), *(step.access.indices if step.access is not None else ())]
+    used = {v for index in indices for v in variables(index)}
+    if missing := [i for i in block.reduction if iterators[i] in used]:
         raise ScheduleError(f"expected an init that is the same at all steps, found one that depends on iterator {missing[0]}")
     reads = {a.buffer for a in block.accesses() if a.is_init and not a.is_store}
     for other in blocks_of([loops[depth]]):
@@ -120,7 +121,8 @@ class _Factoring:
         """The depth of the outermost loop of the reduction."""
         block, loop = self.block, self.loop
         check_elements(block)
-        if OPAQUE in block.iterators or block.init is None:
+        check_plain(block)
+        if OPAQUE in block.iterators or not block.has_init:
             raise ScheduleError(f"expected a reduction with an init, and no opaque iterators, found {block}")
         if self.found.kinds(loop) != {REDUCTION}:
             raise ScheduleError(f"expected a loop that a reduction runs along, and nothing else, found {loop.name}")
@@ -137,13 +139,15 @@ class _Factoring:
         return top
 
     def _partial(self, part: ReducedElement, axis: int) -> _Partial:
-        shape = list(self.nest.shape(part.store.buffer))
+        store = self.reducer.steps[part.store].access
+        assert store is not None
+        shape = list(self.nest.shape(store.buffer))
         if not -len(shape) - 1 <= axis <= len(shape):
             raise ScheduleError(f"factor_axis: expected a number from {-len(shape) - 1} to {len(shape)}, found {axis}")
         self.axis = axis if axis >= 0 else axis + len(shape) + 1
         shape.insert(self.axis, self.loop.extent)
-        name = self.nest.free_buffer(f"{self.nest.buffer_name(part.store.buffer)}_rf")
-        return _Partial(part, part.store.buffer, part.store.indices, name, shape)
+        name = self.nest.free_buffer(f"{self.nest.buffer_name(store.buffer)}_rf")
+        return _Partial(part, store.buffer, store.indices, name, shape)
 
     def run(self) -> list[str]:
         nest, block = self.nest, self.block
@@ -169,26 +173,25 @@ class _Factoring:
         guards = [Guard(substitute(g.index, point), g.limit) for g in self.guards]
         points = [*(substitute(self.points[i], point) for i in parallel), Index.of(made[-1].var)]
         kinds, extents = [PARALLEL] * len(parallel) + [REDUCTION], [*(block.extents[i] for i in parallel), self.loop.extent]
-        combining = self.nest.new_block(block.name, kinds, extents)
-        self._start(combining.add_init())
-        body = combining.body
-        with ir.InsertionPoint(body):
-            arguments: dict[Var, Index] = dict(zip((block.vars[i] for i in parallel), map(Index.of, combining.vars), strict=False))
-            places = [[write(substitute(i, arguments)) for i in p.indices] for p in self.partials]
-            elements = [_load(p.whole, at) for p, at in zip(self.partials, places, strict=True)]
-            values = [_load(b, self._inserted(at, body.arguments[len(parallel)])) for b, at in zip(buffers, places, strict=True)]
-            for p, at, value in zip(self.partials, places, self.reducer.combine(elements, values), strict=True):
-                emit.create("memref.store", [], [value, p.whole, *at])
+
+        def body(record: Recorder, at: Sequence[Index]) -> None:
+            own = self._iterators(parallel, at)
+            places = [[substitute(i, own) for i in p.indices] for p in self.partials]
+            elements = [record.load(p.whole, place) for p, place in zip(self.partials, places, strict=True)]
+            values = [record.load(b, self._inserted(place, at[-1])) for b, place in zip(buffers, places, strict=True)]
+            for p, place, value in zip(self.partials, places, self.reducer.combine(record, elements, values), strict=True):
+                record.store(value, p.whole, place)
+
+        def init(record: Recorder, at: Sequence[Index]) -> None:
+            Copy(record, self._iterators(parallel, at)).run(block.steps(True) or ())
+
+        combining = self.nest.new_block(block.name, kinds, extents, body, init)
         self.nest.insert(combining, made, points, guards, self.loops[self.top], behind=True)
 
-    def _start(self, target: ir.Block) -> None:
-        """The init of the combining block: the init of the original block."""
-        init = self.block.init
-        assert init is not None  # checked by _check
-        values: dict[ir.Value, ir.Value] = dict(zip((init.arguments[i] for i in self.block.parallel), target.arguments, strict=False))
-        with ir.InsertionPoint(target):
-            values |= {init.arguments[i]: emit.index_constant(0) for i in self.block.reduction}
-            copy_operations([view.operation for view in init.operations], values)
+    def _iterators(self, kept: Sequence[int], at: Sequence[Index]) -> dict[Var, Index]:
+        """The iterators of the original block, given those at some positions; the others are 0."""
+        known = dict(zip(kept, at, strict=False))
+        return {v: known.get(i, Index()) for i, v in enumerate(self.block.vars)}
 
     # ---- the block of partial results
 
@@ -202,61 +205,46 @@ class _Factoring:
         steps = [a for a in self.loops if a.var in decided and a.name != self.loop.name]
         kinds = [*(old.iterators[i] for i in kept), PARALLEL, *[REDUCTION] * len(steps)]
         extents = [*(old.extents[i] for i in kept), self.loop.extent, *(a.extent for a in steps)]
-        made = self.nest.new_block(name, kinds, extents)
-        init, body = made.add_init(), made.body
         factor = len(kept)
-        with ir.InsertionPoint(body):
-            point: dict[Var, Index] = {a.var: Index.of(v) for a, v in zip((self.loop, *steps), made.vars[factor:], strict=True)}
-            new = dict(zip(kept, body.arguments, strict=False)) | {i: write(substitute(self.points[i], point)) for i in mixed}
-        for i, argument in enumerate(old.body.arguments):
-            argument.replace_all_uses_with(new[i])
-        source = old.body
-        for view in list(source.operations):
-            body.append(view.operation)
-        for p, buffer in zip(self.partials, buffers, strict=True):
-            for access, offset in ((p.part.load, 1), (p.part.store.operation, 2)):
-                self._redirect(access, offset, buffer, body.arguments[factor])
-        with ir.InsertionPoint(init):
-            arguments: dict[Var, Index] = {old.vars[i]: Index.of(v) for i, v in zip(kept, made.iterators_in(init), strict=False)}
-            begins = self._begins(dict(zip(kept, init.arguments, strict=False)))
+        redirected = {number: b for p, b in zip(self.partials, buffers, strict=True) for number in (p.part.load, p.part.store)}
+
+        def body(record: Recorder, at: Sequence[Index]) -> None:
+            inside: dict[Var, Index] = {a.var: v for a, v in zip((self.loop, *steps), at[factor:], strict=True)}
+            copy = Copy(record, self._iterators(kept, at) | {old.vars[i]: substitute(self.points[i], inside) for i in mixed})
+            for number, step in enumerate(self.reducer.steps):
+                if step.access is None or number not in redirected:
+                    copy.step(step)
+                    continue
+                buffer, place, found = redirected[number], self._inserted(copy.indices(step.access), at[factor]), None
+                if step.access.is_store:
+                    record.store(copy.operand(step.operands[0]), buffer, place)
+                else:
+                    found = record.load(buffer, place)
+                copy.replace(step, found)
+
+        def init(record: Recorder, at: Sequence[Index]) -> None:
+            own = self._iterators(kept, at)
+            begins = self._begins(record, own)
             for p, buffer in zip(self.partials, buffers, strict=True):
-                at = [write(substitute(i, arguments)) for i in p.indices]
-                start = p.part.identity() or begins[p.whole]
-                emit.create("memref.store", [], [start, buffer, *self._inserted(at, init.arguments[factor])])
+                place = self._inserted([substitute(i, own) for i in p.indices], at[factor])
+                record.store(p.part.identity() or begins[p.whole], buffer, place)
+
+        made = self.nest.new_block(name, kinds, extents, body, init)
         self.nest.replace(old, made)
         made.place([*(self.points[i] for i in kept), *(Index.of(a.var) for a in (self.loop, *steps))], self.guards)
         old.operation.erase()
 
-    def _redirect(self, access: ir.Operation, offset: int, buffer: ir.Value, factor: ir.Value) -> None:
-        """Redirects an access from the element to its partial result."""
-        operands = list(access.operands)
-        indices = self._inserted(operands[offset:], factor)
-        with ir.InsertionPoint(access):
-            if access.name == "memref.load":
-                access.results[0].replace_all_uses_with(_load(buffer, indices))
-            else:
-                emit.create("memref.store", [], [operands[0], buffer, *indices])
-        access.erase()
-
-    def _inserted(self, indices: Sequence[ir.Value], factor: ir.Value) -> list[ir.Value]:
+    def _inserted(self, indices: Sequence[Index], factor: Index) -> list[Index]:
         return [*indices[: self.axis], factor, *indices[self.axis :]]
 
-    def _begins(self, iterators: dict[int, ir.Value]) -> dict[ir.Value, ir.Value]:
-        """The initial values of selections (such as argmax), by buffers, at the ambient insertion point; a selection may start several
-        times.
-
-        Args:
-          iterators: iterators that the new block shares with the old one, by their positions in the old one.
-        """
-        init = self.block.init
-        assert init is not None  # checked by _check
-        if all(p.part.combiner is not None for p in self.partials):
-            return {}
-        known = {a: iterators[i] if i in iterators else emit.index_constant(0) for i, a in enumerate(init.arguments)}
-        copy_operations([view.operation for view in init.operations if view.operation.name != "memref.store"], known)
-        stores = [view.operation for view in init.operations if view.operation.name == "memref.store"]
-        return {op.operands[1]: known.get(op.operands[0], op.operands[0]) for op in stores}
-
-
-def _load(buffer: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
-    return emit.create("memref.load", [buffer.type.element_type], [buffer, *indices])
+    def _begins(self, record: Recorder, iterators: dict[Var, Index]) -> dict[ir.Value, Any]:
+        """Records the initial values of selections (such as argmax), by buffers; a selection may start several times."""
+        found: dict[ir.Value, Any] = {}
+        copy = Copy(record, iterators)
+        for step in self.block.steps(True) or () if not self.reducer.is_commutative else ():
+            if step.access is not None and step.access.is_store:
+                found[step.access.buffer] = copy.operand(step.operands[0])
+                copy.replace(step, None)
+            else:
+                copy.step(step)
+        return found

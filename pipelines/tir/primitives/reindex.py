@@ -31,7 +31,6 @@ def reindex(nest: Nest, block: str, buffer: Sequence[str | int], element: int | 
     if user.scope is not None:
         raise ScheduleError(f"block {block}: expected a block of the function, found one in another block")
     label = nest.buffer_name(found)
-    user.fill()
     elements: dict[tuple, list[Access]] = {}
     for access in user.accesses():
         if access.buffer == found:
@@ -41,8 +40,7 @@ def reindex(nest: Nest, block: str, buffer: Sequence[str | int], element: int | 
     if element is not None and not 0 <= element < len(elements):
         raise ScheduleError(f"element: expected a position out of {len(elements)} elements of {label}, found {element}")
     accesses = list(elements.values())[element or 0]
-    operations = {access.operation for access in accesses}
-    used = _used(user, accesses[0])
+    indices, used = accesses[0].indices, _used(user, accesses[0])
     if kind == "write":
         moving.check_alone(nest, user, found)
         if sorted(used) != user.parallel:
@@ -55,20 +53,14 @@ def reindex(nest: Nest, block: str, buffer: Sequence[str | int], element: int | 
         raise ScheduleError(f"block {block}: expected loops without {other.name}, which uses {label} too, found both in loop {loop.name}")
     extents = [user.extents[i] for i in used]
     member = copies.member_with(user, None)
-    local = [(b, a) for b, a in bodies.accesses_of(nest, found) if b.name == block and a.operation in operations]
 
     def place(iterators: Sequence[Index]) -> list[Index]:
         point: dict[Var, Index] = {user.vars[i]: at for i, at in zip(used, iterators, strict=True)}
-        return [substitute(i, point) for i in accesses[0].indices]
-
-    def at(b: Block, access: Access) -> list[Index]:
-        # The access may be in a region of an operation of the block.
-        iterators = b.iterators_in(b.init if access.is_init and b.init is not None else b.body)
-        return [Index.of(iterators[i]) for i in used]
+        return [substitute(i, point) for i in indices]
 
     with nest.building():
         made = nest.add_buffer(nest.free_buffer(f"{label}_reindex"), extents, found.type.element_type, before=member)
-        bodies.reindex_accesses(local, made, at)
+        bodies.reindex_accesses([(user, a) for a in accesses], made, lambda access: [Index.of(user.vars[i]) for i in used])
         domain = [Span(Index(), e) for e in extents]
         ends: tuple[tuple[ir.Value, copies.Place | None], tuple[ir.Value, copies.Place | None]] = ((found, place), (made, None))
         source, target = ends if kind == "read" else ends[::-1]

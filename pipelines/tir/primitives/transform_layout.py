@@ -8,7 +8,6 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.size_attribute import size_attribute
 from relayc.dialects.tir import names
 from relayc.dialects.tir.block import PARALLEL
-from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index
 from relayc.pipelines.tir.analysis.regions import Span
 from relayc.pipelines.tir.editing import bodies, copies, moving
@@ -16,6 +15,7 @@ from relayc.pipelines.tir.primitives.registry import find_block, primitive
 from relayc.pipelines.tir.tree.buffers import make_buffer, memref_type
 from relayc.pipelines.tir.tree.layouts import composed, mapped, shape_in
 from relayc.pipelines.tir.tree.members import Block, ScheduleError
+from relayc.pipelines.tir.tree.steps import constant_of
 from relayc.pipelines.tir.tree.structure import Nest, top_of
 from relayc.symbolic import Dim, Size, product
 
@@ -48,7 +48,7 @@ def transform_layout(
         else:
             with ir.InsertionPoint(found.owner.operation), found.owner.operation.location:
                 made = make_buffer(label, wanted, found.type.element_type, nest.scope(found))
-        bodies.reindex_accesses(uses, made, lambda block, access: mapped(index_map, access.indices))
+        bodies.reindex_accesses(uses, made, lambda access: mapped(index_map, access.indices))
         if not is_argument:
             nest.replace_buffer(found, made)
         nest.changed()
@@ -93,11 +93,9 @@ def _change_argument(nest: Nest, argument: ir.BlockArgument, layout: ir.AffineMa
 def _fill(nest: Nest, buffer: ir.Value, name: str, shape: Sequence[Size], value: float) -> str:
     """Adds a block that writes all elements of a buffer, before its first writer; returns its name."""
     first = moving.writers_of(nest.outer_blocks(), buffer)[0]
+    element = buffer.type.element_type
+    number = constant_of(float(value) if isinstance(element, ir.FloatType) else int(value), element)
     with first.operation.location:
-        filled = nest.new_block(nest.free_block(name), [PARALLEL] * len(shape), shape)
-        element = buffer.type.element_type
-        number = emit.number(float(value) if isinstance(element, ir.FloatType) else int(value), element)
-        with ir.InsertionPoint(filled.body):
-            emit.create("memref.store", [], [number, buffer, *filled.body.arguments])
+        filled = nest.new_block(nest.free_block(name), [PARALLEL] * len(shape), shape, lambda record, at: record.store(number, buffer, at))
     moving.place(nest, filled, [Span(Index(), d) for d in shape], top_of(first), behind=False)
     return filled.name

@@ -27,7 +27,7 @@ from relayc.pipelines.te.read.graph import Kernel, Node, NotStructured, Structur
 from relayc.pipelines.tir.tree.buffers import memref_type
 from relayc.pipelines.tir.tree.indices import computed, divide, largest, smallest
 from relayc.pipelines.tir.tree.members import ScheduleError
-from relayc.pipelines.tir.tree.steps import Computed, Constant, Contents, Recorder, Step
+from relayc.pipelines.tir.tree.steps import Computed, Constant, Recorder
 from relayc.pipelines.tir.tree.structure import Nest
 from relayc.symbolic import Dim, Size
 
@@ -262,19 +262,17 @@ class _Creation:
         """Creates loops over a box, with a block in the innermost one."""
         loops = self.nest.new_loops(list(zip(axes, extents, strict=True)), ir.Location.current)
         name = self.nest.free_block(name)
-        draft = Contents([], None, [])
-        view = self.nest.new_block(name, iterators, extents, draft)
-
-        def record(code: Code, is_init: bool) -> list[Step]:
-            self.record, self.known = Recorder(is_init), {}
-            code([Index.of(v) for v in view.vars])
-            draft.accesses += [step.access for step in self.record.steps if step.access is not None]
-            return self.record.steps
-
-        if init is not None:
-            draft.init = record(init, True)
-        draft.body = record(body, False)
+        view = self.nest.new_block(name, iterators, extents, self._recording(body), None if init is None else self._recording(init))
         self.nest.insert(view, loops, [Index.of(loop.var) for loop in loops], [])
+
+    def _recording(self, code: Code) -> Callable[[Recorder, Point], None]:
+        """Code that records the steps of an init or a body."""
+
+        def record(recorder: Recorder, point: Point) -> None:
+            self.record, self.known = recorder, {}
+            code(point)
+
+        return record
 
     def _destination(self, node: Node, name: str) -> ir.Value:
         """The buffer of a computed tensor: the argument of the result, or a new buffer."""

@@ -13,8 +13,8 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.tree.guards import Guard, needed
 from relayc.pipelines.tir.tree.indices import Reader, Writer, canonical, substitute, variables
-from relayc.pipelines.tir.tree.operations import read_annotations, walk, write_annotations
-from relayc.pipelines.tir.tree.steps import Access, Contents, Step, read_steps, write_steps
+from relayc.pipelines.tir.tree.operations import operations_in, read_annotations, write_annotations
+from relayc.pipelines.tir.tree.steps import Access, Contents, NotSteps, Step, copy_steps, read_steps, write_steps
 from relayc.symbolic import Size
 
 if TYPE_CHECKING:
@@ -100,9 +100,6 @@ class Loop:
 class Block:
     """A block of a function.
 
-    Args:
-      contents: steps that are not written yet.
-
     Attributes:
       operation: a tir.block with the contents; its operands, and its place, are up to date once the function is written.
       iterators: kind of each iterator; extents: of the iteration space.
@@ -118,11 +115,11 @@ class Block:
         name: str,
         iterators: Sequence[str],
         extents: Sequence[Size],
-        contents: Contents | None = None,
     ) -> None:
         self.operation, self.name, self.iterators, self.extents = operation, name, list(iterators), list(extents)
-        self._function, self._contents = function, contents
-        self._is_written = contents is None
+        self._function = function
+        self._contents: Contents | None = None
+        self._is_written = True
         self.around: tuple[Loop, ...] = ()
         self.starts: list[Member] = []
         self.inside: list[Member] = []
@@ -143,11 +140,14 @@ class Block:
         return [ValueVar(a, e, f"v{i}") for i, (e, a) in enumerate(zip(self.extents, region.arguments, strict=True))]
 
     def set_extents(self, extents: Sequence[Size]) -> None:
-        """Changes the extents of the iterators."""
-        self.changed()
+        """Changes the extents of the iterators of a block whose contents are steps."""
+        old, found = self.vars, self.contents
         self.extents = list(extents)
         self.operation.attributes["extents"] = ir.ArrayAttr.get([size_attribute(e) for e in extents])
-        self.__dict__.pop("vars", None)
+        del self.__dict__["vars"]
+        point: dict[Var, Index] = dict(zip(old, map(Index.of, self.vars), strict=True))
+        init = None if found.init is None else copy_steps(found.init, point, True)
+        self.set_contents(Contents.of_steps(init, copy_steps(found.body or (), point, False)))
 
     @property
     def is_reduction(self) -> bool:
@@ -238,30 +238,49 @@ class Block:
 
     @property
     def has_init(self) -> bool:
-        return (self.init if self._is_written or self._contents is None else self._contents.init) is not None
+        return (self._contents is not None and self._contents.init is not None) or len(self.operation.regions[0].blocks) > 0
+
+    def remove_init(self) -> None:
+        """Removes the init, if it is written and if it is not."""
+        for init in list(self.operation.regions[0].blocks):
+            with ir.InsertionPoint(self.operation), ir.Location.unknown():
+                gone = ir.Operation.create("tir.block", regions=1)  # a block of a region is erased with an operation
+            init.append_to(gone.regions[0])
+            gone.erase()
+        if self._contents is not None:
+            self._contents = Contents.of_steps(None, self._contents.body)
 
     def fill(self) -> None:
-        """Writes the contents if they are not written yet."""
+        """Writes the steps that are not written yet."""
         found = self._contents
         if self._is_written or found is None:
             return
         self._is_written = True
         with self._function.building(), self.operation.location:
             if found.init is not None:
-                target = self.add_init()
+                target = next(iter(self.operation.regions[0].blocks), None) or self.add_init()
                 with ir.InsertionPoint(target):
                     write_steps(found.init, dict(zip(self.vars, map(Index.of, self.iterators_in(target)), strict=True)))
-            with ir.InsertionPoint(self.body):
-                write_steps(found.body or [], {})
+            if found.body is not None:
+                with ir.InsertionPoint(self.body):
+                    write_steps(found.body, {})
+
+    def set_contents(self, contents: Contents) -> None:
+        """Replaces the contents; an init or body of blocks stays."""
+        if self._is_written:
+            for region, steps in zip(self.operation.regions, (contents.init, contents.body), strict=True):
+                for op in reversed([op for block in region.blocks for op in operations_in(block)]) if steps is not None else ():
+                    op.erase()
+        self._contents, self._is_written = contents, False
 
     def changed(self) -> None:
-        """Records that the operations of its contents change."""
-        self.fill()
-        self._contents = None
+        """Records that buffers or indices of accesses changed."""
+        self.set_contents(self.contents)
+        self.contents.changed()
 
     @property
     def contents(self) -> Contents:
-        """Its accesses and steps."""
+        """Its accesses and steps. Raises ScheduleError if it holds operations other than operations on elements, and blocks in loops."""
         if self._contents is None or blocks_of(self.starts) or blocks_of(self.inside):
             self._contents = self._read()
         return self._contents
@@ -270,13 +289,14 @@ class Block:
         found: list[list[Step] | None] = [None, None]
         accesses: list[Access] = []
         for region, inside, is_init in self.parts():
-            members = blocks_of(inside)
-            steps = None if members else read_steps(region, self.vars, self._function.sizes, is_init)
-            found[not is_init] = steps
-            if steps is not None:
-                accesses += [s.access for s in steps if s.access is not None]
-            else:
-                accesses += self._nested(region, members, is_init) if members else self._accesses(region, is_init)
+            if members := blocks_of(inside):
+                accesses += self._nested(region, members, is_init)
+                continue
+            try:
+                steps = found[not is_init] = read_steps(region, self.vars, self._function.sizes, is_init)
+            except NotSteps as error:
+                raise ScheduleError(f"{self}: expected operations on elements, found {error}") from None
+            accesses += [s.access for s in steps if s.access is not None]
         return Contents(accesses, *found)
 
     def _nested(self, region: ir.Block, members: "Sequence[Block]", is_init: bool) -> Iterator[Access]:
@@ -285,24 +305,14 @@ class Block:
         for block in members:
             point: dict[Var, Index] = {v: substitute(p, own) for v, p in zip(block.vars, block.points, strict=True)}
             for a in block.accesses():
-                yield Access(a.operation, a.buffer, tuple(substitute(i, point) for i in a.indices), a.is_store, is_init)
-
-    def _accesses(self, region: ir.Block, is_init: bool) -> Iterator[Access]:
-        """The accesses of a region with operations that have regions."""
-        reader = Reader({a: Index.of(v) for a, v in zip(region.arguments, self.vars, strict=True)}, self._function.sizes)
-        for op in walk(region):
-            if op.name in ("memref.load", "memref.store"):
-                store = op.name == "memref.store"
-                buffer, *at = list(op.operands)[store:]
-                yield Access(op, buffer, tuple(map(reader.read, at)), store, is_init)
+                yield Access(a.buffer, tuple(substitute(i, point) for i in a.indices), a.is_store, is_init)
 
     def accesses(self) -> Sequence[Access]:
         """The loads and stores of the block in order, over `vars` (and over the variables of its inner loops)."""
         return self.contents.accesses
 
     def steps(self, is_init: bool) -> list[Step] | None:
-        """The steps of its init or of its body, over `vars`; None if the block has no init, or holds operations other than operations on
-        elements."""
+        """The steps of its init or of its body, over `vars`; None if it has no init, or they hold blocks."""
         return self.contents.init if is_init else self.contents.body
 
     def loads(self) -> list[Access]:

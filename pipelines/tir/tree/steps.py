@@ -1,21 +1,20 @@
 """The computation of a block at one point, as a list of steps: operations on elements, with the indices of their accesses.
 
-Steps are read from the operations of a block. For a block of a te function the steps come first: its operations are written only when they
-are requested, and lowering does not request them.
+Primitives edit steps, and they are lowered. Operations are written from them only when they are requested.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
-from typing import Any
+from typing import Any, TypeAlias
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.operations import producer_of
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import FAR, Index, Var
 from relayc.pipelines.te.read.body import Constant
-from relayc.pipelines.tir.tree.indices import Reader, Writer, canonical, equal, substitute
+from relayc.pipelines.tir.tree.indices import Reader, Writer, canonical, equal, substitute, variables
 from relayc.symbolic import Size
 
 
@@ -31,13 +30,11 @@ class Access:
     """A load or store of a block.
 
     Attributes:
-      operation: the memref.load or memref.store; None until it is written (see Block.fill).
       buffer: the memref.
       indices: of the element, over the iterators of the block and the loops inside it.
       is_init: whether the access is in the init of the block.
     """
 
-    operation: Any
     buffer: ir.Value
     indices: tuple[Index, ...]
     is_store: bool
@@ -70,7 +67,7 @@ class Contents:
 
     Attributes:
       accesses: its loads and stores in order, the accesses of the init first.
-      init, body: its steps; None if the block has no init, or holds operations other than operations on elements.
+      init, body: its steps; None if the block has no init, or they hold blocks.
     """
 
     accesses: list[Access]
@@ -92,9 +89,19 @@ class Contents:
         """The buffers that the body reads and does not write, each once, in the order of the loads."""
         return tuple(b for b in dict.fromkeys(a.buffer for a in self.accesses if not a.is_store and not a.is_init) if b not in self.outputs)
 
+    @classmethod
+    def of_steps(cls, init: list[Step] | None, body: list[Step] | None) -> "Contents":
+        """The contents with these steps."""
+        return cls([s.access for s in (*(init or ()), *(body or ())) if s.access is not None], init, body)
+
+    def changed(self) -> None:
+        """Records that buffers of accesses changed."""
+        for name in ("stored", "outputs", "inputs"):
+            self.__dict__.pop(name, None)
+
 
 class Recorder:
-    """Records the steps of an init or a body instead of building their operations."""
+    """Records the steps of an init or a body."""
 
     def __init__(self, is_init: bool) -> None:
         self.is_init = is_init
@@ -114,7 +121,7 @@ class Recorder:
         step.access = self._access(buffer, indices, True)
         self._add(step)
 
-    def make(self, name: str, type_: ir.Type, operands: Sequence[Any], attributes: dict[str, ir.Attribute] | None = None) -> Any:
+    def make(self, name: str, type_: ir.Type | None, operands: Sequence[Any], attributes: dict[str, ir.Attribute] | None = None) -> Any:
         """The result of an operation, as an operand."""
         return self._result(Step(name, tuple(canonical(v) if isinstance(v, Index) else v for v in operands), type_, attributes or {}))
 
@@ -128,11 +135,109 @@ class Recorder:
         return Index.of(step.var)
 
     def _access(self, buffer: ir.Value, indices: Sequence[Index], is_store: bool) -> Access:
-        return Access(None, buffer, tuple(map(canonical, indices)), is_store, self.is_init)
+        return Access(buffer, tuple(map(canonical, indices)), is_store, self.is_init)
 
 
-def read_steps(region: ir.Block, variables: Sequence[Var], sizes: Mapping[ir.Value, Size], is_init: bool) -> list[Step] | None:
-    """The steps of an init or a body, over variables for its arguments; None if it holds loops, blocks or branches."""
+Code: TypeAlias = Callable[[Recorder, Sequence[Index]], None]
+"""Records steps, given the values of the iterators."""
+
+
+def record_steps(code: Code, point: Sequence[Index], is_init: bool) -> list[Step]:
+    """The steps of an init or a body at a point."""
+    record = Recorder(is_init)
+    code(record, point)
+    return record.steps
+
+
+class Copy:
+    """Copies steps of an init or a body to a recorder, one after the other.
+
+    Args:
+      point: the values of the iterators.
+    """
+
+    def __init__(self, record: Recorder, point: Mapping[Var, Index]) -> None:
+        self.record, self.point = record, dict(point)
+        self.results: list[Any] = []
+        """For each step that was copied the operand that stands for its result."""
+
+    def run(self, steps: Sequence[Step]) -> None:
+        """Copies steps."""
+        for step in steps:
+            self.step(step)
+
+    def step(self, step: Step) -> None:
+        """Copies the next step."""
+        access, operands, found = step.access, list(map(self.operand, step.operands)), None
+        if access is None:
+            found = self.record.make(step.name, step.type, operands, step.attributes)
+        elif access.is_store:
+            self.record.store(operands[0], access.buffer, self.indices(access))
+        else:
+            found = self.record.load(access.buffer, self.indices(access))
+        if step.var is not None and (var := self.record.steps[-1].var) is not None:
+            var.low, var.high = step.var.low, step.var.high
+        self.replace(step, found)
+
+    def replace(self, step: Step, operand: Any) -> None:
+        """Lets an operand stand for the result of the next step, which is not copied."""
+        self.results.append(operand)
+        if step.var is not None:
+            self.point[step.var] = operand
+
+    def operand(self, found: Any) -> Any:
+        """The operand that stands for an operand of the next step."""
+        return self.results[found] if isinstance(found, int) else substitute(found, self.point) if isinstance(found, Index) else found
+
+    def indices(self, access: Access) -> list[Index]:
+        """The indices of an access at this point."""
+        return [substitute(i, self.point) for i in access.indices]
+
+
+def copy_steps(steps: Sequence[Step], point: Mapping[Var, Index], is_init: bool) -> list[Step]:
+    """Copies of the steps of an init or body at other values of the iterators."""
+    return record_steps(lambda record, _: Copy(record, point).run(steps), (), is_init)
+
+
+def live_steps(steps: list[Step], is_init: bool) -> list[Step]:
+    """The steps of an init or body without those whose results nothing uses."""
+    operands, live = numbered_operands(steps), set[int]()
+    numbers = {s.var: number for number, s in enumerate(steps) if s.var is not None}
+    for number, step in reversed(list(enumerate(steps))):
+        if step.type is None or number in live:
+            live.add(number)
+            live.update(v for v in operands[number] if isinstance(v, int))
+            if numbers:
+                indices = [*(v for v in step.operands if isinstance(v, Index)), *(step.access.indices if step.access is not None else ())]
+                live.update(numbers[v] for index in indices for v in variables(index) if isinstance(v, Computed))
+    if len(live) == len(steps):
+        return steps
+    copy = Copy(Recorder(is_init), {})
+    for number, step in enumerate(steps):
+        if number in live:
+            copy.step(step)
+        else:
+            copy.replace(step, None)
+    return copy.record.steps
+
+
+class NotSteps(ValueError):
+    """A body has an operation with regions, or with several results; the message is its name."""
+
+
+def constant_of(value: float | int, type_: ir.Type) -> Constant:
+    """A number as an operand."""
+    return Constant(emit.number_attribute(value, type_), type_)
+
+
+def numbered_operands(steps: Sequence[Step]) -> list[list[Any]]:
+    """The operands of each step, where a result of type index is also the number of its step instead of an Index."""
+    numbers = {Index.of(s.var).key: number for number, s in enumerate(steps) if s.var is not None}
+    return [[numbers.get(v.key, v) if isinstance(v, Index) else v for v in step.operands] for step in steps]
+
+
+def read_steps(region: ir.Block, variables: Sequence[Var], sizes: Mapping[ir.Value, Size], is_init: bool) -> list[Step]:
+    """The steps of an init or a body, over variables for its arguments. Raises NotSteps."""
     reader = Reader({a: Index.of(v) for a, v in zip(region.arguments, variables, strict=True)}, sizes)
     numbers: dict[ir.Value, int] = {}
     steps: list[Step] = []
@@ -151,13 +256,13 @@ def read_steps(region: ir.Block, variables: Sequence[Var], sizes: Mapping[ir.Val
     for view in region.operations:
         op = view.operation
         name = op.name
-        if len(op.regions):
-            return None
+        if len(op.regions) or len(op.results) > 1:
+            raise NotSteps(name)
         if name == "arith.constant":
             continue
         if name == "memref.store":
             value, buffer, *at = op.operands
-            access = Access(op, buffer, tuple(map(reader.read, at)), True, is_init)
+            access = Access(buffer, tuple(map(reader.read, at)), True, is_init)
             steps.append(Step(name, (operand(value),), access=access))
             continue
         result = op.results[0] if len(op.results) == 1 else None
@@ -171,7 +276,7 @@ def read_steps(region: ir.Block, variables: Sequence[Var], sizes: Mapping[ir.Val
             numbers[result] = len(steps)
         if name == "memref.load":
             buffer, *at = op.operands
-            steps.append(Step(name, (), op.results[0].type, {}, Access(op, buffer, tuple(map(reader.read, at)), False, is_init), var))
+            steps.append(Step(name, (), op.results[0].type, {}, Access(buffer, tuple(map(reader.read, at)), False, is_init), var))
         else:
             type_ = None if result is None else result.type
             steps.append(Step(name, tuple(map(operand, op.operands)), type_, dict(op.attributes.items()), None, var))
@@ -205,8 +310,6 @@ def write_steps(steps: Sequence[Step], point: Mapping[Var, Index]) -> None:
             operands += [step.access.buffer, *map(written, step.access.indices)]
         types = [] if step.type is None else [step.type]
         made = ir.Operation.create(step.name, results=types, operands=operands, attributes=step.attributes)
-        if step.access is not None:
-            step.access.operation = made
         results.append(made.results[0] if types else None)
         if step.var is not None:
             step.var.value = results[-1]

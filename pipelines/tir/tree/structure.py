@@ -14,7 +14,7 @@ from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import substitute
 from relayc.pipelines.tir.tree.members import Block, Loop, Member, blocks_of
 from relayc.pipelines.tir.tree.operations import COMPUTATIONS, operations_in, walk
-from relayc.pipelines.tir.tree.steps import Contents
+from relayc.pipelines.tir.tree.steps import Code, Contents, record_steps
 from relayc.symbolic import Size
 
 
@@ -103,12 +103,22 @@ class Nest(Function):
             made.append(found)
         return made
 
-    def new_block(self, name: str, iterators: Sequence[str], extents: Sequence[Size], contents: Contents | None = None) -> Block:
-        """Creates a block, without contents or with steps that are still to be written; its name must be free, or of a block whose place it
-        takes."""
+    def new_block(
+        self, name: str, iterators: Sequence[str], extents: Sequence[Size], body: Code | None = None, init: Code | None = None
+    ) -> Block:
+        """Creates a block; its name must be free, or of a block whose place it takes.
+
+        Args:
+          body, init: record the steps, given the values of the iterators; without a body the block is to hold loops.
+        """
         with ir.InsertionPoint.at_block_terminator(self.entry):
             made = make_block(name, iterators, extents, [])
-        found = self._blocks[name] = Block(made, self, name, iterators, extents, contents)
+        found = self._blocks[name] = Block(made, self, name, iterators, extents)
+        if body is not None:
+            point = list(map(Index.of, found.vars))
+            found.set_contents(
+                Contents.of_steps(None if init is None else record_steps(init, point, True), record_steps(body, point, False))
+            )
         return found
 
     def add_buffer(

@@ -17,6 +17,8 @@ def check_elements(block: Block) -> None:
 
     These are TVM's conditions for complete blocks and reduction blocks; TVM assumes that written elements are distinct.
     """
+    if block.contents.is_checked:
+        return
     moving = [v for v, extent in zip(block.vars, block.extents, strict=True) if extent != 1]
     elements = [v for v, kind in zip(block.vars, block.iterators, strict=True) if kind == PARALLEL and v in moving]
     steps = {v for v, kind in zip(block.vars, block.iterators, strict=True) if kind == REDUCTION and v in moving}
@@ -44,6 +46,7 @@ def check_elements(block: Block) -> None:
                     f"expected {block} to access what it writes at one value of its parallel iterators, found {_text(load)} and "
                     f"{_text(store)}"
                 )
+    block.contents.is_checked = True
 
 
 def _both(a: Index, b: Index, iterators: Sequence[Var]) -> Index | None:

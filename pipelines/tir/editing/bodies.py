@@ -59,18 +59,8 @@ def check_changeable(blocks: Sequence[Block]) -> None:
             )
 
 
-def check_steps(block: Block) -> None:
-    """Raises ScheduleError unless a block has an init and a body of operations on elements, without loops, blocks and branches."""
-    check_plain(block)
-    if block.steps(False) is None or (block.has_init and block.steps(True) is None):
-        raise ScheduleError(f"block {block.name}: expected operations on elements, found loops or branches")
-
-
 def take_init(nest: Nest, block: Block, name: str, kept: Sequence[int]) -> Block:
-    """Makes the init of a block a block of its own, which has no place yet, with the iterators at some positions; the others are 0.
-
-    Operations of the function may be built.
-    """
+    """Makes the init of a block a block of its own, which has no place yet, with the iterators at some positions; the others are 0."""
     kinds, extents = [block.iterators[i] for i in kept], [block.extents[i] for i in kept]
     if block.starts:
         made = _take_nested(nest, block, nest.new_block(name, kinds, extents), kept)
@@ -102,7 +92,8 @@ def _take_nested(nest: Nest, block: Block, made: Block, kept: Sequence[int]) -> 
     new = dict(zip(kept, made.body.arguments, strict=True))
     for i, argument in enumerate(init.arguments):
         if next(iter(argument.uses), None) is not None:
-            argument.replace_all_uses_with(new[i] if i in new else emit.index_constant(0))
+            with nest.building():
+                argument.replace_all_uses_with(new[i] if i in new else emit.index_constant(0))
     for op in operations_in(init):
         made.body.append(op)
     made.inside, block.starts = block.starts, []

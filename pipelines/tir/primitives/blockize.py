@@ -67,8 +67,7 @@ def make(nest: Nest, loop: Loop) -> Block:
         made = nest.new_block(nest.free_block(f"{block.name}_o"), kinds, [tiles[i].extent for i in kept])
     outer = {i: Index.of(v) for i, v in zip(kept, made.vars, strict=True)}
     if REDUCTION in kinds and block.has_init:
-        with nest.building():
-            _move_start(nest, made, block, inner, tiles, inside, kept)
+        _move_start(nest, made, block, inner, tiles, inside, kept)
     nest.replace(loop, made, [loop])
     made.place([t.outer for t in tiles if t.outer is not None], outside)
     points = [t.inner + outer[i] * t.scale if i in outer else t.inner for i, t in enumerate(tiles)]

@@ -57,12 +57,11 @@ def cache_read(
         )
     label = f"{nest.buffer_name(buffer)}_{storage_scope}"
     found = [(b, a) for b, a in bodies.accesses_of(nest, buffer) if not a.is_store and any(moving.contains(r, b) for r in readers)]
-    with nest.building():
-        made = nest.add_buffer(nest.free_buffer(label), shape, buffer.type.element_type, storage_scope, before)
-        for user, access in found:
-            bodies.set_buffer(user, access, made)
-        domain: list[Span] = [clip(s, d) for s, d in zip(region, shape, strict=True)]
-        name = copies.add_copy(nest, label, (buffer, None), (made, None), domain, shape, before, behind=False)
+    made = nest.add_buffer(nest.free_buffer(label), shape, buffer.type.element_type, storage_scope, before)
+    for user, access in found:
+        bodies.set_buffer(user, access, made)
+    domain: list[Span] = [clip(s, d) for s, d in zip(region, shape, strict=True)]
+    name = copies.add_copy(nest, label, (buffer, None), (made, None), domain, shape, before, behind=False)
     return [name]
 
 
@@ -91,9 +90,8 @@ def cache_write(nest: Nest, block: str, write_buffer_index: int | str, storage_s
     domain = region if loop is not None or writer.scope is not None else [Span(Index(), d) for d in shape]
     member = copies.member_with(writer, loop)
     found = [(b, a) for b, a in bodies.accesses_of(nest, buffer) if moving.contains(writer, b)]
-    with nest.building():
-        made = nest.add_buffer(nest.free_buffer(label), shape, buffer.type.element_type, storage_scope, member)
-        for user, access in found:
-            bodies.set_buffer(user, access, made)
-        name = copies.add_copy(nest, label, (made, None), (buffer, None), domain, shape, member, behind=True)
+    made = nest.add_buffer(nest.free_buffer(label), shape, buffer.type.element_type, storage_scope, member)
+    for user, access in found:
+        bodies.set_buffer(user, access, made)
+    name = copies.add_copy(nest, label, (made, None), (buffer, None), domain, shape, member, behind=True)
     return [name]

@@ -44,7 +44,7 @@ def pad_einsum(nest: Nest, block: str, padding: Sequence[int]) -> list[str]:
     padded = _padded(nest, found, moved)
     names = [nest.free_block(p.name) for p in padded]
     first = nest.inside[0]
-    with nest.building(), found.operation.location:
+    with found.operation.location:
         found.set_extents(extents)
         copies = [nest.add_buffer(p.name, [extents[i] for i in p.iterators], p.buffer.type.element_type, before=first) for p in padded]
         for p, copy, name in zip(padded, copies, names, strict=True):

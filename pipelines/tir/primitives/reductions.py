@@ -44,9 +44,8 @@ def decompose_reduction(nest: Nest, block: str, loop: str) -> list[str]:
     parallel = [i for i, kind in enumerate(found.iterators) if kind != REDUCTION]
     points = [substitute(found.points[i], point) for i in parallel]
     guards = [Guard(substitute(g.index, point), g.limit) for g in found.guards]
-    with nest.building():
-        start = take_init(nest, found, nest.free_block(f"{block}_init"), parallel)
-        nest.insert(start, made, points, guards, top, behind=False)
+    start = take_init(nest, found, nest.free_block(f"{block}_init"), parallel)
+    nest.insert(start, made, points, guards, top, behind=False)
     return [start.name]
 
 
@@ -154,7 +153,7 @@ class _Factoring:
         inner = [a for a in self.loops[self.top :] if self.found.has(PARALLEL, a)]
         name = nest.free_block(f"{block.name}_rf")
         first = nest.inside[0]
-        with nest.building(), block.operation.location:
+        with block.operation.location:
             buffers = [nest.add_buffer(p.name, p.shape, p.whole.type.element_type, before=first) for p in self.partials]
             made = nest.new_loops([(a.name, a.extent) for a in (*inner, self.loop)], block.operation.location)
             self._combine(inner, made, buffers)

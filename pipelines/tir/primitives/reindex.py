@@ -58,13 +58,12 @@ def reindex(nest: Nest, block: str, buffer: Sequence[str | int], element: int | 
         point: dict[Var, Index] = {user.vars[i]: at for i, at in zip(used, iterators, strict=True)}
         return [substitute(i, point) for i in indices]
 
-    with nest.building():
-        made = nest.add_buffer(nest.free_buffer(f"{label}_reindex"), extents, found.type.element_type, before=member)
-        bodies.reindex_accesses([(user, a) for a in accesses], made, lambda access: [Index.of(user.vars[i]) for i in used])
-        domain = [Span(Index(), e) for e in extents]
-        ends: tuple[tuple[ir.Value, copies.Place | None], tuple[ir.Value, copies.Place | None]] = ((found, place), (made, None))
-        source, target = ends if kind == "read" else ends[::-1]
-        name = copies.add_copy(nest, f"{label}_reindex", source, target, domain, extents, member, behind=kind == "write")
+    made = nest.add_buffer(nest.free_buffer(f"{label}_reindex"), extents, found.type.element_type, before=member)
+    bodies.reindex_accesses([(user, a) for a in accesses], made, lambda access: [Index.of(user.vars[i]) for i in used])
+    domain = [Span(Index(), e) for e in extents]
+    ends: tuple[tuple[ir.Value, copies.Place | None], tuple[ir.Value, copies.Place | None]] = ((found, place), (made, None))
+    source, target = ends if kind == "read" else ends[::-1]
+    name = copies.add_copy(nest, f"{label}_reindex", source, target, domain, extents, member, behind=kind == "write")
     return [name]
 
 

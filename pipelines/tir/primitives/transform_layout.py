@@ -12,7 +12,7 @@ from relayc.pipelines.emission.index import Index
 from relayc.pipelines.tir.analysis.regions import Span
 from relayc.pipelines.tir.editing import bodies, copies, moving
 from relayc.pipelines.tir.primitives.registry import find_block, primitive
-from relayc.pipelines.tir.tree.buffers import make_buffer, memref_type
+from relayc.pipelines.tir.tree.buffers import memref_type
 from relayc.pipelines.tir.tree.layouts import composed, mapped, shape_in
 from relayc.pipelines.tir.tree.members import Block, ScheduleError
 from relayc.pipelines.tir.tree.steps import constant_of
@@ -41,20 +41,17 @@ def transform_layout(
     bodies.check_changeable([b for b in nest.outer_blocks() if any(moving.contains(b, u) for u, _ in uses)])
     if is_argument:
         _check_parameter(nest, ir.BlockArgument(found).arg_number, label)
-    with nest.building():
-        if is_argument:
-            made = found
-            _change_argument(nest, ir.BlockArgument(found), index_map, wanted, pad_value)
-        else:
-            with ir.InsertionPoint(found.owner.operation), found.owner.operation.location:
-                made = make_buffer(label, wanted, found.type.element_type, nest.scope(found))
-        bodies.reindex_accesses(uses, made, lambda access: mapped(index_map, access.indices))
-        if not is_argument:
-            nest.replace_buffer(found, made)
-        nest.changed()
-        if is_argument or pad_value is None or product(wanted) == product(shape):
-            return []
-        return [_fill(nest, made, f"{label}_pad", wanted, pad_value)]
+        made = found
+        _change_argument(nest, ir.BlockArgument(found), index_map, wanted, pad_value)
+    else:
+        made = nest.new_buffer(label, wanted, found.type.element_type, nest.scope(found))
+    bodies.reindex_accesses(uses, made, lambda access: mapped(index_map, access.indices))
+    if not is_argument:
+        nest.replace_buffer(found, made)
+    nest.changed()
+    if is_argument or pad_value is None or product(wanted) == product(shape):
+        return []
+    return [_fill(nest, made, f"{label}_pad", wanted, pad_value)]
 
 
 def _buffer(nest: Nest, block: Block, buffer: Sequence[str | int] | str) -> ir.Value:

@@ -11,7 +11,6 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.sizes import SizeValues, sizes_in, symbol_positions
 from relayc.pipelines.tir.tree.buffers import allocation_name
 from relayc.pipelines.tir.tree.indices import Reader
-from relayc.pipelines.tir.tree.operations import COMPUTATIONS, operations_in
 from relayc.symbolic import Size, symbol
 
 
@@ -25,6 +24,7 @@ class Function:
       head: the operation; its body may lack changes that are not written yet.
       arguments: its buffers that are arguments, by name; outputs: those that are results, in order.
       allocations: its other buffers, by name.
+      edits: counts the changes of its tree and of the contents of its blocks.
     """
 
     def __init__(self, function: func.FuncOp, sizes: Mapping[ir.Value, Size] | None = None) -> None:
@@ -33,10 +33,12 @@ class Function:
         self.sizes = sizes or {self.entry.arguments[i]: symbol(name) for name, i in symbol_positions(function).items()}
         self.allocations: dict[str, ir.Value] = {}
         self._is_building = False
+        self.edits = 0
         described = list(zip(self.entry.arguments, value_attributes(function), strict=True))
         self.arguments: dict[str, ir.Value] = {
             ir.StringAttr(given[names.BUFFER]).value: value for value, given in described if names.BUFFER in given
         }
+        self._names: dict[ir.Value, str] = {value: name for name, value in self.arguments.items()}
         self.outputs: list[ir.Value] = [value for value, given in described if names.OUTPUT in given]
 
     @property
@@ -53,13 +55,11 @@ class Function:
             return
         self._is_building = True
         symbols = {str(size): value for value, size in self.sizes.items()}
+        constants = emit.constants_at(emit.Constants(self.entry, reuse=True))
+        sizes = sizes_in(SizeValues(self.entry, symbols)) if symbols else nullcontext()
         try:
-            with self.head.context, ir.Location.unknown(), emit.constants_at(emit.Constants(self.entry, reuse=True)):
-                with sizes_in(SizeValues(self.entry, symbols)) if symbols else nullcontext():
-                    yield
-                for op in reversed(operations_in(self.entry)):
-                    if op.name.startswith(COMPUTATIONS) and next(iter(op.results[0].uses), None) is None:
-                        op.erase()
+            with self.head.context, ir.Location.unknown(), constants, sizes:
+                yield
         finally:
             self._is_building = False
 
@@ -71,10 +71,15 @@ class Function:
 
     def buffer_name(self, buffer: ir.Value) -> str:
         """The name of a buffer."""
-        owner = buffer.owner
-        if not isinstance(owner, ir.Block):
-            return allocation_name(owner.operation)
-        return next((name for name, value in self.arguments.items() if value == buffer), "?")
+        if buffer not in self._names:
+            owner = buffer.owner
+            self._names[buffer] = "?" if isinstance(owner, ir.Block) else allocation_name(owner.operation)
+        return self._names[buffer]
+
+    def erase_allocation(self, buffer: ir.Value) -> None:
+        """Erases an allocation, which is in no list of members any more."""
+        del self._names[buffer]
+        buffer.owner.operation.erase()
 
     def shape(self, buffer: ir.Value) -> tuple[Size, ...]:
         """The shape of a buffer."""

@@ -119,6 +119,8 @@ class Block:
         self.operation, self.name, self.iterators, self.extents = operation, name, list(iterators), list(extents)
         self._function = function
         self._contents: Contents | None = None
+        self._read_at = 0
+        """The number of edits of the function when the accesses of blocks in it were read."""
         self._is_written = True
         self.around: tuple[Loop, ...] = ()
         self.starts: list[Member] = []
@@ -192,6 +194,7 @@ class Block:
     def place(self, points: Sequence[Index], guards: Sequence[Guard]) -> None:
         """Sets the points and guards of the block. Guards that are not needed are dropped."""
         self._place = [canonical(i) for i in points], [Guard(canonical(g.index), g.limit) for g in needed(guards)]
+        self._function.edits += 1
 
     def write(self) -> None:
         """Writes the block at the ambient insertion point and moves its contents there. The old operation stays, without regions."""
@@ -272,32 +275,34 @@ class Block:
                 for op in reversed([op for block in region.blocks for op in operations_in(block)]) if steps is not None else ():
                     op.erase()
         self._contents, self._is_written = contents, False
+        self._function.edits += 1
 
     def changed(self) -> None:
         """Records that buffers or indices of accesses changed."""
-        self.set_contents(self.contents)
-        self.contents.changed()
+        found = self.contents
+        found.changed()
+        self.set_contents(found)
 
     @property
     def contents(self) -> Contents:
         """Its accesses and steps. Raises ScheduleError if it holds operations other than operations on elements, and blocks in loops."""
-        if self._contents is None or blocks_of(self.starts) or blocks_of(self.inside):
-            self._contents = self._read()
+        if self._contents is None or ((self.starts or self.inside) and self._read_at != self._function.edits):
+            self._contents, self._read_at = self._read(), self._function.edits
         return self._contents
 
     def _read(self) -> Contents:
-        found: list[list[Step] | None] = [None, None]
+        found: dict[bool, list[Step]] = {}
         accesses: list[Access] = []
         for region, inside, is_init in self.parts():
             if members := blocks_of(inside):
                 accesses += self._nested(region, members, is_init)
                 continue
             try:
-                steps = found[not is_init] = read_steps(region, self.vars, self._function.sizes, is_init)
+                steps = found[is_init] = read_steps(region, self.vars, self._function.sizes, is_init)
             except NotSteps as error:
                 raise ScheduleError(f"{self}: expected operations on elements, found {error}") from None
             accesses += [s.access for s in steps if s.access is not None]
-        return Contents(accesses, *found)
+        return Contents(accesses, found.get(True), found.get(False))
 
     def _nested(self, region: ir.Block, members: "Sequence[Block]", is_init: bool) -> Iterator[Access]:
         """The accesses of the blocks in a region."""

@@ -68,11 +68,13 @@ class Contents:
     Attributes:
       accesses: its loads and stores in order, the accesses of the init first.
       init, body: its steps; None if the block has no init, or they hold blocks.
+      is_checked: whether check_elements accepted the accesses.
     """
 
     accesses: list[Access]
     init: list[Step] | None
     body: list[Step] | None
+    is_checked: bool = False
 
     @cached_property
     def stored(self) -> Sequence[ir.Value]:
@@ -95,7 +97,8 @@ class Contents:
         return cls([s.access for s in (*(init or ()), *(body or ())) if s.access is not None], init, body)
 
     def changed(self) -> None:
-        """Records that buffers of accesses changed."""
+        """Records that accesses changed."""
+        self.is_checked = False
         for name in ("stored", "outputs", "inputs"):
             self.__dict__.pop(name, None)
 

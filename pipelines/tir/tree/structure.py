@@ -1,12 +1,13 @@
 """The tree of a function: its loops and blocks by name, changes of them, and how they are written as operations."""
 
 from collections.abc import Container, Mapping, Sequence
+from contextlib import nullcontext
 from itertools import chain, count
 
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.tir.block import make_block
 from relayc.pipelines.emission.index import Index, Var
-from relayc.pipelines.tir.tree.buffers import allocation_name, make_buffer
+from relayc.pipelines.tir.tree.buffers import make_buffer
 from relayc.pipelines.tir.tree.computations import order_computations
 from relayc.pipelines.tir.tree.contents import read_members
 from relayc.pipelines.tir.tree.function import Function
@@ -71,11 +72,13 @@ class Nest(Function):
                 self._blocks[member.name] = member
                 left += [*member.starts, *member.inside][::-1]
             else:
-                self.allocations[allocation_name(member)] = member.results[0]
+                buffer = member.results[0]
+                self.allocations[self.buffer_name(buffer)] = buffer
 
     def changed(self) -> None:
         """Records that the tree, or an attribute of a loop, changed."""
         self._is_written = False
+        self.edits += 1
         self._sort()
 
     # ---- names
@@ -121,15 +124,17 @@ class Nest(Function):
             )
         return found
 
+    def new_buffer(self, name: str, shape: Sequence[Size], element: ir.Type, scope: str) -> ir.Value:
+        """Creates an allocation."""
+        end = ir.InsertionPoint.at_block_terminator(self.entry)
+        with nullcontext() if all(isinstance(d, int) for d in shape) else self.building(), end, ir.Location.unknown():
+            return make_buffer(name, shape, element, scope)
+
     def add_buffer(
         self, name: str, shape: Sequence[Size], element: ir.Type, scope: str = "global", before: "Member | None" = None
     ) -> ir.Value:
-        """Adds an allocation before the member of the function that is or contains another member, by default at its end.
-
-        Operations of the function may be built (see `building`).
-        """
-        with ir.InsertionPoint.at_block_terminator(self.entry):
-            made = self.allocations[name] = make_buffer(name, shape, element, scope)
+        """Adds an allocation before the member of the function that is or contains another member, by default at its end."""
+        made = self.allocations[name] = self.new_buffer(name, shape, element, scope)
         self.inside.insert(len(self.inside) if before is None else self.inside.index(top_of(before)), made.owner.operation)
         return made
 
@@ -172,7 +177,7 @@ class Nest(Function):
         self.take_out(block)
         self.inside.remove(buffer.owner.operation)
         block.operation.erase()
-        buffer.owner.operation.erase()
+        self.erase_allocation(buffer)
         self.changed()
 
     def replace(self, old: Loop | Block, new: Loop | Block, inside: "list[Member] | None" = None) -> None:
@@ -221,7 +226,7 @@ class Nest(Function):
     def replace_buffer(self, old: ir.Value, new: ir.Value) -> None:
         """Erases an allocation, in whose place there is another one of the same name."""
         self.inside[self.inside.index(old.owner.operation)] = new.owner.operation
-        old.owner.operation.erase()
+        self.erase_allocation(old)
 
     def hoist(self, buffer: ir.Value, before: Loop | Block) -> None:
         """Moves an allocation before the member of the function that is or contains a loop or block, if it is behind it."""

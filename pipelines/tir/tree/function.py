@@ -39,6 +39,7 @@ class Function:
             ir.StringAttr(given[names.BUFFER]).value: value for value, given in described if names.BUFFER in given
         }
         self._names: dict[ir.Value, str] = {value: name for name, value in self.arguments.items()}
+        self._shapes: dict[ir.Value, tuple[Size, ...]] = {}
         self.outputs: list[ir.Value] = [value for value, given in described if names.OUTPUT in given]
 
     @property
@@ -76,13 +77,23 @@ class Function:
             self._names[buffer] = "?" if isinstance(owner, ir.Block) else allocation_name(owner.operation)
         return self._names[buffer]
 
+    def forget(self, buffer: ir.Value) -> None:
+        """Records that a buffer changes: its name and shape will be read again."""
+        self._names.pop(buffer, None)
+        self._shapes.pop(buffer, None)
+
     def erase_allocation(self, buffer: ir.Value) -> None:
         """Erases an allocation, which is in no list of members any more."""
-        del self._names[buffer]
+        self.forget(buffer)
         buffer.owner.operation.erase()
 
     def shape(self, buffer: ir.Value) -> tuple[Size, ...]:
         """The shape of a buffer."""
+        if buffer not in self._shapes:
+            self._shapes[buffer] = self._read_shape(buffer)
+        return self._shapes[buffer]
+
+    def _read_shape(self, buffer: ir.Value) -> tuple[Size, ...]:
         owner = buffer.owner
         if isinstance(owner, ir.Block):
             attributes = value_attributes(self.head)[ir.BlockArgument(buffer).arg_number]

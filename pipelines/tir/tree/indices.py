@@ -281,14 +281,21 @@ def canonical(index: Index) -> Index:
     if not terms:
         return index
     if any(isinstance(var, (Divided, Extremal)) for var in terms):
-        index = folded(of_terms(index.const, {_canonical(var): factor for var, factor in terms.items()}))
+        made = {_canonical(var): factor for var, factor in terms.items()}
+        same = all(a is b for a, b in zip(made, terms, strict=True))
+        index = folded(index if same else of_terms(index.const, made))
         terms = index.terms
-    return index if len(terms) < 2 else of_terms(index.const, dict(sorted(terms.items(), key=_rank, reverse=True)))
+    if len(terms) < 2:
+        return index
+    found = list(terms.items())
+    ordered = sorted(found, key=_rank, reverse=True)
+    return index if all(a is b for a, b in zip(found, ordered, strict=True)) else of_terms(index.const, dict(ordered))
 
 
 def _canonical(var: Var) -> Var:
     if isinstance(var, Divided):
-        return Divided(var.kind, canonical(var.index), var.divisor)
+        found = canonical(var.index)
+        return var if found is var.index else Divided(var.kind, found, var.divisor)
     if isinstance(var, Extremal):
         return Extremal(var.kind, *sorted((canonical(var.a), canonical(var.b)), key=_order))
     return var

@@ -39,8 +39,9 @@ def _stand_in(name: str, *parts: str) -> ModuleType:
 
 # Upstream's module also loads a language that describes operations, which takes a tenth of the time of all imports.
 linalg = _stand_in("linalg", "_mlir_libs._mlirDialectsLinalg", "dialects._linalg_ops_gen")
-# The lowering to LLVM uses no class of LLVM's operations. Modules that use one import the dialect by name.
+# The compiler uses no class of the operations of NVVM, and few of LLVM's: modules that use one import the dialect by name.
 _stand_in("llvm")
+_stand_in("nvvm")
 
 
 _ON_DEMAND = {name: name for name in ("bufferization", "gpu", "llvm", "transform")} | {"interpreter": "transform.interpreter"}
@@ -84,9 +85,15 @@ def bare_context() -> ir.Context:
     return ir.Context(load_on_create_dialects=[])
 
 
+@cache
+def lasting_context() -> ir.Context:
+    """The context of descriptions that are kept as long as the process."""
+    return make_context()
+
+
 def live_contexts() -> int:
-    """How many contexts there are in the process."""
-    return ir.Context._get_live_count()
+    """How many contexts there are in the process, without the lasting one."""
+    return ir.Context._get_live_count() - lasting_context.cache_info().currsize
 
 
 def register_operation(dialect: type, operation: type) -> None:

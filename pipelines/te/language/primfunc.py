@@ -16,7 +16,7 @@ from relayc.pipelines.te.rules.core import Value, te_type
 from relayc.symbolic import symbol
 
 
-def create_prim_func(ops: "Sequence[Tensor | Var] | Tensor", name: str = "main") -> IRModule:
+def create_prim_func(ops: "Sequence[Tensor | Var] | Tensor", name: str = "main", context: ir.Context | None = None) -> IRModule:
     """A module of the te stage with a function that computes tensors, for `relayc.compile_kernel` and `relayc.compile`.
 
     If the computations include a packed function (`extern`), the function is a program that calls private kernels and declarations of
@@ -26,6 +26,7 @@ def create_prim_func(ops: "Sequence[Tensor | Var] | Tensor", name: str = "main")
       ops: the function's arguments, which are placeholders, and its results, which are not; each in the order given. The values of `var`
         follow from the shapes of the arguments: one may be listed, but is not an argument.
       name: of the function.
+      context: of the module; by default a new one.
 
     Raises:
       RelayError: a placeholder that a result needs is missing in `ops`; a duplicate tensor; no result.
@@ -44,7 +45,7 @@ def create_prim_func(ops: "Sequence[Tensor | Var] | Tensor", name: str = "main")
         missing = isinstance(op, PlaceholderOp) and not any(op is t.op for t in arguments)
         check(not missing, what, f"the placeholder {op.name} among its arguments", ", ".join(t.name for t in tensors))
     names = unique_names([*(t.op for t in arguments), *(op for op in operations if not isinstance(op, PlaceholderOp))])
-    mod = IRModule(ir.Module.create(ir.Location.unknown(make_context())))
+    mod = IRModule(ir.Module.create(ir.Location.unknown(context or make_context())))
     with mod.context, ir.Location.unknown(), mod.ranges:
         STAGE.put(mod.module.operation, "te")
         builder = _Builder(mod.module, names)

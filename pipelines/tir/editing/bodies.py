@@ -61,16 +61,15 @@ def check_changeable(blocks: Sequence[Block]) -> None:
 
 def take_init(nest: Nest, block: Block, name: str, kept: Sequence[int]) -> Block:
     """Makes the init of a block a block of its own, which has no place yet, with the iterators at some positions; the others are 0."""
-    kinds, extents = [block.iterators[i] for i in kept], [block.extents[i] for i in kept]
+    kinds, extents, steps = [block.iterators[i] for i in kept], [block.extents[i] for i in kept], block.steps(True)
+
+    def body(record: Recorder, at: Sequence[Index]) -> None:
+        Copy(record, _in_init(block.vars, kept, at)).run(steps or ())
+
+    with block.operation.location:
+        made = nest.new_block(name, kinds, extents, None if block.starts else body)
     if block.starts:
-        made = _take_nested(nest, block, nest.new_block(name, kinds, extents), kept)
-    else:
-        steps = block.steps(True) or ()
-
-        def body(record: Recorder, at: Sequence[Index]) -> None:
-            Copy(record, _in_init(block.vars, kept, at)).run(steps)
-
-        made = nest.new_block(name, kinds, extents, body)
+        _move_nested(nest, block, made, kept)
     block.remove_init()
     return made
 
@@ -81,7 +80,7 @@ def _in_init(iterators: Sequence[Var], kept: Sequence[int], values: Sequence[Ind
     return {v: known.get(i, Index()) for i, v in enumerate(iterators)}
 
 
-def _take_nested(nest: Nest, block: Block, made: Block, kept: Sequence[int]) -> Block:
+def _move_nested(nest: Nest, block: Block, made: Block, kept: Sequence[int]) -> None:
     """Moves the loops and blocks of an init to another block."""
     init = block.init
     assert init is not None  # it holds blocks
@@ -97,7 +96,6 @@ def _take_nested(nest: Nest, block: Block, made: Block, kept: Sequence[int]) -> 
     for op in operations_in(init):
         made.body.append(op)
     made.inside, block.starts = block.starts, []
-    return made
 
 
 def set_buffer(block: Block, access: Access, buffer: ir.Value) -> None:

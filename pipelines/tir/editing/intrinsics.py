@@ -4,10 +4,9 @@ import importlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from relayc.dialects.mlir import ir, make_context
+from relayc.dialects.mlir import ir, lasting_context
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.tir import names
 from relayc.pipelines.context.backend import backend_modules
@@ -201,10 +200,10 @@ Implementation: TypeAlias = "Callable[[TensorCall], None] | str"
 
 @dataclass(frozen=True)
 class TensorIntrin:
-    """A tensor intrinsic: the arguments of `register`, with modules as texts."""
+    """A tensor intrinsic: the arguments of `register`, with the description as blocks and loops, and other modules as texts."""
 
     name: str
-    desc: str
+    description: "Description"
     impl: Implementation
     starts: bool
     strided: tuple[str, ...]
@@ -262,9 +261,13 @@ class TensorIntrin:
             raise ScheduleError(f"tensor intrinsic {name}: expected a name that is free, found one that is registered")
         where = f"tensor intrinsic {name}"
         given = impl if callable(impl) else _text(impl, f"{where}: impl")
+        _check_module(desc, f"{where}: desc")
+        description = _described(f"{where}: description", desc, lasting_context())
+        if len(blocks := description.nest.outer_blocks()) != 1:
+            raise ScheduleError(f"{where}: description: expected one block, found {', '.join(b.name for b in blocks) or 'none'}")
         made = TensorIntrin(
             name,
-            _text(desc, f"{where}: desc"),
+            description,
             given,
             starts,
             tuple(strided),
@@ -275,7 +278,6 @@ class TensorIntrin:
             tuple(swizzled),
             asynchronous,
         )
-        made.description  # noqa: B018 (raises an error of the text)
         TensorIntrin._REGISTRY[name] = made
         return made
 
@@ -293,48 +295,29 @@ class TensorIntrin:
     @staticmethod
     def get(name: str) -> "TensorIntrin":
         """The intrinsic of a name, including intrinsics of backends. Raises ScheduleError."""
-        if name not in TensorIntrin._REGISTRY:
+        if name not in TensorIntrin._REGISTRY and not TensorIntrin._make(name):
             for module in backend_modules():
                 importlib.import_module(module)
-            for pattern, make in TensorIntrin._FAMILIES.values():
-                found = pattern.fullmatch(name)
-                if found is not None and name not in TensorIntrin._REGISTRY:
-                    make(*found.groups())
+            TensorIntrin._make(name)
         if name not in TensorIntrin._REGISTRY:
             known = ", ".join(sorted([*TensorIntrin._REGISTRY, *TensorIntrin._FAMILIES])) or "none"
             raise ScheduleError(f"expected a tensor intrinsic that is registered, out of {known}, found {name!r}")
         return TensorIntrin._REGISTRY[name]
 
-    @cached_property
-    def description(self) -> "Description":
-        """The computation, as blocks and loops in a context of its own."""
-        made = self._read("description", self.desc, make_context())
-        blocks = made.nest.outer_blocks()
-        if len(blocks) != 1:
-            names_ = ", ".join(b.name for b in blocks) or "none"
-            raise ScheduleError(f"tensor intrinsic {self.name}: description: expected one block, found {names_}")
-        return made
+    @staticmethod
+    def _make(name: str) -> bool:
+        """Registers an intrinsic of the families that are known by now; whether there is such a family."""
+        for pattern, make in TensorIntrin._FAMILIES.values():
+            found = pattern.fullmatch(name)
+            if found is not None:
+                make(*found.groups())
+                return True
+        return False
 
     def implementation(self, context: ir.Context) -> "Description":
         """The implementation, as blocks and loops in a context; only if it is not a Python function."""
         assert isinstance(self.impl, str)
-        return self._read("implementation", self.impl, context)
-
-    def _read(self, what: str, text: str, context: ir.Context) -> "Description":
-        from relayc.pipelines.tir.tree.create import create_nest
-
-        where = f"tensor intrinsic {self.name}: {what}"
-        with context, ir.Location.unknown():
-            try:
-                parsed = IRModule.parse(text, context=context)
-            except (ir.MLIRError, ValueError) as error:
-                raise ScheduleError(f"{where}: expected a module of the te stage, or of blocks and loops, found {error}") from None
-            functions = [op for op in parsed.module.body.operations if op.operation.name == "func.func"]
-            if len(functions) != 1:
-                raise ScheduleError(f"{where}: expected one function, found {len(functions)}")
-            module = ir.Module.create()
-            nest = Nest(functions[0]) if names.FORM in functions[0].attributes else create_nest(functions[0].operation, module)
-            return Description(nest, (parsed, module))
+        return _described(f"tensor intrinsic {self.name}: implementation", self.impl, context)
 
 
 @dataclass(frozen=True)
@@ -346,11 +329,34 @@ class Description:
     """
 
     nest: Nest
-    modules: tuple[IRModule, ir.Module]
+    modules: tuple[IRModule | ir.Module, ...]
+
+
+def _described(where: str, given: IRModule | str, context: ir.Context) -> Description:
+    """A module of one function of the te stage, or of blocks and loops, or its text, which is read in a context."""
+    from relayc.pipelines.tir.tree.create import create_nest
+
+    try:
+        mod = IRModule.parse(given, context=context) if isinstance(given, str) else given
+    except (ir.MLIRError, ValueError) as error:
+        raise ScheduleError(f"{where}: expected a module of the te stage, or of blocks and loops, found {error}") from None
+    with mod.context, ir.Location.unknown():
+        functions = [op for op in mod.module.body.operations if op.operation.name == "func.func"]
+        if len(functions) != 1:
+            raise ScheduleError(f"{where}: expected one function, found {len(functions)}")
+        if names.FORM not in functions[0].attributes:
+            module = ir.Module.create()
+            return Description(create_nest(functions[0].operation, module), (mod, module))
+        # A function of blocks and loops is edited by whoever has it.
+        return Description(Nest(functions[0]), (mod,)) if isinstance(given, str) else _described(where, _text(mod, where), context)
+
+
+def _check_module(given: object, what: str) -> None:
+    if not isinstance(given, (IRModule, str)):
+        raise ScheduleError(f"{what}: expected a module (te.create_prim_func, prim_func) or its text, found {given!r}")
 
 
 def _text(module: IRModule | str, what: str) -> str:
     """A module as text, with its locations (names). Raises ScheduleError for other arguments."""
-    if not isinstance(module, (IRModule, str)):
-        raise ScheduleError(f"{what}: expected a module (te.create_prim_func, prim_func) or its text, found {module!r}")
+    _check_module(module, what)
     return module if isinstance(module, str) else module.module.operation.get_asm(enable_debug_info=True)

@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from relayc.dialects.mlir import ir
 from relayc.pipelines.tir.tree.members import Block, Loop, ScheduleError
 from relayc.pipelines.tir.tree.structure import Nest
 
@@ -22,7 +23,8 @@ def primitive(function: Primitive) -> Primitive:
 def apply(name: str, nest: Nest, arguments: Mapping[str, Any]) -> list[str]:
     """Applies a primitive; returns the names of what it creates. Raises ScheduleError, which names the primitive and its arguments."""
     try:
-        return list(PRIMITIVES[name](nest, **arguments) or ())
+        with ir.Location.unknown(nest.head.context):
+            return list(PRIMITIVES[name](nest, **arguments) or ())
     except ScheduleError as error:
         raise ScheduleError(f"{application_text(name, arguments)}: {error}") from None
 

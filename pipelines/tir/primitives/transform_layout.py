@@ -81,7 +81,7 @@ def _change_argument(nest: Nest, argument: ir.BlockArgument, layout: ir.AffineMa
         own[names.SHAPE] = ir.ArrayAttr.get([size_attribute(d) for d in shape])
     if pad_value is not None:
         own[names.PAD] = ir.FloatAttr.get_f64(float(pad_value))
-    nest.forget(argument)
+    nest.forget_shape(argument)
     argument.set_type(memref_type(shape, argument.type.element_type))
     function.arg_attrs = ir.ArrayAttr.get([ir.DictAttr.get(own) if i == number else a for i, a in enumerate(attributes)])
     signature = ir.FunctionType.get([a.type for a in nest.entry.arguments], [])

@@ -43,8 +43,7 @@ class Methods:
         """Applies a primitive, and records it. Raises ScheduleError, which names the primitive and its arguments."""
         named = {key: _replaced(value, (BlockRV, LoopRV), attrgetter("name")) for key, value in arguments.items()}
         values = {key: _replaced(value, (Chosen,), attrgetter("value")) for key, value in named.items()}
-        with self._mod.context:
-            made = apply(primitive, self.nest, values)
+        made = apply(primitive, self.nest, values)
         self._trace.steps.append(AppliedPrimitive(primitive, self._function, named, tuple(made)))
         return made
 

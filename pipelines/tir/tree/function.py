@@ -77,14 +77,14 @@ class Function:
             self._names[buffer] = "?" if isinstance(owner, ir.Block) else allocation_name(owner.operation)
         return self._names[buffer]
 
-    def forget(self, buffer: ir.Value) -> None:
-        """Records that a buffer changes: its name and shape will be read again."""
-        self._names.pop(buffer, None)
+    def forget_shape(self, buffer: ir.Value) -> None:
+        """Records that the shape of a buffer changes."""
         self._shapes.pop(buffer, None)
 
     def erase_allocation(self, buffer: ir.Value) -> None:
         """Erases an allocation, which is in no list of members any more."""
-        self.forget(buffer)
+        self._names.pop(buffer, None)
+        self.forget_shape(buffer)
         buffer.owner.operation.erase()
 
     def shape(self, buffer: ir.Value) -> tuple[Size, ...]:

@@ -149,7 +149,7 @@ def test_operands_that_lie_across_the_depth_are_described_so():
     """d0 is a row, d1 a column and d2 a step. (Sizes that no other test has, as an intrinsic is described once.)"""
     for a, b in ((False, False), (True, False), (False, True), (True, True)):
         name = f"wgmma_{'trans_a_' * a}{'trans_b_' * b}bf16_192x56x48"
-        described = TensorIntrin.get(name).desc
+        described = str(TensorIntrin.get(name).description.modules[0])
         shapes = [(48, 192) if a else (192, 48), (48, 56) if b else (56, 48)]
         assert [tuple(map(int, found)) for found in re.findall(r"arg\d: tensor<(\d+)x(\d+)xbf16>", described)] == shapes
         maps = re.findall(r"affine_map<\(d0, d1, d2\) -> \((.*?)\)>", described)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from relayc import te
-from relayc.dialects.mlir import ir
+from relayc.dialects.mlir import ir, lasting_context
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
@@ -254,7 +254,7 @@ def _product(rows: int, columns: int) -> IRModule:
     def product(i: te.Expr, t: te.Expr, j: te.Expr) -> te.Expr | tuple[te.Expr, ...]:
         return te.sum(a[i, k, p].astype("float32") * b[t, k, j, p].astype("float32"), axis=[k, p])
 
-    return te.create_prim_func([a, b, te.compute((rows, wide, COLUMNS), product, name="C")])
+    return te.create_prim_func([a, b, te.compute((rows, wide, COLUMNS), product, name="C")], context=lasting_context())
 
 
 TensorIntrin.register_family("dot_amx_{rows}x{columns}", r"dot_amx_([1-9]\d?)x([1-9]\d{0,2})", _dot_amx)

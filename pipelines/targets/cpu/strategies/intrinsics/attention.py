@@ -3,6 +3,7 @@
 from functools import partial
 
 from relayc import te
+from relayc.dialects.mlir import lasting_context
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index
 from relayc.pipelines.targets.cpu.strategies.attention.exponential import exp_below_zero
@@ -40,14 +41,14 @@ def _softmax_weights(columns: str) -> TensorIntrin:
     name, width = f"softmax_weights_{columns}", int(columns)
     x, largest = te.placeholder((width,), name="X"), te.placeholder((1,), name="M")
     weights = te.compute((width,), lambda j: te.exp(x[j] - largest[0]), name="W")
-    description = te.create_prim_func([x, largest, weights])
+    description = te.create_prim_func([x, largest, weights], context=lasting_context())
     return TensorIntrin.register(name, description, partial(emit_weights, name), partial={"columns": {"j": 1}})
 
 
 def _transpose(size: str) -> TensorIntrin:
     name, extent = f"transpose_f32_{size}", int(size)
     x = te.placeholder((extent, extent), name="X")
-    description = te.create_prim_func([x, te.compute((extent, extent), lambda i, j: x[j, i], name="Y")])
+    description = te.create_prim_func([x, te.compute((extent, extent), lambda i, j: x[j, i], name="Y")], context=lasting_context())
     return TensorIntrin.register(name, description, partial(emit_transpose, extent))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from relayc import te
+from relayc.dialects.mlir import lasting_context
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
@@ -127,7 +128,9 @@ def _product(rows: int, columns: int) -> IRModule:
     steps = te.size_var("K")
     a, b = te.placeholder((rows, steps), name="A"), te.placeholder((steps, columns), name="B")
     k = te.reduce_axis((0, steps), "k")
-    return te.create_prim_func([a, b, te.compute((rows, columns), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")])
+    return te.create_prim_func(
+        [a, b, te.compute((rows, columns), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")], context=lasting_context()
+    )
 
 
 def _dot_bf16(rows: str, columns: str) -> TensorIntrin:
@@ -148,7 +151,7 @@ def _product_of_pairs(rows: int, columns: int) -> IRModule:
 
     f32 = "float32"
     c = te.compute((rows, columns), lambda i, j: te.sum(a[i, k, p].astype(f32) * b[k, j, p].astype(f32), axis=[k, p]), name="C")
-    return te.create_prim_func([a, b, c])
+    return te.create_prim_func([a, b, c], context=lasting_context())
 
 
 TensorIntrin.register_family("dot_bf16_{rows}x{columns}", r"dot_bf16_([1-9]\d?)x([1-9]\d{0,2})", _dot_bf16)

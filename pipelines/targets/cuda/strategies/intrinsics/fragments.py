@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from relayc import te
-from relayc.dialects.mlir import ir
+from relayc.dialects.mlir import ir, lasting_context
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cuda.strategies.hopper.instructions import GROUP_THREADS
@@ -161,7 +161,7 @@ def _load_matrix(which: str, transposed: str | None, kind: str, first: str, seco
     if transposed and bits < 16:
         raise ScheduleError(f"tensor intrinsic {name}: expected elements of 16 or 32 bits, which alone are transposed, found {kind}")
     s = te.placeholder((int(first), int(second)), type_, name="S")
-    copied = te.create_prim_func([s, te.compute((int(first), int(second)), lambda i, j: s[i, j], name="W")])
+    copied = te.create_prim_func([s, te.compute((int(first), int(second)), lambda i, j: s[i, j], name="W")], context=lasting_context())
     implementation = LoadMatrix(name, which, lines, steps, bits, bool(transposed))
     return TensorIntrin.register(name, copied, implementation, fragments={"W": fragments}, swizzled="S")
 
@@ -171,7 +171,7 @@ def _store(instruction: str, kind: str, rows: str, columns: str) -> TensorIntrin
     fragments = sum_fragments(kind) if instruction == "mma" else group_sums(kind)
     check_tile(name, {"row": int(rows), "column": int(columns)}, fragments)
     c = te.placeholder((int(rows), int(columns)), SUM_TYPES[kind], name="C")
-    copied = te.create_prim_func([c, te.compute((int(rows), int(columns)), lambda i, j: c[i, j], name="D")])
+    copied = te.create_prim_func([c, te.compute((int(rows), int(columns)), lambda i, j: c[i, j], name="D")], context=lasting_context())
     return TensorIntrin.register(name, copied, StoreSums(name, int(rows), int(columns), fragments), fragments={"C": fragments})
 
 

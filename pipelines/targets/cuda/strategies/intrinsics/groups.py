@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from relayc import te
-from relayc.dialects.mlir import ir
+from relayc.dialects.mlir import ir, lasting_context
 from relayc.pipelines.emission import emit
 from relayc.pipelines.targets.cuda.strategies.hopper import instructions as hopper
 from relayc.pipelines.targets.cuda.strategies.intrinsics.fragments import SUM_TYPES, TYPES, check_tile, group_sums
@@ -128,7 +128,7 @@ def _multiply_add(a: str | None, b: str | None, kind: str, *sizes: str) -> Tenso
     one, other = ((lambda t, i: t[k, i]) if turned else (lambda t, i: t[i, k]) for turned in across)
     c = te.compute((rows, columns), lambda i, j: te.sum(one(x, i).astype(of) * other(y, j).astype(of), axis=k), name="C")
     implementation = MultiplyAdd(name, instruction, rows, columns, steps, across)
-    described = te.create_prim_func([x, y, c])
+    described = te.create_prim_func([x, y, c], context=lasting_context())
     return TensorIntrin.register(name, described, implementation, starts=True, fragments={"C": sums}, lines="AB", asynchronous=_PRODUCTS)
 
 

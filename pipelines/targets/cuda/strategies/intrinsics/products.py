@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from relayc import te
-from relayc.dialects.mlir import ir
+from relayc.dialects.mlir import ir, lasting_context
 from relayc.pipelines.emission import emit
 from relayc.pipelines.targets.cuda.strategies.intrinsics.fragments import SUM_TYPES, TYPES, check_tile, operand_fragments, sum_fragments
 from relayc.pipelines.targets.cuda.strategies.product.instructions import COLUMNS, ROWS, Instruction, operand_words
@@ -56,7 +56,9 @@ def _multiply_add(kind: str, other: str | None, *sizes: str) -> TensorIntrin:
     k, of = te.reduce_axis((0, steps), "k"), SUM_TYPES[instruction.sums]
     c = te.compute((rows, columns), lambda i, j: te.sum(a[i, k].astype(of) * b[j, k].astype(of), axis=k), name="C")
     implementation = MultiplyAdd(name, instruction, rows, columns, steps)
-    return TensorIntrin.register(name, te.create_prim_func([a, b, c]), implementation, starts=True, fragments=fragments)
+    return TensorIntrin.register(
+        name, te.create_prim_func([a, b, c], context=lasting_context()), implementation, starts=True, fragments=fragments
+    )
 
 
 _NUMBER = r"([1-9]\d{0,2})"

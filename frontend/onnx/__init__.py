@@ -15,7 +15,6 @@ from relayc.frontend.onnx import (
     attention,
     binary,
     columns,
-    contrib,
     conv,
     create,
     decoder,
@@ -25,7 +24,6 @@ from relayc.frontend.onnx import (
     image,
     indexing,
     loops,
-    ml,
     ngrams,
     norm,
     pool,
@@ -45,7 +43,7 @@ from relayc.frontend.onnx import (
     unary,
     vision,
 )
-from relayc.frontend.onnx.converters import CONVERTERS, converter
+from relayc.frontend.onnx.converters import CONVERTERS, ON_DEMAND, converter, load_domain
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.graph import Importer
 from relayc.frontend.onnx.model import ModelLike, load
@@ -104,6 +102,8 @@ def from_onnx(
 
 def supported_operators() -> list[SupportedOperator]:
     """Every operator that `from_onnx` takes in its newest version, sorted by domain and name; those of ONNX Runtime have one version."""
+    for domain in ON_DEMAND:
+        load_domain(domain)
     newest: dict[tuple[str, str], onnx.defs.OpSchema] = {}
     for schema in onnx.defs.get_all_schemas():
         newest[schema.domain, schema.name] = schema

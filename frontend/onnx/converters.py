@@ -22,6 +22,8 @@ import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 from onnx import TypeProto
@@ -193,7 +195,16 @@ def _types(annotation: Any) -> tuple[Any, ...]:
 
 
 CONVERTERS: dict[tuple[str, str], list[Converter]] = {}
-"""Converters by (domain, operator), the newest first."""
+"""Converters by (domain, operator), the newest first; of the domains of ON_DEMAND only once they are loaded."""
+ON_DEMAND = {"ai.onnx.ml": "relayc.frontend.onnx.ml", "com.microsoft": "relayc.frontend.onnx.contrib"}
+"""Modules of converters that few models use, by their domains."""
+
+
+@cache
+def load_domain(domain: str) -> None:
+    """Loads the converters of a domain."""
+    if domain in ON_DEMAND:
+        import_module(ON_DEMAND[domain])
 
 
 def converter(
@@ -206,6 +217,7 @@ def converter(
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        load_domain(domain)  # a later converter replaces an earlier one
         entries = CONVERTERS.setdefault((domain, name or function.__name__), [])
         entries.append(Converter.of(function, since, foldable, objects))
         entries.sort(key=lambda c: -c.since)
@@ -216,4 +228,5 @@ def converter(
 
 def find_converter(domain: str, name: str, opset: int) -> Converter | None:
     """The converter of an operator in an operator set; None if there is none."""
+    load_domain(domain)
     return next((c for c in CONVERTERS.get((domain, name), []) if c.since <= opset), None)

@@ -217,7 +217,7 @@ def converter(
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        load_domain(domain)  # a later converter replaces an earlier one
+        load_domain(domain)  # the domain's own converters come first, whenever they are loaded
         entries = CONVERTERS.setdefault((domain, name or function.__name__), [])
         entries.append(Converter.of(function, since, foldable, objects))
         entries.sort(key=lambda c: -c.since)

@@ -194,7 +194,6 @@ class Block:
     def place(self, points: Sequence[Index], guards: Sequence[Guard]) -> None:
         """Sets the points and guards of the block. Guards that are not needed are dropped."""
         self._place = [canonical(i) for i in points], [Guard(canonical(g.index), g.limit) for g in needed(guards)]
-        self._function.edits += 1
 
     def write(self) -> None:
         """Writes the block at the ambient insertion point and moves its contents there. The old operation stays, without regions."""

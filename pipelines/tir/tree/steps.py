@@ -97,8 +97,7 @@ class Contents:
         return cls([s.access for s in (*(init or ()), *(body or ())) if s.access is not None], init, body)
 
     def changed(self) -> None:
-        """Records that accesses changed."""
-        self.is_checked = False
+        """Records that buffers of accesses changed."""
         for name in ("stored", "outputs", "inputs"):
             self.__dict__.pop(name, None)
 

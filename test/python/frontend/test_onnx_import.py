@@ -1,5 +1,7 @@
 """What `from_onnx` makes of models: signature, names, weights, folded shapes, functions, branches."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -264,6 +266,18 @@ def test_a_converter_from_outside_is_used_for_its_domain():
         del CONVERTERS["test.outside", "Double"]
     assert built(mod) == ["multiply"]
     assert {str(op.operation.location) for op in operations(mod)[:2]} == {'loc("twice")'}
+
+
+def test_own_converters_of_a_domain_come_before_those_from_outside():
+    code = """
+from relayc.frontend.onnx.converters import converter, find_converter
+@converter("Gelu", domain="com.microsoft")
+def other(x):
+    return x
+print(find_converter("com.microsoft", "Gelu", 1).function.__module__)
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.startswith("relayc.frontend.onnx.contrib")
 
 
 @pytest.mark.parametrize(("zero", "is_one"), [([[3]], True), ([3], True), ([3, 4, 5, 6], True), ([[3, 4, 5, 6]], False)])

@@ -4,6 +4,7 @@ The model is compiled for a fixed target, so that the page is the same on every 
 that changed the program, with the program that it left. Only the words are written by hand, in PARAGRAPHS.
 """
 
+import inspect
 import itertools
 import re
 import textwrap
@@ -19,6 +20,7 @@ from relayc.pipelines.context.instruments import PassInfo, PassInstrument, ir_te
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile as compile_
+from relayc.pipelines.tir.schedule.schedule import Schedule
 
 MODEL = """<ir_version: 8, opset_import: ["" : 17]>
 small (float[1, 8, 4, 4] image) => (float[1, 10] scores) {
@@ -112,6 +114,17 @@ PARAGRAPHS = {
 }
 """Descriptions of the passes for the page, by the name of the pass."""
 
+TREE = (
+    """A kernel that primitives schedule is a tree of loops and blocks. A block computes the elements of one buffer; its iterators say which
+    element, and its loops say when. Products on GPUs are scheduled by primitives; the kernels above have strategies that emit loops. The
+    kernel of the product as a tree, before any primitive, as TVMScript:""",
+    """A schedule edits the tree. With `s = relayc.tir.Schedule(module)`:""",
+    """The product now sums 8 columns side by side, and the bias is added to a tile right after its sums:""",
+    """`s.trace` has the same steps as text. `relayc.compile(..., schedules={NAME: trace})` applies them, and `module.schedule(NAME)` shows
+    the tree and the trace of a compiled kernel ([schedules](schedules.md)):""",
+)
+"""Paragraphs about a kernel as a tree."""
+
 STAGES = {
     "relay": "The graph of the model: one operation for each operator.",
     "te": "Kernels as computations on tensors, and the program that calls them.",
@@ -194,7 +207,37 @@ def page() -> str:
         told.add(info.name)
         lines += [f"### {info.name}{' again' if again else ''}", "", *([] if again else [*_wrapped(PARAGRAPHS[info.name]), ""])]
         lines += _block(step.after, step.before)
+        lines += _tree() if info.name == "ScheduleKernels" else []
     return "\n".join([*lines, *_idle(idle)])
+
+
+KERNEL = "fused_dense_add"
+"""The kernel of the model that the page shows as a tree."""
+
+
+def schedule(s: Schedule) -> None:
+    """A schedule of KERNEL, whose source the page shows."""
+    _, column, step = s.get_loops("dense")
+    tile, lane = s.split(column, [None, 8])
+    s.reorder(tile, step, lane)
+    s.vectorize(lane)
+    *_, lane = s.reverse_compute_at("add", tile)
+    s.vectorize(lane)
+
+
+def _tree() -> list[str]:
+    """A kernel as a tree of loops and blocks, before and after a schedule, and the trace of the schedule."""
+    s = Schedule(compile_(model(), target=Target(TARGET), stop_after="te"))
+    s.work_on(KERNEL)
+    code = textwrap.dedent("".join(inspect.getsourcelines(schedule)[0][2:])).splitlines()
+    lines = ["### A kernel as a tree", "", *_wrapped(TREE[0]), "", *_script(s), *_wrapped(TREE[1]), "", "```text", *code, "```", ""]
+    schedule(s)
+    return [*lines, *_wrapped(TREE[2]), "", *_script(s), *_wrapped(TREE[3]), "", "```mlir", *str(s.trace).splitlines(), "```", ""]
+
+
+def _script(s: Schedule) -> list[str]:
+    (text,) = (part for part in s.script().split("@T.prim_func\n") if part.startswith(f"def {KERNEL}("))
+    return ["```text", *text.strip().splitlines(), "```", ""]
 
 
 def _wrapped(paragraph: str) -> list[str]:

@@ -251,6 +251,7 @@ def _trained(g, w, scales, axis, perm):
 
 @pytest.mark.parametrize("weights", [_transposed, _trained])
 def test_weights_that_constants_make_stay_bytes(weights):
+    needs_exact_bytes()
     g = Graph()
     scales, x = np.linspace(0.002, 0.01, 24), bytes_of((2, 16, 9, 7), np.uint8)
     w = weights(g, bytes_of((24, 16, 3, 3), np.int8), scales, 0, [3, 2, 0, 1])

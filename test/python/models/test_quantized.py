@@ -161,6 +161,7 @@ def test_limits_before_the_result_is_quantised(limit):
 @pytest.mark.parametrize("zero", ACTIVATIONS, ids=repr)
 @pytest.mark.parametrize("weights", [np.int8, np.uint8])
 def test_products_of_as_many_rows_as_a_call_gives(zero, weights):
+    needs_exact_bytes()
     g = Graph()
     w, _ = dequantized_weights(g, (67, 33), 1, weights)
     y = g.node("Add", g.node("MatMul", g.dequantized("x", 0.02, zero), w), normal(33))
@@ -223,6 +224,7 @@ BEFORE_PRODUCTS = {
 @pytest.mark.parametrize("move", BEFORE_PRODUCTS)
 def test_products_after_moves_are_of_integers(move):
     """What other quantisers write: one QuantizeLinear before a pooling or a Flatten, none behind it. Two scales stay floats."""
+    needs_exact_bytes()
     g = Graph()
     moved = BEFORE_PRODUCTS[move](g, g.dequantized("x", 0.02, np.uint8(109)))
     rows = g.node("Flatten", moved)

@@ -1,4 +1,4 @@
-"""Edits of block bodies that primitives share: accesses, buffers by position, copies of operations, inverse indices."""
+"""Edits of block bodies that primitives share: accesses, buffers by position, inits as blocks, inverse indices."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -64,7 +64,7 @@ def take_init(nest: Nest, block: Block, name: str, kept: Sequence[int]) -> Block
     kinds, extents, steps = [block.iterators[i] for i in kept], [block.extents[i] for i in kept], block.steps(True)
 
     def body(record: Recorder, at: Sequence[Index]) -> None:
-        Copy(record, _in_init(block.vars, kept, at)).run(steps or ())
+        Copy(record, point_at(block.vars, kept, at)).run(steps or ())
 
     with block.operation.location:
         made = nest.new_block(name, kinds, extents, None if block.starts else body)
@@ -74,8 +74,8 @@ def take_init(nest: Nest, block: Block, name: str, kept: Sequence[int]) -> Block
     return made
 
 
-def _in_init(iterators: Sequence[Var], kept: Sequence[int], values: Sequence[Index]) -> dict[Var, Index]:
-    """Iterators by the values of those at some positions; the others are 0."""
+def point_at(iterators: Sequence[Var], kept: Sequence[int], values: Sequence[Index]) -> dict[Var, Index]:
+    """The values of iterators: given at some positions, 0 at the others."""
     known = dict(zip(kept, values, strict=True))
     return {v: known.get(i, Index()) for i, v in enumerate(iterators)}
 
@@ -84,7 +84,7 @@ def _move_nested(nest: Nest, block: Block, made: Block, kept: Sequence[int]) -> 
     """Moves the loops and blocks of an init to another block."""
     init = block.init
     assert init is not None  # it holds blocks
-    point = _in_init(block.iterators_in(init), kept, list(map(Index.of, made.vars)))
+    point = point_at(block.iterators_in(init), kept, list(map(Index.of, made.vars)))
     for inner in blocks_of(block.starts):
         points, guards = inner.read_place()
         inner.place([substitute(p, point) for p in points], [Guard(substitute(g.index, point), g.limit) for g in guards])

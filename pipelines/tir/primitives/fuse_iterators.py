@@ -30,9 +30,9 @@ def fuse_iterators(nest: Nest, block: str, groups: Sequence[Sequence[int]]) -> l
     kinds = [_kind(found, group) for group in groups]
     extents: list[Size] = [prod(found.extents[i] for i in group) for group in groups]
     names = [_name([loop.name for i in group if (loop := loops[i]) is not None]) for group in groups]
-    parts = [partial(_copy, found, groups, is_init) for is_init in (False, True)[: 1 + found.has_init]]
+    body, init = (partial(_copy, found, groups, is_init) for is_init in (False, True))
     with found.operation.location:
-        new = nest.new_block(block, kinds, extents, *parts)
+        new = nest.new_block(block, kinds, extents, body, init if found.has_init else None)
         made = nest.rebuild(found, new, list(zip(names, extents, strict=True)))
     return [loop.name for loop in made]
 

@@ -10,7 +10,7 @@ from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.analysis.dependence import Dependence, check_once, dependence
 from relayc.pipelines.tir.analysis.elements import check_elements
 from relayc.pipelines.tir.analysis.reducers import ReducedElement, Reducer, find_reducer
-from relayc.pipelines.tir.editing.bodies import check_plain, take_init
+from relayc.pipelines.tir.editing.bodies import check_plain, point_at, take_init
 from relayc.pipelines.tir.primitives.registry import find_block, find_loop, primitive
 from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import substitute, variables
@@ -174,7 +174,7 @@ class _Factoring:
         kinds, extents = [PARALLEL] * len(parallel) + [REDUCTION], [*(block.extents[i] for i in parallel), self.loop.extent]
 
         def body(record: Recorder, at: Sequence[Index]) -> None:
-            own = self._iterators(parallel, at)
+            own = point_at(block.vars, parallel, at[:-1])
             places = [[substitute(i, own) for i in p.indices] for p in self.partials]
             elements = [record.load(p.whole, place) for p, place in zip(self.partials, places, strict=True)]
             values = [record.load(b, self._inserted(place, at[-1])) for b, place in zip(buffers, places, strict=True)]
@@ -182,15 +182,10 @@ class _Factoring:
                 record.store(value, p.whole, place)
 
         def init(record: Recorder, at: Sequence[Index]) -> None:
-            Copy(record, self._iterators(parallel, at)).run(block.steps(True) or ())
+            Copy(record, point_at(block.vars, parallel, at[:-1])).run(block.steps(True) or ())
 
         combining = self.nest.new_block(block.name, kinds, extents, body, init)
         self.nest.insert(combining, made, points, guards, self.loops[self.top], behind=True)
-
-    def _iterators(self, kept: Sequence[int], at: Sequence[Index]) -> dict[Var, Index]:
-        """The iterators of the original block, given those at some positions; the others are 0."""
-        known = dict(zip(kept, at, strict=False))
-        return {v: known.get(i, Index()) for i, v in enumerate(self.block.vars)}
 
     # ---- the block of partial results
 
@@ -209,7 +204,7 @@ class _Factoring:
 
         def body(record: Recorder, at: Sequence[Index]) -> None:
             inside: dict[Var, Index] = {a.var: v for a, v in zip((self.loop, *steps), at[factor:], strict=True)}
-            copy = Copy(record, self._iterators(kept, at) | {old.vars[i]: substitute(self.points[i], inside) for i in mixed})
+            copy = Copy(record, point_at(old.vars, kept, at[:factor]) | {old.vars[i]: substitute(self.points[i], inside) for i in mixed})
             for number, step in enumerate(self.reducer.steps):
                 if step.access is None or number not in redirected:
                     copy.step(step)
@@ -222,7 +217,7 @@ class _Factoring:
                 copy.replace(step, found)
 
         def init(record: Recorder, at: Sequence[Index]) -> None:
-            own = self._iterators(kept, at)
+            own = point_at(old.vars, kept, at[:factor])
             begins = self._begins(record, own)
             for p, buffer in zip(self.partials, buffers, strict=True):
                 place = self._inserted([substitute(i, own) for i in p.indices], at[factor])

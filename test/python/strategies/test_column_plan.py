@@ -52,6 +52,14 @@ def symbolic(low: int, high: int, most: int = 16) -> SymbolicColumns:
     return SymbolicColumns(WindowAxis(Var.below(n), Var.below(3), 1, 1, low, n, high), most)
 
 
+def function_of_n(module: ir.Module) -> func.FuncOp:
+    """A function of the symbol n in a module, which the caller has to keep: an operation does not keep its parents."""
+    with ir.InsertionPoint(module.body):
+        function = func.FuncOp("f", ([ir.IndexType.get()], []))
+        function.arg_attrs = ir.ArrayAttr.get(sizes.symbol_attributes("n"))
+    return function
+
+
 @pytest.mark.parametrize(
     ("low", "high", "most", "expected"),
     [
@@ -76,9 +84,8 @@ def test_tiles_of_rows_whose_length_a_call_says(low: int, high: int, most: int, 
 
     monkeypatch.setattr("relayc.pipelines.tir.values.nest.at_least", at_least)
     with make_context(), ir.Location.unknown(), Ranges({"n": Range(1)}):
-        with ir.InsertionPoint(ir.Module.create().body):
-            function = func.FuncOp("f", ([ir.IndexType.get()], []))
-            function.arg_attrs = ir.ArrayAttr.get(sizes.symbol_attributes("n"))
+        module = ir.Module.create()
+        function = function_of_n(module)
         with ir.InsertionPoint(function.add_entry_block()), sizes.function_sizes(function):
             symbolic(low, high, most).choose(Evaluator({}), lambda columns: columns(tile))
     assert found == expected
@@ -87,9 +94,8 @@ def test_tiles_of_rows_whose_length_a_call_says(low: int, high: int, most: int, 
 def test_what_is_known_of_padding_is_not_asked() -> None:
     """Whether a column is inside, where tiles of 8 reach 2 columns before the first and behind the last; None where a call says it."""
     with make_context(), ir.Location.unknown(), Ranges({"n": Range(1)}):
-        with ir.InsertionPoint(ir.Module.create().body):
-            function = func.FuncOp("f", ([ir.IndexType.get()], []))
-            function.arg_attrs = ir.ArrayAttr.get(sizes.symbol_attributes("n"))
+        module = ir.Module.create()
+        function = function_of_n(module)
         with ir.InsertionPoint(block := function.add_entry_block()), sizes.function_sizes(function):
             n, columns = symbol("n"), symbolic(2, 2)
 

@@ -31,13 +31,13 @@ def worker() -> Iterator[ProcessWorker]:
 
 
 def call(worker: ProcessWorker, seconds: float, size: int) -> Arrays:
-    return asyncio.run(asyncio.wait_for(worker.run({"seconds": np.array(seconds), "size": np.array(size)}), 20))
+    return asyncio.run(asyncio.wait_for(worker.run({"seconds": np.array(seconds), "size": np.array(size)}), 60))
 
 
 def test_a_worker_that_dies_while_it_answers_does_not_stop_its_server(worker: ProcessWorker) -> None:
     start = time.monotonic()
     call(worker, -1, 10_000_000)
-    duration = time.monotonic() - start
+    duration = min(time.monotonic() - start, 2)  # a busy machine may take much longer
     for part in (0.2, 0.4, 0.6, 0.8):  # the answer of 80 MB takes most of the time
         try:
             assert call(worker, part * duration, 10_000_000)["y"][-1] == 9_999_999

@@ -1,5 +1,6 @@
 """Kernels of the te stage as schedules read them, and what they do not read."""
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
@@ -22,6 +23,8 @@ GENERIC = """
     BODY
     linalg.yield %y : f32
   } -> tensor<4xf32>"""
+MODULES: list[ir.Module] = []
+"""Those of the kernels of a test: an operation does not keep its module."""
 LOOP = "%y = scf.for %k = %n to %n step %n iter_args(%v = %a) -> f32 { scf.yield %v : f32 }"
 
 
@@ -64,10 +67,16 @@ def test_what_is_not_structured(body: str, message: str) -> None:
             read_kernel(module.body.operations[0])
 
 
+@pytest.fixture(autouse=True)
+def modules() -> Iterator[None]:
+    yield
+    MODULES.clear()
+
+
 def read(arguments: str, body: str, result: str) -> Kernel:
     """A kernel of one function, in the ambient context."""
-    module = ir.Module.parse(f"func.func @f({arguments}) -> {result} {{ {body} \n return %r : {result} }}")
-    return read_kernel(module.body.operations[0])
+    MODULES.append(ir.Module.parse(f"func.func @f({arguments}) -> {result} {{ {body} \n return %r : {result} }}"))
+    return read_kernel(MODULES[-1].body.operations[0])
 
 
 @pytest.mark.parametrize(("start", "checked"), [(0, True), (1, False), (2, True)])

@@ -3,11 +3,13 @@
 import functools
 import gc
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import hypothesis
+import numpy as np
 import pytest
 from choosing import left_out
 
@@ -63,6 +65,20 @@ def memory_is_kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(release_memory, "release_memory", lambda contexts: None)
         for user in (module, converter, builder):
             monkeypatch.setattr(user, "make_context", functools.partial(CONTEXTS.take, mlir.make_context))
+
+
+@functools.cache
+def initial_state(generator: np.random.Generator) -> Any:
+    return generator.bit_generator.state
+
+
+@pytest.fixture(autouse=True)
+def draws_begin_anew(request: pytest.FixtureRequest) -> None:
+    """The generators of a file begin anew with each test, whichever tests ran before it."""
+    for file in (request.module, sys.modules.get("onnx_cases"), sys.modules.get("lowered")):
+        for generator in (getattr(file, name, None) for name in ("RNG", "rng")):
+            if isinstance(generator, np.random.Generator):
+                generator.bit_generator.state = initial_state(generator)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -41,10 +41,11 @@ class BlockWeights:
           numbers: uint8 [N, blocks, block_size].
           scales, offsets: float32 [N, blocks].
         """
-        # A block whose scale is zero has one weight, its offset, whatever its numbers are.
+        # A block whose scale is zero has one weight, its offset, whatever its numbers are: (8 - 7) * offset is exact.
         is_constant = scales == 0
-        numbers, scales = np.where(is_constant[..., None], 0, numbers).astype(np.uint8), np.where(is_constant, 1, scales)
-        return cls(in_bytes(numbers, 4), scales, -offsets / scales, 4)
+        numbers = np.where(is_constant[..., None], 8, numbers).astype(np.uint8)
+        zeros = np.where(is_constant, np.float32(7), -offsets / np.where(is_constant, 1, scales))
+        return cls(in_bytes(numbers, 4), np.where(is_constant, offsets, scales), zeros, 4)
 
     @property
     def block_size(self) -> int:

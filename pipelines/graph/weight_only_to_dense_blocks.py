@@ -49,7 +49,7 @@ def product(op: Dense | Matmul, rw: Rewriter) -> Found:
     if found is None:
         return None
     numbers, scales, zeros = (v.T if channel == 1 else v for v in found)
-    block, bits, least = _block_size(numbers.shape[1], scales, zeros), *_form(numbers)
+    block, bits, least = _block_size(numbers.shape[1], scales, zeros), *_form(numbers, zeros)
     if block % STRIP:
         return None
     scales, zeros = (np.broadcast_to(v, numbers.shape)[:, ::block] for v in (scales, zeros))
@@ -90,11 +90,12 @@ def _block_size(depth: int, *parameters: np.ndarray) -> int:
     return found
 
 
-def _form(numbers: np.ndarray) -> tuple[int, int]:
-    """The fewest bits that hold the numbers, and the least number of this form, signed or unsigned."""
+def _form(numbers: np.ndarray, zeros: np.ndarray) -> tuple[int, int]:
+    """The fewest bits that hold the numbers, and the number stored as 0: the one for which the median zero is nearest to the middle."""
     low, high = (int(v) for v in (numbers.min(), numbers.max()))
-    forms = ((bits, least) for bits in (2, 4, 8) for least in (-(1 << (bits - 1)), 0))
-    return next((bits, least) for bits, least in forms if least <= low and high < least + (1 << bits))
+    bits = next(bits for bits in (2, 4, 8) if high - low < 1 << bits)
+    least = int(np.median(zeros)) - (1 << (bits - 1))
+    return bits, min(max(least, high - (1 << bits) + 1), low)
 
 
 @module_pass(opt_level=2, name="WeightOnlyToDenseBlocks")

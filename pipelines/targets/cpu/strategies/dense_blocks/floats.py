@@ -1,7 +1,8 @@
 """Sums of products with weights of a few bits that become floats: for few rows where they are read, for many in a buffer of the thread.
 
-A number of a word becomes a float by shifting it to the top of the mantissa of 1: that gives 1 + number / 2^bits, with neither a conversion
-nor a table. What that is off by, the scale and the zero are the same for a block, and are put right once a block.
+The numbers of a word become two's complements, less by the middle of their range, and then floats: two shifts and a conversion each.
+The scale and the zero are the same for a block and are put right once a block. Data are summed for the zero: its distance from the
+middle times this sum. Quantization by symmetric scales has distance 0; were it large, data of one sign would lose bits.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,16 +30,31 @@ from relayc.symbolic import Size, ceil_div
 
 UNROLLED = 512
 """Multiply-adds of a block up to which its words are unrolled."""
+WORD_BITS = 32
 STEPS = 4
 """Depths that a tile goes over at a time; they divide any block."""
 
 
-def scale_and_offset(operands: Operands, strip: Index, block: Index, lane: int) -> tuple[Value, Value]:
-    """The factor of floats in [1, 2), and what to take off them before."""
+def number(operands: Operands, word: Value, place: int) -> Value:
+    """The numbers in a place of words whose numbers are two's complements, as floats."""
+    bits = operands.c.bits
+    up = WORD_BITS - bits * (place + 1)
+    if up:
+        word = emit.arith("shli", word, emit.number(up, word.type))
+    return emit.create("arith.sitofp", [operands.vector], [emit.arith("shrsi", word, emit.number(WORD_BITS - bits, word.type))])
+
+
+def words(operands: Operands, strip: Index, block: Index, word: Index, lane: int) -> Value:
+    """Words whose numbers are two's complements, less by the middle of their range."""
+    found, bits = operands.weight_input(WORDS, strip, block, word, lane), operands.c.bits
+    middles = sum(1 << (bits * place + bits - 1) for place in range(operands.numbers))
+    return emit.arith("xori", found, emit.number(middles - (1 << WORD_BITS), found.type))
+
+
+def scale_and_zero(operands: Operands, strip: Index, block: Index, lane: int) -> tuple[Value, Value]:
+    """The scale of a block, and its zero less the middle of the numbers: often 0."""
     scale, zero = operands.weight_input(SCALES, strip, block, Index(), lane), operands.zero(strip, block, lane)
-    span = 1 << operands.c.bits
-    offset = emit.multiply_add(zero, emit.number(1 / span, zero.type), emit.number(1, zero.type))
-    return emit.arith("mulf", scale, emit.number(span, zero.type)), offset
+    return scale, emit.arith("subf", zero, emit.number(1 << (operands.c.bits - 1), zero.type))
 
 
 class FloatSums:
@@ -65,11 +81,11 @@ class FloatSums:
         return nest.carried(self.o.blocks, "block", self.evaluator, zeros, add)
 
     def _corrected(self, rows: Sequence[Index], vectors: Vectors, block: Index, parts: Values, sums: Values) -> Values:
-        """Sums with those of a block added, which are of numbers as `Operands.number` gives them."""
+        """Sums with those of a block added, whose zero and scale are put right."""
         found, totals = list(sums), [self._total(row, block) for row in rows]
         for v, (strip, lane) in enumerate(vectors):
-            scale, offset = scale_and_offset(self.o, strip, block, lane)
-            off = emit.create("arith.negf", [self.o.vector], [offset])
+            scale, zero = scale_and_zero(self.o, strip, block, lane)
+            off = emit.create("arith.negf", [self.o.vector], [zero])
             for i in range(len(rows)):
                 at = i * len(vectors) + v
                 found[at] = emit.multiply_add(emit.multiply_add(off, totals[i], parts[at]), scale, found[at])
@@ -82,14 +98,14 @@ class FloatSums:
 
     def _word_sums(self, rows: Sequence[Index], vectors: Vectors, block: Index, word: Index, sums: Values) -> Values:
         o, found = self.o, list(sums)
-        words = [o.weight_input(WORDS, strip, block, word, lane) for strip, lane in vectors]
+        read = [words(o, strip, block, word, lane) for strip, lane in vectors]
         for place in range(o.numbers):
-            numbers = [o.number(w, place) for w in words]
+            numbers = [number(o, w, place) for w in read]
             for i, row in enumerate(rows):
                 data = emit.broadcast(o.data(row, block, word * o.numbers + place), o.width)
-                for v, number in enumerate(numbers):
+                for v, weight in enumerate(numbers):
                     at = i * len(vectors) + v
-                    found[at] = emit.multiply_add(data, number, found[at])
+                    found[at] = emit.multiply_add(data, weight, found[at])
         return found
 
     def _total(self, row: Index, block: Index) -> Value:
@@ -151,18 +167,15 @@ class FloatPanels:
         """Weights of blocks from `first` on as floats."""
         o = self.o
         vectors = o.vectors(columns)
-        with nest.loop(0, blocks, self.evaluator, below=o.blocks, name="block") as number:
-            block = first + number
-            lines = []
-            for strip, lane in vectors:
-                scale, offset = scale_and_offset(o, strip, block, lane)
-                lines.append((scale, emit.create("arith.negf", [o.vector], [emit.arith("mulf", scale, offset)])))
+        with nest.loop(0, blocks, self.evaluator, below=o.blocks, name="block") as at:
+            block = first + at
+            factors = [scale_and_zero(o, strip, block, lane) for strip, lane in vectors]
             with nest.loop(0, o.words, self.evaluator, name="word") as word:
-                depth = number * o.block_size + word * o.numbers
+                depth = at * o.block_size + word * o.numbers
                 for v, (strip, lane) in enumerate(vectors):
-                    words = o.weight_input(WORDS, strip, block, word, lane)
+                    read, (scale, zero) = words(o, strip, block, word, lane), factors[v]
                     for place in range(o.numbers):
-                        value = emit.multiply_add(o.number(words, place), *lines[v])
+                        value = emit.arith("mulf", emit.arith("subf", number(o, read, place), zero), scale)
                         with self.evaluator.along(o.width) as lanes:
                             self.evaluator.store(value, panel.weights, (depth + place) * panel.pitch + v * o.width + lanes)
 

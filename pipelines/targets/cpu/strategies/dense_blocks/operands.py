@@ -119,6 +119,13 @@ class Operands:
         kept = emit.arith("andi", word, emit.number(((1 << bits) - 1) << (MANTISSA_BITS - bits), type_))
         return emit.create("arith.bitcast", [self.vector], [emit.arith("ori", kept, emit.number(ONE, type_))])
 
+    def scale_and_offset(self, strip: Index, block: Index, lane: int) -> tuple[Value, Value]:
+        """The factor of what `number` gives, and the zero as such a number, which is subtracted before."""
+        scale, zero = self.weight_input(SCALES, strip, block, Index(), lane), self.zero(strip, block, lane)
+        span = 1 << self.c.bits
+        offset = emit.multiply_add(zero, emit.number(1 / span, zero.type), emit.number(1, zero.type))
+        return emit.arith("mulf", scale, emit.number(span, zero.type)), offset
+
     def data(self, row: Index, block: Index, depth: Index) -> Value:
         """The data of a row at a depth of a block, or from that on."""
         return self.evaluator.at(self.c.data, [row, block, Index(), depth])

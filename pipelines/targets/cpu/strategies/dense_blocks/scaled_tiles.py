@@ -14,7 +14,6 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index
 from relayc.pipelines.targets.cpu.strategies.bf16.amx import MAX_ROWS, AmxSums
 from relayc.pipelines.targets.cpu.strategies.bf16.layout import COLUMNS, SumBlock
-from relayc.pipelines.targets.cpu.strategies.dense_blocks.floats import scale_and_offset
 from relayc.pipelines.targets.cpu.strategies.dense_blocks.operands import WORDS, Columns, Count, Operands, Value, Values, times
 from relayc.pipelines.targets.cpu.strategies.dense_blocks.tiles import WIDTH, TilePanels
 from relayc.pipelines.tir.values import nest, vectors
@@ -99,7 +98,7 @@ class ScaledPanels(TilePanels):
 
     def _unpack_word(self, strip: Index, block: Index, word: Index, place: Index) -> None:
         o = self.o
-        scale, offset = scale_and_offset(o, strip, block, 0)
+        scale, offset = o.scale_and_offset(strip, block, 0)
         off = emit.create("arith.negf", [o.vector], [emit.arith("mulf", scale, offset)])
         o.ask_ahead(WORDS, [strip + WIDTH, block, word, Index(), Index()])
         words = o.weight_input(WORDS, strip, block, word, 0)

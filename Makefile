@@ -83,6 +83,7 @@ zoo: $(INSTALLED)
 # Editable: the environment is made again only when the project's metadata changes. The link lets mypy see the checkout as the package.
 $(INSTALLED): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --no-compile --upgrade pip  # the one that comes with Python 3.11 takes twice as long
 	$(PIP) install --no-compile --editable '.[test]'
 	mkdir -p $(VENV)/src && ln -sfn ../.. $(VENV)/src/relayc
 	touch $@

@@ -80,10 +80,11 @@ zoo: $(INSTALLED)
 	$(BIN)/python test/zoo/run.py --out $(OUT) --times
 
 # Modules are compiled when they are first imported: all of them take as long as the rest of the installation.
+# The pip that comes with Python 3.11 takes twice as long as the newest one.
 # Editable: the environment is made again only when the project's metadata changes. The link lets mypy see the checkout as the package.
 $(INSTALLED): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install --no-compile --upgrade pip  # the one that comes with Python 3.11 takes twice as long
+	$(PIP) install --no-compile --upgrade pip
 	$(PIP) install --no-compile --editable '.[test]'
 	mkdir -p $(VENV)/src && ln -sfn ../.. $(VENV)/src/relayc
 	touch $@

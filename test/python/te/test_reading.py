@@ -24,7 +24,7 @@ GENERIC = """
     linalg.yield %y : f32
   } -> tensor<4xf32>"""
 MODULES: list[ir.Module] = []
-"""Those of the kernels of a test: an operation does not keep its module."""
+"""The modules of the kernels of a test: an operation does not keep its module."""
 LOOP = "%y = scf.for %k = %n to %n step %n iter_args(%v = %a) -> f32 { scf.yield %v : f32 }"
 
 

@@ -1,8 +1,8 @@
 """Sums of products with weights of a few bits that become floats: for few rows where they are read, for many in a buffer of the thread.
 
-The numbers of a word become two's complements, less by the middle of their range, and then floats: two shifts and a conversion each.
-The scale and the zero are the same for a block and are put right once a block. Data are summed for the zero: its distance from the
-middle times this sum. Quantization by symmetric scales has distance 0; were it large, data of one sign would lose bits.
+The middle of their range is subtracted from the numbers of a word, which makes them two's complements; two shifts and a conversion then
+make a float of each. The zero and the scale are the same for a block, and are applied once a block: the zero as its distance from the
+middle times the sum of the data. Symmetric quantization has distance 0; a large distance would cost data of one sign bits.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ STEPS = 4
 
 
 def number(operands: Operands, word: Value, place: int) -> Value:
-    """The numbers in a place of words whose numbers are two's complements, as floats."""
+    """The numbers in a place of words, which are two's complements, as floats."""
     bits = operands.c.bits
     up = WORD_BITS - bits * (place + 1)
     if up:
@@ -45,14 +45,14 @@ def number(operands: Operands, word: Value, place: int) -> Value:
 
 
 def words(operands: Operands, strip: Index, block: Index, word: Index, lane: int) -> Value:
-    """Words whose numbers are two's complements, less by the middle of their range."""
+    """Words with the middle of their range subtracted from all numbers, which are two's complements then."""
     found, bits = operands.weight_input(WORDS, strip, block, word, lane), operands.c.bits
     middles = sum(1 << (bits * place + bits - 1) for place in range(operands.numbers))
     return emit.arith("xori", found, emit.number(middles - (1 << WORD_BITS), found.type))
 
 
 def scale_and_zero(operands: Operands, strip: Index, block: Index, lane: int) -> tuple[Value, Value]:
-    """The scale of a block, and its zero less the middle of the numbers: often 0."""
+    """The scale of a block, and the distance of its zero from the middle of the numbers: 0 for symmetric quantization."""
     scale, zero = operands.weight_input(SCALES, strip, block, Index(), lane), operands.zero(strip, block, lane)
     return scale, emit.arith("subf", zero, emit.number(1 << (operands.c.bits - 1), zero.type))
 
@@ -81,7 +81,7 @@ class FloatSums:
         return nest.carried(self.o.blocks, "block", self.evaluator, zeros, add)
 
     def _corrected(self, rows: Sequence[Index], vectors: Vectors, block: Index, parts: Values, sums: Values) -> Values:
-        """Sums with those of a block added, whose zero and scale are put right."""
+        """Sums with those of a block added, after its zero and scale are applied."""
         found, totals = list(sums), [self._total(row, block) for row in rows]
         for v, (strip, lane) in enumerate(vectors):
             scale, zero = scale_and_zero(self.o, strip, block, lane)

@@ -15,7 +15,8 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 # The test processes share the cores: OpenMP threads that wait give up their core at once, and numpy has one thread, as its others would spin.
 PYTEST = KMP_BLOCKTIME=0 OPENBLAS_NUM_THREADS=1 $(1)/python -m pytest -n $(JOBS) --dist worksteal
-PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+# The newest pip also shows the warnings of build backends, which are for authors of packages.
+PIP := PYTHONWARNINGS=ignore $(BIN)/python -m pip --quiet --disable-pip-version-check
 # With tables that come from the code.
 PAGES := $(addprefix docs/,operators.md fusion.md targets.md how-it-works.md schedules.md) pipelines/tir/strategy/README.md
 

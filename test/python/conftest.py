@@ -63,7 +63,8 @@ def memory_is_kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     Compilations share contexts, too."""
     if not request.node.get_closest_marker("memory"):
         monkeypatch.setattr(release_memory, "release_memory", lambda contexts: None)
-        for user in (module, converter, builder):
+        helpers = (sys.modules.get(name) for name in ("support", "symbolic_ops"))
+        for user in filter(None, (module, converter, builder, *helpers)):
             monkeypatch.setattr(user, "make_context", functools.partial(CONTEXTS.take, mlir.make_context))
 
 
